@@ -1,0 +1,84 @@
+"""The exception tree: every error says what and where, expected and got, and what to do next."""
+
+from __future__ import annotations
+
+
+class PrepError(Exception):
+    """Base of every error this package raises on purpose.
+
+    Args:
+        what: what went wrong and where (a file, a line, an offset); one line.
+        detail: what was expected and what was found; one line, may be empty.
+        hint: what to do next, a command to copy where there is one; may be empty.
+
+    ``exit_code`` is the exit status the command line gives for it (docs/cli.md).
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(what, detail, hint)
+        self.what = what
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return "\n".join(line for line in (self.what, self.detail, self.hint) if line)
+
+
+class UsageError(PrepError):
+    """The call itself is wrong: an option, a value, a path that is not there."""
+
+    exit_code = 2
+
+
+class DataProblemsError(PrepError):
+    """Problems were found in the data: by verify, or images that can't be converted."""
+
+    exit_code = 3
+
+
+class InputError(PrepError):
+    """An input is corrupt or incomplete: an archive, an image, an annotation archive."""
+
+    exit_code = 4
+
+
+class IncompleteError(InputError):
+    """Images of the data set are missing from the input."""
+
+
+class NetworkError(PrepError):
+    """Network trouble that a later try may mend."""
+
+    exit_code = 5
+
+
+class AccessError(PrepError):
+    """Credentials are missing or refused."""
+
+    exit_code = 6
+
+
+class SpaceError(PrepError):
+    """No space is left, or less than the work needs."""
+
+    exit_code = 7
+
+
+class BusyError(PrepError):
+    """Another run holds this DATA_DIR."""
+
+    exit_code = 8
+
+
+class WriteError(PrepError):
+    """The storage failed under us: an fsync or a rename that can't be trusted."""
+
+
+class WorkerError(PrepError):
+    """A bug of ours that surfaced in a worker; ``detail`` holds the worker's traceback."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""

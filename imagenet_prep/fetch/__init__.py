@@ -1,0 +1,1 @@
+"""Getting files over HTTP: who we are (access) and every byte exactly once (transfer)."""

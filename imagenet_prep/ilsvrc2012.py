@@ -1,0 +1,110 @@
+"""The facts of the data set: archives, totals, and the label tables that ship with the package."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib import resources
+
+BASE_URL = "https://image-net.org/data/ILSVRC/2012/"
+SIGN_UP_URL = "https://image-net.org/download-images"
+
+TRAIN = "train"
+VALIDATION = "validation"
+SPLITS = (TRAIN, VALIDATION)
+
+IMAGES = {TRAIN: 1_281_167, VALIDATION: 50_000}
+SHARDS = {TRAIN: 1024, VALIDATION: 128}
+CLASSES = 1000
+SEED = 12345
+
+BOX_FILES = 544_546
+BOXES = 615_299
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One official archive. ``size`` is in bytes, None where only an estimate is published (then ``about``)."""
+
+    key: str
+    filename: str
+    size: int | None
+    about: int
+    md5: str
+
+
+ARCHIVES: dict[str, Archive] = {
+    archive.key: archive
+    for archive in (
+        Archive(
+            "train", "ILSVRC2012_img_train.tar", 147_897_477_120, 147_897_477_120, "1d675b47d978889d74fa0da5fadfb00e"
+        ),
+        Archive(
+            "validation", "ILSVRC2012_img_val.tar", 6_744_924_160, 6_744_924_160, "29b22e2961454d5413ddabcf34fc5622"
+        ),
+        Archive("devkit", "ILSVRC2012_devkit_t12.tar.gz", None, 2_500_000, "fa75699e90414af021442c21a62c3abf"),
+        Archive("boxes", "ILSVRC2012_bbox_train_v2.tar.gz", None, 20_000_000, "9271167e2176350e65cfe4e546f14b17"),
+        Archive("validation-boxes", "ILSVRC2012_bbox_val_v3.tgz", None, 2_200_000, "f4cd18b5ea29fe6bbea62ec9c20d80f0"),
+    )
+}
+"""By the name ``download --only`` takes. Sizes and MD5 sums: image-net.org, as listed by torchvision and TFDS."""
+
+DEFAULT_ARCHIVES = ("train", "validation", "boxes")
+
+
+def _read_table(name: str) -> str:
+    return (resources.files("imagenet_prep") / "data" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def synsets() -> tuple[str, ...]:
+    """The 1000 wnids in label order: ``synsets()[label - 1]``."""
+    return tuple(_read_table("imagenet_lsvrc_2015_synsets.txt").split())
+
+
+@functools.cache
+def labels() -> dict[str, int]:
+    """The label, 1 to 1000, of each wnid."""
+    return {wnid: label for label, wnid in enumerate(synsets(), 1)}
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """The words of each of 21,842 wnids: ``texts()["n01440764"] == "tench, Tinca tinca"``."""
+    lines = _read_table("imagenet_metadata.txt").splitlines()
+    return {wnid: text for wnid, _, text in (line.partition("\t") for line in lines)}
+
+
+@functools.cache
+def validation_wnids() -> tuple[str, ...]:
+    """The wnid of each validation image by file number: ``validation_wnids()[number - 1]``."""
+    return tuple(_read_table("imagenet_2012_validation_synset_labels.txt").split())
+
+
+def validation_filename(number: int) -> str:
+    """The official name of validation image ``number``, 1 to 50,000."""
+    return f"ILSVRC2012_val_{number:08d}.JPEG"
+
+
+def validation_number(filename: str) -> int | None:
+    """The number in an official validation file name, or None if it isn't one."""
+    digits = filename[15:23]
+    if len(filename) == 28 and digits.isascii() and digits.isdigit():
+        number = int(digits)
+        if 1 <= number <= IMAGES[VALIDATION] and filename == validation_filename(number):
+            return number
+    return None
+
+
+def train_wnid(filename: str) -> str | None:
+    """The wnid in an official train file name ``n01440764_10026.JPEG``, or None if it isn't one."""
+    wnid, _, rest = filename.partition("_")
+    number, dot, suffix = rest.partition(".")
+    if is_wnid(wnid) and number.isascii() and number.isdigit() and dot and suffix == "JPEG":
+        return wnid
+    return None
+
+
+def is_wnid(name: str) -> bool:
+    """Whether a name has the form of a WordNet id: n and eight digits."""
+    return len(name) == 9 and name[0] == "n" and name[1:].isascii() and name[1:].isdigit()

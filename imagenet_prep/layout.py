@@ -1,0 +1,138 @@
+"""DATA_DIR -> every path. The only place that spells a file name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.ilsvrc2012 import Archive
+
+SHARD_PATTERN = re.compile(r"(train|validation)-(\d{5})-of-(\d{5})")
+RAW_NAME = "raw-data"
+STATE_NAME = "imagenet-prep"
+
+
+def shard_name(split: str, index: int, count: int) -> str:
+    """The name of a shard: ``train-00000-of-01024``."""
+    return f"{split}-{index:05d}-of-{count:05d}"
+
+
+def parse_shard_name(name: str) -> tuple[str, int, int] | None:
+    """Split, index and count of a shard's name, or None if it isn't one."""
+    match = SHARD_PATTERN.fullmatch(name)
+    return (match[1], int(match[2]), int(match[3])) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything lives.
+
+    Args:
+        data_dir: the DATA_DIR of every command.
+        raw: another place to read raw input from; it is never written to.
+        output: another place for the shards and the state that belongs to them.
+    """
+
+    data_dir: Path
+    raw: Path | None = None
+    output: Path | None = None
+
+    # raw input -------------------------------------------------------------------------------------------------
+
+    @property
+    def raw_dir(self) -> Path:
+        """Where raw input is read from: ``--raw``, else DATA_DIR/raw-data."""
+        return self.raw or self.own_raw_dir
+
+    @property
+    def own_raw_dir(self) -> Path:
+        """DATA_DIR/raw-data: where download, untar and annotate write."""
+        return self.data_dir / RAW_NAME
+
+    def archive_path(self, archive: Archive) -> Path:
+        """Where an official archive is read from."""
+        return self.raw_dir / archive.filename
+
+    def download_path(self, archive: Archive) -> Path:
+        """Where download puts an official archive."""
+        return self.own_raw_dir / archive.filename
+
+    @property
+    def raw_partial_dir(self) -> Path:
+        """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
+        return self.own_raw_dir / ".partial"
+
+    @property
+    def checked_path(self) -> Path:
+        """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""
+        return self.raw_dir / "checked.json"
+
+    def images_dir(self, split: str) -> Path:
+        """Where untar puts a split: raw-data/train, raw-data/validation."""
+        return self.own_raw_dir / split
+
+    @property
+    def boxes_csv(self) -> Path:
+        """What annotate writes."""
+        return self.own_raw_dir / "imagenet_2012_bounding_boxes.csv"
+
+    @property
+    def validation_boxes_csv(self) -> Path:
+        """What annotate writes for validation images, when asked to."""
+        return self.own_raw_dir / "imagenet_2012_validation_bounding_boxes.csv"
+
+    # shards ----------------------------------------------------------------------------------------------------
+
+    @property
+    def output_dir(self) -> Path:
+        """Where the shards go: ``--output``, else DATA_DIR."""
+        return self.output or self.data_dir
+
+    def shard_path(self, name: str) -> Path:
+        """A shard under its final name."""
+        return self.output_dir / name
+
+    @property
+    def state_dir(self) -> Path:
+        """Everything of ours that is neither raw data nor a finished shard."""
+        return self.output_dir / STATE_NAME
+
+    @property
+    def lock_path(self) -> Path:
+        """Held while a command writes below DATA_DIR."""
+        return self.data_dir / STATE_NAME / "lock"
+
+    @property
+    def journal_path(self) -> Path:
+        """One JSON line a finished shard."""
+        return self.state_dir / "journal.jsonl"
+
+    @property
+    def manifest_path(self) -> Path:
+        """What was made, from what, how."""
+        return self.state_dir / "manifest.json"
+
+    @property
+    def annotate_path(self) -> Path:
+        """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
+        return self.data_dir / STATE_NAME / "annotate.json"
+
+    @property
+    def problems_path(self) -> Path:
+        """The findings of the last verify, one JSON line each."""
+        return self.state_dir / "problems.jsonl"
+
+    @property
+    def index_dir(self) -> Path:
+        """Record offsets of each shard."""
+        return self.state_dir / "index"
+
+    def index_path(self, name: str) -> Path:
+        """Record offsets of one shard: a line "offset length" a record, as NVIDIA DALI's tfrecord2idx writes them."""
+        return self.index_dir / f"{name}.idx"
+
+    @property
+    def partial_dir(self) -> Path:
+        """Unfinished shards."""
+        return self.state_dir / "partial"

@@ -1,0 +1,186 @@
+"""The values that pass between the parts: frozen, slotted, picklable, and free of any I/O."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """The one address for bytes: ``length`` bytes of ``path`` from ``offset``; a whole file starts at 0."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A bounding box relative to the image: 0 <= xmin < xmax <= 1, 0 <= ymin < ymax <= 1."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One image to convert.
+
+    ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words.
+    """
+
+    filename: str
+    label: int
+    wnid: str
+    text: str
+    boxes: tuple[Box, ...]
+    where: ByteRange
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings."""
+
+    split: str
+    index: int
+    count: int
+    start: int
+    stop: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """One finished shard as journalled.
+
+    ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
+    order. ``set_aside`` names images left out by ``--skip-bad``.
+    """
+
+    name: str
+    fingerprint: str
+    records: int
+    size: int
+    digest: str
+    set_aside: tuple[str, ...] = ()
+
+
+class ProblemKind(str, enum.Enum):
+    """What sort of fault a Problem is."""
+
+    # raw data
+    BAD_IMAGE = "bad-image"
+    BAD_ANNOTATION = "bad-annotation"
+    MISSING_IMAGE = "missing-image"
+    UNEXPECTED_IMAGE = "unexpected-image"
+    # shards
+    MISSING_SHARD = "missing-shard"
+    STRAY_FILE = "stray-file"
+    WRONG_SIZE = "wrong-size"
+    TRUNCATED = "truncated"
+    BAD_LENGTH = "bad-length"
+    BAD_CRC = "bad-crc"
+    BAD_EXAMPLE = "bad-example"
+    BAD_FIELD = "bad-field"
+    WRONG_LABEL = "wrong-label"
+    BAD_BOX = "bad-box"
+    SIZE_MISMATCH = "size-mismatch"
+    DUPLICATE = "duplicate"
+    WRONG_COUNT = "wrong-count"
+    WRONG_CONTENT = "wrong-content"
+    BAD_INDEX = "bad-index"
+    BAD_MANIFEST = "bad-manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding.
+
+    Args:
+        kind: what sort of fault.
+        subject: what it is about: a shard, an archive member, a file.
+        detail: expected and got, with record number and byte offset where they apply.
+        remedy: what to do about it.
+    """
+
+    kind: ProblemKind
+    subject: str
+    detail: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.detail}" + (f" ({self.remedy})" if self.remedy else "")
+
+
+class Progress(Protocol):
+    """Where a stage reports how far it is; the command line draws it, everyone else may ignore it."""
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier run.
+
+        ``unit`` is "B" for bytes (drawn with binary prefixes), else a noun such as "images".
+        """
+
+    def advance(self, amount: int = 1) -> None:
+        """Report ``amount`` more units done (negative: taken back)."""
+
+    def end(self) -> None:
+        """Finish the bar begun last."""
+
+    def note(self, text: str) -> None:
+        """Say one line to the user, above any bar."""
+
+
+@dataclass(slots=True)
+class Silent:
+    """A Progress that shows nothing and remembers its notes."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Ignore the bar."""
+
+    def advance(self, amount: int = 1) -> None:
+        """Ignore the step."""
+
+    def end(self) -> None:
+        """Ignore the end."""
+
+    def note(self, text: str) -> None:
+        """Keep the line."""
+        self.notes.append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T, R]):
+    """The outcome of a task that returned."""
+
+    task: T
+    value: R
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Generic[T]):
+    """The outcome of a task that raised, or whose worker died too often. A failure is a value."""
+
+    task: T
+    error: Exception
+
+
+class Engine(Protocol):
+    """Where work runs. Every task yields exactly one outcome, in any order; tasks are taken as they are needed."""
+
+    workers: int
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """Run ``function`` on every task; closing the iterator stops the workers."""
+        ...

@@ -1,0 +1,1 @@
+"""Where the images come from: archives read in place, or image folders."""

@@ -1,0 +1,162 @@
+"""Writing so that no final name ever holds partial content, and one run at a time on a DATA_DIR."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from imagenet_prep.errors import BusyError, SpaceError
+from imagenet_prep.layout import Layout
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_held: dict[Path, int] = {}
+
+
+@contextlib.contextmanager
+def space_errors(path: Path) -> Iterator[None]:
+    """Turn "no space left" from the system into a SpaceError naming ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise no_space(path) from error
+        raise
+
+
+def no_space(path: Path) -> SpaceError:
+    """The SpaceError for a full disk under ``path``."""
+    return SpaceError(
+        f"no space left while writing {path}",
+        "everything finished so far is kept",
+        "free some space and run the same command again",
+    )
+
+
+def check_free_space(folder: Path, needed: int, purpose: str) -> None:
+    """Raise SpaceError if less than ``needed`` bytes are free on the file system of ``folder``."""
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise SpaceError(
+            f"not enough space in {folder} {purpose}",
+            f"needed {needed:,} bytes, free {free:,} bytes",
+            "free some space or choose another folder, then run the same command again",
+        )
+
+
+def fsync_dir(folder: Path) -> None:
+    """Make renames in ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with space_errors(path):
+            with partial.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            fsync_dir(path.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def save_bytes(path: Path, content: bytes) -> bool:
+    """Write ``content`` atomically unless the file holds just that already; say whether it was written."""
+    if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+        return False
+    with atomic_file(path) as file:
+        file.write(content)
+    return True
+
+
+def save_json(path: Path, value: Any) -> bool:
+    """Write a JSON value atomically, readable by people, unless it is there already."""
+    return save_bytes(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
+
+
+def load_json(path: Path) -> Any:
+    """The JSON value in a file, or None if there is no file or it isn't JSON (then it is as good as absent)."""
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+@contextlib.contextmanager
+def hold(layout: Layout) -> Iterator[None]:
+    """Hold DATA_DIR against other runs; re-entrant within a process.
+
+    A POSIX record lock: it dies with its process, however that ends, and is not inherited by workers.
+
+    Raises:
+        BusyError: another process holds it; the error names the process.
+    """
+    path = layout.lock_path.absolute()
+    if path not in _held:
+        _held[path] = 0
+        try:
+            descriptor = _acquire(path, layout)
+        except BaseException:
+            del _held[path]
+            raise
+    else:
+        descriptor = -1
+    _held[path] += 1
+    try:
+        yield
+    finally:
+        _held[path] -= 1
+        if _held[path] == 0:
+            del _held[path]
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _acquire(path: Path, layout: Layout) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            raise BusyError(
+                f"another run holds {layout.data_dir}",
+                f"held by {holder or 'a process that is just starting'}",
+                "wait until it is done, or stop it, then run the same command again",
+            ) from None
+        if _is_current(descriptor, path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            return descriptor
+        os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
+
+
+def _is_current(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
