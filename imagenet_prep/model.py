@@ -99,6 +99,8 @@ class ProblemKind(str, enum.Enum):
     WRONG_CONTENT = "wrong-content"
     BAD_INDEX = "bad-index"
     BAD_MANIFEST = "bad-manifest"
+    BAD_COMPRESSION = "bad-compression"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,47 @@
+# The single entry: make demo, make test, make imagenet DATA_DIR=..., make check, make clean.
+# Each sets up its own .venv the first time. PYTHON chooses the interpreter: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: help imagenet demo test check clean
+
+help:
+	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
+	@echo "make test                    the tests"
+	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
+	@echo "make check                   ruff, mypy, tests"
+	@echo "make clean                   removes what make made"
+
+# What the command line needs, and no more.
+$(VENV)/run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+# TensorFlow, for the tests that hold our records against its own, and the tools.
+$(VENV)/dev: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[tensorflow,dev]"
+	@touch $@
+
+imagenet: $(VENV)/run
+	@test -n "$(DATA_DIR)" || { echo "usage: make imagenet DATA_DIR=/path/with/300/GB" >&2; exit 2; }
+	$(BIN)/imagenet-prep run "$(DATA_DIR)" $(ARGS)
+
+demo: $(VENV)/run
+	$(BIN)/imagenet-prep demo demo-data $(ARGS)
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find imagenet_prep scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

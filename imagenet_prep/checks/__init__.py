@@ -1,0 +1,1 @@
+"""Proving one shard right, or finding all that is wrong with it."""

@@ -1,0 +1,187 @@
+"""Which shards there are, and which there should be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.checks.shard import REMEDY_FOREIGN, REMEDY_OWN
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+
+REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
+REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The files at hand (sizes in bytes by name) and the shards that there should be, in order."""
+
+    sizes: Mapping[str, int]
+    expected: tuple[str, ...]
+    manifest: Manifest | None
+    infos: Mapping[str, ShardInfo]
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Those of the expected shards that are there."""
+        return tuple(name for name in self.expected if name in self.sizes)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
+        return self.manifest is not None and not all(
+            split in self.manifest.totals
+            and self.manifest.totals[split].images == ilsvrc2012.IMAGES[split]
+            and self.manifest.totals[split].classes == ilsvrc2012.CLASSES
+            for split in ilsvrc2012.SPLITS
+        )
+
+    def of(self, split: str) -> tuple[str, ...]:
+        """The shards that there should be of one split."""
+        return tuple(name for name in self.expected if name.startswith(f"{split}-"))
+
+
+# what there is, and what there should be -----------------------------------------------------------------------
+
+
+def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
+    """What is there and what should be: by the manifest, else by the journal and the names of the files.
+
+    A damaged manifest is a Problem, and as good as none.
+
+    Raises:
+        InputError: there are no shards.
+    """
+    sizes = _list_files(layout)
+    if not any(map(parse_shard_name, sizes)):
+        raise InputError(
+            f"no shards in {layout.output_dir}",
+            "expected files such as train-00000-of-01024",
+            f"imagenet-prep convert {layout.data_dir}    (or name the folder that holds them)",
+        )
+    manifest, problems = _load_manifest(layout)
+    if manifest is not None:
+        infos = manifest.shards
+        expected = [
+            shard_name(split, i, manifest.totals[split].shards)
+            for split in ilsvrc2012.SPLITS
+            if split in manifest.totals
+            for i in range(manifest.totals[split].shards)
+        ]
+    else:
+        journal = Journal(layout.journal_path)
+        infos = {name: info for name in sizes if (info := journal.get(name)) and _is_info(info)}
+        expected = [name for split in ilsvrc2012.SPLITS for name in _set_of(split, sizes)]
+    return Inventory(sizes, tuple(expected), manifest, infos), problems
+
+
+def _list_files(layout: Layout) -> dict[str, int]:
+    """Everything that a glob over train-* and validation-* finds, with its size in bytes."""
+    if not layout.output_dir.is_dir():
+        return {}
+    prefixes = tuple(f"{split}-" for split in ilsvrc2012.SPLITS)
+    paths = sorted(path for path in layout.output_dir.iterdir() if path.name.startswith(prefixes))
+    return {path.name: path.stat().st_size for path in paths if path.exists()}
+
+
+def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
+    """The shards of the set to which most of ``names`` belong."""
+    parsed = [found for found in map(parse_shard_name, names) if found and found[0] == split and found[1] < found[2]]
+    counts = Counter(count for _, _, count in parsed)
+    if counts:
+        count = max(counts, key=lambda each: (counts[each], each))
+        yield from (shard_name(split, i, count) for i in range(count))
+
+
+def _load_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
+    """The manifest if there is a sound one; a damaged one is a Problem, and the shards are checked without it."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+        fault = _manifest_fault(manifest) if manifest else ""
+    except InputError as error:
+        manifest, fault = None, error.what
+    if not fault:
+        return manifest, []
+    remedy = "remove it and run the same imagenet-prep convert again: finished shards are kept"
+    return None, [Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, fault, remedy)]
+
+
+def _manifest_fault(manifest: Manifest) -> str:
+    """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
+    names = []
+    for split, totals in manifest.totals.items():
+        numbers = dataclasses.astuple(totals)
+        if split not in ilsvrc2012.SPLITS or not all(type(number) is int and number >= 0 for number in numbers):
+            return f"its totals of {split!r} are not those of a split"
+        if not 1 <= totals.shards <= 99_999:
+            return f"{totals.shards} {split} shards"
+        names += [shard_name(split, i, totals.shards) for i in range(totals.shards)]
+    if sorted(names) != sorted(manifest.shards):
+        return "it does not list the shards that its totals count"
+    for name in names:
+        info = manifest.shards[name]
+        if not _is_info(info) or info.name != name:
+            return f"its entry of {name} is damaged"
+    for split, totals in manifest.totals.items():
+        widths = [_width(manifest.shards[shard_name(split, i, totals.shards)]) for i in range(totals.shards)]
+        if [stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))] != widths:
+            return f"its records per {split} shard are not those of the partition"
+        records = sum(manifest.shards[shard_name(split, i, totals.shards)].records for i in range(totals.shards))
+        if records != totals.images:
+            return f"its {split} shards hold {records:,} records, its totals say {totals.images:,}"
+    return ""
+
+
+def _width(info: ShardInfo) -> int:
+    return info.records + len(info.set_aside)
+
+
+def _is_info(info: ShardInfo) -> bool:
+    texts = all(type(value) is str for value in (info.name, info.digest, *info.set_aside))
+    return texts and all(type(value) is int and value >= 0 for value in (info.records, info.size))
+
+
+# names and sizes -----------------------------------------------------------------------------------------------
+
+
+def check_names(inventory: Inventory) -> list[Problem]:
+    """Shards that are missing, and files that a glob would take for shards."""
+    problems = []
+    missing = [name for name in inventory.expected if name not in inventory.sizes]
+    for name in missing:
+        info = inventory.infos.get(name)
+        detail = "it is missing" + (f": expected {info.records} records in {info.size} bytes" if info else "")
+        remedy = REMEDY_RERUN if info else REMEDY_FOREIGN
+        problems.append(Problem(ProblemKind.MISSING_SHARD, name, detail, remedy))
+    expected = set(inventory.expected)
+    by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
+    for name, size in inventory.sizes.items():
+        if name not in expected:
+            twin = by_size.get(size)
+            detail = f"it has the size of {twin}, which is missing" if twin else "it is no shard of this set"
+            remedy = f"rename it to {twin} and verify again" if twin else REMEDY_STRAY
+            problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy))
+    return problems
+
+
+def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
+    """Shards whose size is not the recorded one, or that have no index."""
+    problems = []
+    for name in inventory.present:
+        info = inventory.infos.get(name)
+        if info is None:
+            continue
+        if inventory.sizes[name] != info.size:
+            detail = f"expected {info.size} bytes, got {inventory.sizes[name]}"
+            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_OWN))
+        if not layout.index_path(name).is_file():
+            detail = f"it has no index: expected {layout.index_path(name)}"
+            problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, REMEDY_OWN))
+    return problems

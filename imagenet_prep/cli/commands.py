@@ -1,0 +1,348 @@
+"""The commands: each turns its options into one stage call, prints the outcome and returns the exit status."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from imagenet_prep import __version__, ilsvrc2012
+from imagenet_prep.cli import options as o
+from imagenet_prep.cli.progress import make_progress
+from imagenet_prep.errors import UsageError
+from imagenet_prep.layout import Layout
+
+if TYPE_CHECKING:
+    from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.model import Engine
+    from imagenet_prep.pipeline import DownloadOptions
+    from imagenet_prep.stages.convert import ConvertOptions
+    from imagenet_prep.stages.verify import Depth
+
+PROBLEMS_FOUND = 3
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="imagenet-prep")
+def cli() -> None:
+    """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
+
+    Each command can be run alone, stopped at any moment, and run again: it does what is missing.
+
+    \b
+    Try it without an account:   imagenet-prep demo demo-data
+    The real thing:              imagenet-prep run DATA_DIR
+    """
+
+
+@cli.command()
+@o.data_dir
+@o.raw
+@o.output
+@o.fetching
+@click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
+@o.boxes
+@o.converting
+@o.verifying
+@o.workers
+@o.engine
+@o.quiet
+def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+    """Every stage that is needed, in order.
+
+    \b
+    imagenet-prep run /data/imagenet
+    """
+    from imagenet_prep import pipeline
+    from imagenet_prep.cli import printing
+
+    layout = Layout(data_dir, raw, output)
+    missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"])
+    summary = pipeline.run(
+        layout,
+        _engine(given),
+        credentials=_credentials(given) if missing else None,
+        fetching=_download_options(given),
+        extract=given["extract"],
+        boxes=given["boxes"],
+        options=_convert_options(given),
+        depth=_depth(given),
+        progress=make_progress(quiet),
+    )
+    printing.print_run(summary, quiet)
+    return _conclude(summary.verify, summary.convert.problems, given["json_file"])
+
+
+@cli.command()
+@o.data_dir
+@o.only
+@o.fetching
+@o.quiet
+def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
+    """Fetch the archives with your credentials; resumes, and checks what came.
+
+    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt.
+
+    \b
+    imagenet-prep download /data/imagenet --only train,validation,boxes
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.download import download, pending
+
+    layout = Layout(data_dir)
+    keys = _archive_keys(only)
+    wanted = pending(layout, only=keys, check_digest=not given["no_digest"])
+    summary = download(
+        layout,
+        only=keys,
+        base_url=given["base_url"],
+        credentials=_credentials(given) if wanted else None,
+        cookies=given["cookies"],
+        connections=given["connections"],
+        check_digest=not given["no_digest"],
+        progress=make_progress(quiet),
+    )
+    printing.print_download(summary, quiet)
+    return 0
+
+
+@cli.command()
+@o.data_dir
+@o.raw
+@o.workers
+@o.quiet
+def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
+    """Make image folders: raw-data/train/<wnid>/ and raw-data/validation/<wnid>/.
+
+    convert doesn't need them: it reads the archives in place.
+
+    \b
+    imagenet-prep untar /data/imagenet
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.untar import untar
+
+    summary = untar(Layout(data_dir, raw), _engine(given), progress=make_progress(quiet))
+    printing.print_untar(summary, quiet)
+    return 0
+
+
+@cli.command()
+@o.data_dir
+@o.raw
+@o.boxes
+@o.validation_boxes
+@o.workers
+@o.quiet
+def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
+    """Bounding boxes from the annotation archive to raw-data/imagenet_2012_bounding_boxes.csv.
+
+    \b
+    imagenet-prep annotate /data/imagenet
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.annotate import annotate
+
+    summary = annotate(
+        Layout(data_dir, raw),
+        _engine(given),
+        boxes=given["boxes"],
+        validation=given["validation_boxes"],
+        progress=make_progress(quiet),
+    )
+    printing.print_annotate(summary, quiet)
+    return 0
+
+
+@cli.command()
+@o.data_dir
+@o.raw
+@o.output
+@o.converting
+@o.workers
+@o.engine
+@o.quiet
+def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+    """Images to shards: 1024 train and 128 validation, record for record those of 2016.
+
+    \b
+    imagenet-prep convert /data/imagenet
+    imagenet-prep convert /data/out --raw /data/kaggle
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.convert import convert
+
+    summary = convert(
+        Layout(data_dir, raw, output), _engine(given), _convert_options(given), progress=make_progress(quiet)
+    )
+    printing.print_convert(summary, quiet)
+    return PROBLEMS_FOUND if summary.problems else 0
+
+
+@cli.command()
+@o.data_dir
+@o.verifying
+@o.workers
+@o.engine
+@o.quiet
+def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
+    """Prove the shards right, or say exactly what is wrong (exit status 3).
+
+    Shards that another tool made can be verified too.
+
+    \b
+    imagenet-prep verify /data/imagenet
+    """
+    from imagenet_prep.stages.verify import verify
+
+    verdict = verify(Layout(data_dir), _engine(given), depth=_depth(given), progress=make_progress(quiet))
+    return _conclude(verdict, (), given["json_file"])
+
+
+@cli.command()
+@o.data_dir
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def status(data_dir: Path, as_json: bool) -> int:
+    """Each stage: done, partly, not begun; and what to run next.
+
+    \b
+    imagenet-prep status /data/imagenet
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.status import status
+
+    printing.print_status(status(Layout(data_dir)), as_json)
+    return 0
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
+@click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--image", type=click.Path(path_type=Path), help="Save the record's image here as PNG, boxes drawn.")
+def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> int:
+    """Records of any TFRecord file, readable.
+
+    \b
+    imagenet-prep show /data/imagenet/train-00000-of-01024 --limit 3
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.show import save_image, show
+
+    for shown in show(file, limit=limit, record=record):
+        printing.print_record(shown, as_json)
+    if image is not None:
+        save_image(file, record or 0, image)
+    return 0
+
+
+@cli.command()
+@click.argument("data_dir", type=click.Path(path_type=Path), required=False)
+@click.option("--classes", type=click.IntRange(2, ilsvrc2012.CLASSES), default=20, show_default=True)
+@click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")
+@o.workers
+@o.quiet
+def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **given: Any) -> int:
+    """Make a small ImageNet, serve it locally behind credentials, and run every stage on it.
+
+    Without DATA_DIR it works in a temporary folder and removes it afterwards.
+
+    \b
+    imagenet-prep demo demo-data
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.demo.run import run_demo
+
+    folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
+    try:
+        summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
+        printing.print_run(summary, quiet)
+        code = _conclude(summary.verify, summary.convert.problems, None)
+        printing.print_demo_end(data_dir)
+    finally:
+        if data_dir is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+# options -> what the stages take ---------------------------------------------------------------------------------
+
+
+def _engine(given: Mapping[str, Any]) -> Engine:
+    from imagenet_prep.engines import make_engine
+
+    return make_engine(given.get("engine", "processes"), given["workers"])
+
+
+def _archive_keys(only: str) -> tuple[str, ...]:
+    keys = tuple(key.strip() for key in only.split(",") if key.strip())
+    unknown = [key for key in keys if key not in ilsvrc2012.ARCHIVES]
+    if unknown or not keys:
+        raise UsageError(f"--only {only}", f"expected some of {','.join(ilsvrc2012.ARCHIVES)}")
+    return keys
+
+
+def _credentials(given: Mapping[str, Any]) -> Credentials | None:
+    """Whom to sign in as, asked for before anything starts; a cookies file makes it unnecessary."""
+    from imagenet_prep.fetch.access import find_credentials
+
+    if given["cookies"] is not None:
+        return None
+    return find_credentials(given["base_url"], prompt=_prompt if sys.stdin.isatty() else None)
+
+
+def _prompt() -> tuple[str, str]:
+    click.echo(f"Credentials for image-net.org (sign up at {ilsvrc2012.SIGN_UP_URL}):", err=True)
+    username = click.prompt("Username", err=True)
+    return username, click.prompt("Password or access key", hide_input=True, err=True)
+
+
+def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
+    from imagenet_prep.pipeline import DownloadOptions
+
+    return DownloadOptions(
+        base_url=given["base_url"],
+        cookies=given["cookies"],
+        connections=given["connections"],
+        check_digest=not given["no_digest"],
+    )
+
+
+def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
+    from imagenet_prep.stages.convert import ConvertOptions
+
+    return ConvertOptions(
+        train_shards=given["train_shards"],
+        validation_shards=given["validation_shards"],
+        seed=given["seed"],
+        shuffle=not given["no_shuffle"],
+        check=given["check"],
+        compression=given["compression"],
+        validation_boxes=given["validation_boxes"],
+        allow_incomplete=given["allow_incomplete"],
+        skip_bad=given["skip_bad"],
+        overwrite=given["overwrite"],
+    )
+
+
+def _depth(given: Mapping[str, Any]) -> Depth:
+    if given["quick"] and given["decode"]:
+        raise UsageError("--quick and --decode", "expected one of them, or neither")
+    return "quick" if given["quick"] else "decode" if given["decode"] else "full"
+
+
+def _conclude(verdict: Any, set_aside: tuple[Any, ...], json_file: Path | None) -> int:
+    from imagenet_prep.cli import printing
+
+    printing.print_verdict(verdict)
+    if json_file is not None:
+        printing.save_verdict(verdict, json_file)
+    return PROBLEMS_FOUND if verdict.problems or set_aside else 0

@@ -1,0 +1,93 @@
+"""The options, each defined once; ``run`` takes them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from imagenet_prep import ilsvrc2012
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_path = click.Path(path_type=Path)
+_file = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+data_dir = click.argument("data_dir", type=_path)
+raw = click.option("--raw", type=_path, help="Read raw input here in place of DATA_DIR/raw-data; never written to.")
+output = click.option("--output", type=_path, help="Put the shards here.  [default: DATA_DIR]")
+quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
+workers = click.option(
+    "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(["processes", "threads"]),
+    default="processes",
+    show_default=True,
+    help="Where work runs.",
+)
+boxes = click.option(
+    "--boxes", type=click.Path(path_type=Path, exists=True), help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
+)
+validation_boxes = click.option(
+    "--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that)."
+)
+
+
+def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+only = click.option(
+    "--only",
+    default=",".join(ilsvrc2012.DEFAULT_ARCHIVES),
+    show_default=True,
+    help=f"Comma-separated: {', '.join(ilsvrc2012.ARCHIVES)}.",
+)
+
+fetching = _all_of(
+    click.option("--base-url", default=ilsvrc2012.BASE_URL, show_default=True, help="Where the archives are."),
+    click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
+    click.option(
+        "--connections", type=click.IntRange(1, 16), default=1, show_default=True, help="Connections for each archive."
+    ),
+    click.option("--no-digest", is_flag=True, help="Do not check the MD5 of what was fetched."),
+)
+
+converting = _all_of(
+    click.option("--train-shards", type=int, default=ilsvrc2012.SHARDS["train"], show_default=True),
+    click.option("--validation-shards", type=int, default=ilsvrc2012.SHARDS["validation"], show_default=True),
+    click.option(
+        "--check",
+        type=click.Choice(["auto", "header", "decode"]),
+        default="auto",
+        show_default=True,
+        help="Look at each image's header, or at every pixel; auto: every pixel unless the archive's published MD5 was checked.",
+    ),
+    click.option(
+        "--compression",
+        type=click.Choice(["none", "gzip", "zlib"]),
+        default="none",
+        show_default=True,
+        help="Of each shard.",
+    ),
+    click.option("--seed", type=int, default=ilsvrc2012.SEED, show_default=True, help="Of the shuffle."),
+    click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),
+    validation_boxes,
+    click.option("--allow-incomplete", is_flag=True, help="Convert what is there, and record that it is a part."),
+    click.option("--skip-bad", is_flag=True, help="Leave out images that can't be used (exit status 3 then)."),
+    click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
+)
+
+quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
+decode = click.option("--decode", is_flag=True, help="Decode every image too.")
+json_file = click.option("--json", "json_file", type=_path, help="Write the findings to this file as JSON.")
+verifying = _all_of(quick, decode, json_file)

@@ -1,0 +1,137 @@
+"""Progress as a person sees it: a tqdm bar on a terminal, plain lines elsewhere, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+PLAIN_SECONDS = 10.0
+"""How often a plain line is written."""
+
+
+class Bars:
+    """Draws one bar at a time on standard error."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Start a bar."""
+        from tqdm import tqdm
+
+        tqdm.monitor_interval = 0  # its monitor is a thread, and workers are forked
+        is_bytes = unit == "B"
+        self._bar = tqdm(
+            desc=label,
+            total=total,
+            initial=done,
+            unit=unit if is_bytes else f" {unit}",
+            unit_scale=is_bytes,
+            unit_divisor=1024 if is_bytes else 1000,
+            dynamic_ncols=True,
+            smoothing=0.05,
+        )
+
+    def advance(self, amount: int = 1) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(amount)
+
+    def end(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def note(self, text: str) -> None:
+        """Print a line above the bar."""
+        if self._bar is not None:
+            self._bar.write(text, file=sys.stderr)
+        else:
+            click.echo(text, err=True)
+
+
+class Lines:
+    """Writes a plain line every ten seconds, and one at each end: for logs."""
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._unit = ""
+        self._total: int | None = None
+        self._done = self._initial = 0
+        self._started = self._written = 0.0
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Start counting."""
+        self._label, self._total, self._unit = label, total, unit
+        self._done = self._initial = done
+        self._started = self._written = time.monotonic()
+
+    def advance(self, amount: int = 1) -> None:
+        """Count, and write a line if it is time to."""
+        self._done += amount
+        now = time.monotonic()
+        if now - self._written >= PLAIN_SECONDS:
+            self._written = now
+            self._write(now)
+
+    def end(self) -> None:
+        """Write the last line."""
+        if self._label:
+            self._write(time.monotonic())
+            self._label = ""
+
+    def note(self, text: str) -> None:
+        """Write a line."""
+        click.echo(text, err=True)
+
+    def _write(self, now: float) -> None:
+        rate = (self._done - self._initial) / max(now - self._started, 1e-9)
+        line = f"{self._label}: {self._amount(self._done)}"
+        if self._total is not None:
+            line += f" of {self._amount(self._total)}"
+        if self._done > self._initial:
+            line += f", {self._amount(rate)}/s"
+            if self._total is not None and self._total > self._done:
+                line += f", {_duration((self._total - self._done) / rate)} left"
+        click.echo(line, err=True)
+
+    def _amount(self, value: float) -> str:
+        if self._unit == "B":
+            return f"{value / (1 << 20):,.1f} MiB"
+        return f"{value:,.0f} {self._unit}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Ignore it."""
+
+    def advance(self, amount: int = 1) -> None:
+        """Ignore it."""
+
+    def end(self) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+
+def make_progress(quiet: bool) -> Bars | Lines | Quiet:
+    """The progress that suits where standard error goes."""
+    if quiet:
+        return Quiet()
+    return Bars() if sys.stderr.isatty() else Lines()

@@ -1,0 +1,249 @@
+"""Bounding box annotations with every quirk of the real ones, and the boxes that must come out of them.
+
+The files have the form of ILSVRC2012_bbox_train_v2.tar.gz (Pascal VOC). What must come out is known from how each
+file is made and not from reading it, so that it can prove a reader right.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from xml.sax.saxutils import escape
+
+from imagenet_prep.ilsvrc2012 import synsets, texts
+
+Corners = tuple[int, int, int, int]
+"""xmin, ymin, xmax, ymax in pixels."""
+
+
+class Quirk(str, enum.Enum):
+    """What is odd about an annotation."""
+
+    NONE = "none"
+    PERCENT_NAME = "percent-name"
+    OTHER_SIZE = "other-size"
+    SWAPPED = "swapped"
+    BEYOND = "beyond"
+    NO_AREA = "no-area"
+    BREED_NAME = "breed-name"
+    OTHER_CLASS = "other-class"
+    FIRST_NAME = "first-name"
+    MINUS_ONE = "minus-one"
+    ZERO_SIZE = "zero-size"
+    NO_SIZE = "no-size"
+    BROKEN = "broken"
+
+
+QUIRKS = tuple(quirk for quirk in Quirk if quirk is not Quirk.NONE)
+BAD_QUIRKS = frozenset((Quirk.ZERO_SIZE, Quirk.NO_SIZE, Quirk.BROKEN))
+"""Those that make a file a Problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One annotation file and the truth about it.
+
+    Args:
+        name: the image's name without ".JPEG" and the file's without ".xml".
+        wnid: the image's class.
+        quirk: what is odd about it.
+        xml: the file's bytes.
+        lines: the lines, without newline, that it must add to the boxes CSV.
+        skipped: how many of its boxes must be left out (those after a box whose xmin is -1 don't exist).
+    """
+
+    name: str
+    wnid: str
+    quirk: Quirk
+    xml: bytes
+    lines: tuple[str, ...]
+    skipped: int
+
+    @property
+    def bad(self) -> bool:
+        """Whether the file must be reported as a Problem."""
+        return self.quirk in BAD_QUIRKS
+
+
+def annotation(name: str, wnid: str, size: tuple[int, int], quirk: Quirk = Quirk.NONE, seed: int = 1) -> Annotation:
+    """An annotation with one to three boxes for the image ``name`` of ``size`` pixels, 4 or more either way."""
+    rng = random.Random(f"boxes {seed} {name}")
+    return _finished(name, wnid, quirk, _draft(name, wnid, size, _random_boxes(rng, size, quirk)))
+
+
+def boxes_csv(annotations: Iterable[Annotation]) -> bytes:
+    """The whole CSV that must come out, its lines sorted by byte value."""
+    return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
+
+
+def samples() -> dict[str, Annotation]:
+    """The sample annotations in data/bounding_boxes by path below it, one for each quirk."""
+    size, boxes = (334, 500), ((2, 131, 252, 497), (20, 30, 120, 330))
+    made = {}
+    for number, quirk in enumerate(Quirk, 1):
+        wnid = "n02092002" if quirk is Quirk.BREED_NAME else "n01440764"
+        name = f"{wnid}_{number}"
+        draft = _draft(name, wnid, size, boxes[:1] if quirk is Quirk.NONE else boxes)
+        made[f"{wnid}/{name}.xml"] = _finished(name, wnid, quirk, draft)
+    return made
+
+
+# how a file comes about: a plain draft, a quirk, the text --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What is to be written, and ``kept``: the boxes that must come out, in pixels of the real size."""
+
+    filename: str
+    wnid: str
+    size: tuple[int, int] | None
+    names: tuple[str, ...]
+    boxes: tuple[Corners, ...]
+    kept: tuple[Corners, ...]
+    skipped: int = 0
+
+
+def _draft(name: str, wnid: str, size: tuple[int, int], boxes: tuple[Corners, ...]) -> _Draft:
+    return _Draft(name, wnid, size, (wnid,) * len(boxes), boxes, boxes)
+
+
+def _random_boxes(rng: random.Random, size: tuple[int, int], quirk: Quirk) -> tuple[Corners, ...]:
+    count = 2 if quirk in (Quirk.FIRST_NAME, Quirk.OTHER_CLASS, Quirk.MINUS_ONE) else rng.choice((1, 1, 1, 2, 3))
+    return tuple((*_corner(rng, size, 0), *_corner(rng, size, 1)) for _ in range(count))
+
+
+def _corner(rng: random.Random, size: tuple[int, int], half: int) -> tuple[int, int]:
+    """A point in the upper left quarter (half 0) or in the lower right one (1), so that a box has area."""
+    x, y = (rng.randrange(length // 2) + half * (length // 2 + 1) for length in size)
+    return min(x, size[0]), min(y, size[1])
+
+
+def _finished(name: str, wnid: str, quirk: Quirk, plain: _Draft) -> Annotation:
+    draft = _QUIRKY[quirk](plain) if quirk in _QUIRKY else plain
+    assert plain.size is not None
+    width, height = plain.size
+    lines = tuple(
+        f"{name}.JPEG,{xmin / width:.4f},{ymin / height:.4f},{xmax / width:.4f},{ymax / height:.4f}"
+        for xmin, ymin, xmax, ymax in draft.kept
+    )
+    xml = _xml(draft)
+    return Annotation(
+        name, wnid, quirk, xml[: len(xml) * 2 // 3] if quirk is Quirk.BROKEN else xml, lines, draft.skipped
+    )
+
+
+def _xml(draft: _Draft) -> bytes:
+    size = ""
+    if draft.size:
+        size = f"\t<size>\n\t\t<width>{draft.size[0]}</width>\n\t\t<height>{draft.size[1]}</height>\n"
+        size += "\t\t<depth>3</depth>\n\t</size>\n"
+    objects = "".join(_object(*each) for each in zip(draft.names, draft.boxes, strict=True))
+    return (
+        f"<annotation>\n\t<folder>{draft.wnid}</folder>\n\t<filename>{draft.filename}</filename>\n"
+        "\t<source>\n\t\t<database>ILSVRC_2012</database>\n\t</source>\n"
+        f"{size}\t<segmented>0</segmented>\n{objects}</annotation>\n"
+    ).encode()
+
+
+def _object(name: str, corners: Corners) -> str:
+    tags = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
+    box = "".join(f"\t\t\t<{tag}>{value}</{tag}>\n" for tag, value in tags)
+    return (
+        f"\t<object>\n\t\t<name>{escape(name)}</name>\n\t\t<pose>Unspecified</pose>\n\t\t<truncated>0</truncated>\n"
+        f"\t\t<difficult>0</difficult>\n\t\t<bndbox>\n{box}\t\t</bndbox>\n\t</object>\n"
+    )
+
+
+# the quirks ------------------------------------------------------------------------------------------------------
+
+
+def _percent_name(draft: _Draft) -> _Draft:
+    return replace(draft, filename="%s")
+
+
+def _other_size(draft: _Draft) -> _Draft:
+    """The annotator was shown the image twice as large."""
+    assert draft.size is not None
+    boxes = tuple((2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes)
+    return replace(draft, size=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
+
+
+def _swapped(draft: _Draft) -> _Draft:
+    return replace(draft, boxes=tuple((xmax, ymax, xmin, ymin) for xmin, ymin, xmax, ymax in draft.boxes))
+
+
+def _beyond(draft: _Draft) -> _Draft:
+    """The first box goes over all four edges; clamped, it is the whole image."""
+    assert draft.size is not None
+    width, height = draft.size
+    stretched = ((-7, -3, width + 40, height + 25), *draft.boxes[1:])
+    return replace(draft, boxes=stretched, kept=((0, 0, width, height), *draft.kept[1:]))
+
+
+def _no_area(draft: _Draft) -> _Draft:
+    """A box of no width, and one that lies outside of the image and so has none once it is clamped."""
+    assert draft.size is not None
+    width, height = draft.size
+    empty = ((width // 2, 1, width // 2, height - 1), (width + 3, 1, width + 30, height - 1))
+    names = (draft.wnid,) * (len(draft.boxes) + 2)
+    return replace(draft, names=names, boxes=(*empty, *draft.boxes), skipped=2)
+
+
+def _breed_name(draft: _Draft) -> _Draft:
+    """The words of the class in place of its wnid: Scottish_deerhound."""
+    breed = texts()[draft.wnid].partition(",")[0].replace(" ", "_")
+    return replace(draft, names=(breed,) * len(draft.boxes))
+
+
+def _other_class(draft: _Draft) -> _Draft:
+    """The first name is of another class: every box goes, also the one that is named right."""
+    names = (_another(draft.wnid), *draft.names[1:])
+    return replace(draft, names=names, kept=(), skipped=len(draft.boxes))
+
+
+def _first_name(draft: _Draft) -> _Draft:
+    """The first name is right: every box stays, also the one that is named otherwise."""
+    return replace(draft, names=(draft.wnid, *(_another(draft.wnid) for _ in draft.names[1:])))
+
+
+def _minus_one(draft: _Draft) -> _Draft:
+    """The second box starts at -1: it and all after it are not seen."""
+    first, *others = draft.boxes
+    boxes = (first, (-1, *others[0][1:]), *others)
+    return replace(draft, names=(draft.wnid,) * len(boxes), boxes=boxes, kept=(first,))
+
+
+def _zero_size(draft: _Draft) -> _Draft:
+    return replace(draft, size=(0, 0), kept=())
+
+
+def _no_size(draft: _Draft) -> _Draft:
+    return replace(draft, size=None, kept=())
+
+
+def _broken(draft: _Draft) -> _Draft:
+    return replace(draft, kept=())
+
+
+def _another(wnid: str) -> str:
+    """The class 500 further on."""
+    return synsets()[(synsets().index(wnid) + 500) % len(synsets())]
+
+
+_QUIRKY: dict[Quirk, Callable[[_Draft], _Draft]] = {
+    Quirk.PERCENT_NAME: _percent_name,
+    Quirk.OTHER_SIZE: _other_size,
+    Quirk.SWAPPED: _swapped,
+    Quirk.BEYOND: _beyond,
+    Quirk.NO_AREA: _no_area,
+    Quirk.BREED_NAME: _breed_name,
+    Quirk.OTHER_CLASS: _other_class,
+    Quirk.FIRST_NAME: _first_name,
+    Quirk.MINUS_ONE: _minus_one,
+    Quirk.ZERO_SIZE: _zero_size,
+    Quirk.NO_SIZE: _no_size,
+    Quirk.BROKEN: _broken,
+}

@@ -1,0 +1,267 @@
+"""The official archives, filled with images of our own making: same names, same shape, true labels."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import math
+import random
+import tarfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.demo import images as pictures
+from imagenet_prep.demo.annotations import QUIRKS, Annotation, Quirk, annotation, boxes_csv
+from imagenet_prep.demo.images import Kind
+from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012 import (
+    ARCHIVES,
+    CLASSES,
+    TRAIN,
+    VALIDATION,
+    labels,
+    synsets,
+    validation_filename,
+    validation_wnids,
+)
+
+ODD_KINDS: dict[str, tuple[Kind, ...]] = {
+    TRAIN: (Kind.GREY, Kind.CMYK, Kind.PNG, Kind.ROTATED, Kind.CORRUPT_EXIF),
+    VALIDATION: (Kind.GREY, Kind.YCCK, Kind.PROGRESSIVE),
+}
+"""The odd images of each split, one of each; every 40th of the others is grey."""
+
+DOGS = range(152, 270)
+"""The labels of the dog breeds, Chihuahua to Mexican hairless."""
+
+_MTIME = 1_339_545_600  # 13 June 2012, the time of every member: the same call makes the same bytes
+_HIGHEST_NUMBER = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class MadeImage:
+    """The truth about one image: width and height in pixels as stored (EXIF rotation not applied)."""
+
+    filename: str
+    split: str
+    wnid: str
+    label: int
+    width: int
+    height: int
+    kind: Kind
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSet:
+    """What was made, and the truth about it.
+
+    Args:
+        archives: where each archive is, by its key in ilsvrc2012.ARCHIVES.
+        md5: its MD5 (hex), by the same key.
+        images: every image, train and validation, by file name.
+        annotations: what the archive of train boxes holds, in its order.
+        validation_annotations: what the archive of validation boxes holds.
+    """
+
+    archives: dict[str, Path]
+    md5: dict[str, str]
+    images: dict[str, MadeImage]
+    annotations: tuple[Annotation, ...]
+    validation_annotations: tuple[Annotation, ...]
+
+    @property
+    def wnids(self) -> tuple[str, ...]:
+        """The classes, in label order."""
+        return tuple(sorted({image.wnid for image in self.images.values() if image.split == TRAIN}))
+
+    def of(self, split: str) -> tuple[MadeImage, ...]:
+        """The images of a split, in archive order."""
+        return tuple(image for image in self.images.values() if image.split == split)
+
+    @property
+    def boxes_csv(self) -> bytes:
+        """The CSV that annotate must write for the train boxes."""
+        return boxes_csv(self.annotations)
+
+    @property
+    def validation_boxes_csv(self) -> bytes:
+        """The CSV that annotate must write for the validation boxes."""
+        return boxes_csv(self.validation_annotations)
+
+    @property
+    def box_files(self) -> int:
+        """XML files of train images, the bad ones included."""
+        return len(self.annotations)
+
+    @property
+    def box_count(self) -> int:
+        """Boxes of train images that must come out."""
+        return sum(len(each.lines) for each in self.annotations)
+
+    @property
+    def bad_annotations(self) -> tuple[str, ...]:
+        """The names, such as n01440764_10026.xml, of the annotations that must be Problems."""
+        return tuple(f"{each.name}.xml" for each in self.annotations if each.bad)
+
+
+def make(
+    raw_dir: Path, *, classes: int = 20, per_class: int = 12, validation: int = 60, seed: int = 1, tiny: bool = False
+) -> MadeSet:
+    """Write the four archives (train, validation, and the boxes of both) into ``raw_dir``.
+
+    The same arguments give the same bytes. Every kind of odd image and every quirk of the annotations is among them
+    as long as there are images enough: from about 20 train and 3 validation images on.
+
+    Args:
+        raw_dir: the folder for the archives; made if it isn't there.
+        classes: how many of the 1000 classes, spread evenly over them.
+        per_class: train images in each class.
+        validation: validation images, of those classes; a class has 50, so at most 50 times ``classes`` are made.
+        seed: other images, names and boxes.
+        tiny: images of 16x16 pixels in place of photographs.
+
+    Raises:
+        UsageError: there are no such numbers of classes or images.
+    """
+    _check(classes, per_class, validation)
+    wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
+    raw_dir.mkdir(parents=True, exist_ok=True)
+    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny)
+    writer.write_train(wnids, per_class)
+    writer.write_validation(wnids, validation)
+    return writer.finish()
+
+
+def _check(classes: int, per_class: int, validation: int) -> None:
+    limits = (
+        ("classes", classes, 1, CLASSES),
+        ("per_class", per_class, 1, 1300),
+        ("validation", validation, 0, 50_000),
+    )
+    for name, value, low, high in limits:
+        if not low <= value <= high:
+            raise UsageError(
+                f"cannot make an ImageNet with {name} = {value}",
+                f"expected {low} to {high:,}, got {value:,}",
+                "choose a number in that range",
+            )
+
+
+class _Writer:
+    """Makes one image after the other and remembers the truth about each."""
+
+    def __init__(self, raw_dir: Path, rng: random.Random, seed: int, tiny: bool) -> None:
+        self.raw_dir = raw_dir
+        self.rng = rng
+        self.seed = seed
+        self.tiny = tiny
+        self.images: dict[str, MadeImage] = {}
+
+    def path(self, key: str) -> Path:
+        return self.raw_dir / ARCHIVES[key].filename
+
+    def write_train(self, wnids: tuple[str, ...], per_class: int) -> None:
+        """A tar of one tar a class: classes in sorted order as in the real one, images in none."""
+        kinds = iter(self._kinds(TRAIN, len(wnids) * per_class))
+        with tarfile.open(self.path("train"), "w", format=tarfile.GNU_FORMAT) as outer:
+            for wnid in wnids:
+                inner_bytes = io.BytesIO()
+                with tarfile.open(fileobj=inner_bytes, mode="w", format=tarfile.GNU_FORMAT) as inner:
+                    for number in self._unsorted(range(1, _HIGHEST_NUMBER), per_class):
+                        self._add_image(inner, TRAIN, f"{wnid}_{number}.JPEG", wnid, next(kinds))
+                _add(outer, f"{wnid}.tar", inner_bytes.getvalue())
+
+    def write_validation(self, wnids: tuple[str, ...], count: int) -> None:
+        """A flat tar of official names whose true class is among ``wnids``, in no order."""
+        chosen = set(wnids)
+        numbers = [number for number, wnid in enumerate(validation_wnids(), 1) if wnid in chosen]
+        picked = self._unsorted(numbers, min(count, len(numbers)))
+        kinds = self._kinds(VALIDATION, len(picked))
+        with tarfile.open(self.path("validation"), "w", format=tarfile.GNU_FORMAT) as tar:
+            for number, kind in zip(picked, kinds, strict=True):
+                self._add_image(tar, VALIDATION, validation_filename(number), validation_wnids()[number - 1], kind)
+
+    def finish(self) -> MadeSet:
+        """Write the annotations of the images made so far."""
+        train = self._annotations()
+        validation = tuple(
+            annotation(Path(name).stem, image.wnid, (image.width, image.height), seed=self.seed)
+            for name, image in self.images.items()
+            if image.split == VALIDATION
+        )
+        _write_boxes(self.path("boxes"), ((each.wnid, each) for each in train))
+        _write_boxes(self.path("validation-boxes"), (("val", each) for each in validation))
+        archives = {key: self.path(key) for key in ("train", "validation", "boxes", "validation-boxes")}
+        md5 = {key: _md5(path) for key, path in archives.items()}
+        return MadeSet(archives, md5, self.images, train, validation)
+
+    def _annotations(self) -> tuple[Annotation, ...]:
+        """One for each of most train images, in class order; every quirk on one of them."""
+        train = [image for image in self.images.values() if image.split == TRAIN]
+        annotated = self.rng.sample(train, math.ceil(0.85 * len(train)))
+        dogs = [index for index, image in enumerate(annotated) if image.label in DOGS]
+        breed = QUIRKS.index(Quirk.BREED_NAME)
+        if dogs and breed < len(annotated):
+            annotated[breed], annotated[dogs[0]] = annotated[dogs[0]], annotated[breed]
+        quirks = [*QUIRKS, *[Quirk.NONE] * len(annotated)]
+        made = (
+            annotation(Path(image.filename).stem, image.wnid, (image.width, image.height), quirk, self.seed)
+            for image, quirk in zip(annotated, quirks, strict=False)
+        )
+        return tuple(sorted(made, key=lambda each: each.wnid))
+
+    def _kinds(self, split: str, count: int) -> list[Kind]:
+        """The kind of each of ``count`` images: the odd ones somewhere among the rest."""
+        others = (Kind.GREY if index % 40 == 39 else Kind.RGB for index in range(count))
+        kinds = [*ODD_KINDS[split], *others][:count]
+        self.rng.shuffle(kinds)
+        return kinds
+
+    def _unsorted(self, numbers: Sequence[int], count: int) -> list[int]:
+        """So many of ``numbers``, in an order that isn't the sorted one."""
+        picked = self.rng.sample(numbers, count)
+        return picked[::-1] if picked == sorted(picked) else picked
+
+    def _add_image(self, tar: tarfile.TarFile, split: str, filename: str, wnid: str, kind: Kind) -> None:
+        seed = self.rng.getrandbits(48)
+        if self.tiny:
+            content, size = pictures.tiny(seed, kind), pictures.TINY_SIZE
+        else:
+            content, size = pictures.photograph_bytes(seed, kind)
+        digest = hashlib.sha256(content).hexdigest()
+        self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest)
+        _add(tar, filename, content)
+
+
+def _write_boxes(path: Path, files: Iterable[tuple[str, Annotation]]) -> None:
+    """A compressed tar of <folder>/<name>.xml, with an entry for each folder before its first file."""
+    folder = ""
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for name, each in files:
+            if name != folder:
+                folder = name
+                entry = tarfile.TarInfo(f"{folder}/")
+                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, _MTIME
+                tar.addfile(entry)
+            _add(tar, f"{folder}/{each.name}.xml", each.xml)
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)  # user and group 0, mode 0644
+    entry.size, entry.mtime = len(content), _MTIME
+    tar.addfile(entry, io.BytesIO(content))
+
+
+def _md5(path: Path) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

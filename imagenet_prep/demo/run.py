@@ -1,0 +1,54 @@
+"""The whole way on a small ImageNet of our own making, without an account."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from pathlib import Path
+
+from imagenet_prep.demo.archives import make
+from imagenet_prep.demo.server import serve
+from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.pipeline import DownloadOptions, RunSummary, run
+from imagenet_prep.stages.convert import ConvertOptions
+
+TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
+"""A thousandth of the real thing's images would leave most of its 1152 shards empty."""
+
+USERNAME = "demo"
+
+
+def run_demo(
+    data_dir: Path, engine: Engine, *, classes: int = 20, per_class: int = 12, progress: Progress | None = None
+) -> RunSummary:
+    """Make archives under the official names, serve them on 127.0.0.1 behind credentials, run every stage on them.
+
+    The stages are the same code as for the real ImageNet, which is told apart by its URL and its digests only.
+
+    Args:
+        data_dir: the DATA_DIR to fill; run again on the same folder, it finds everything done.
+        engine: where work runs.
+        classes: how many of the 1000 classes.
+        per_class: train images a class; a quarter of all train images again are validation images.
+        progress: where to report.
+    """
+    progress = progress or Silent()
+    with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
+        progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
+        made = make(Path(folder), classes=classes, per_class=per_class, validation=max(2, classes * per_class // 4))
+        password = secrets.token_urlsafe(12)
+        with serve(Path(folder), USERNAME, password) as base_url:
+            progress.note(f"serving it at {base_url}, for user {USERNAME} only")
+            return run(
+                Layout(data_dir),
+                engine,
+                credentials=Credentials(USERNAME, password),
+                fetching=DownloadOptions(base_url=base_url, digests=made.md5),
+                extract=True,
+                options=ConvertOptions(
+                    train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True
+                ),
+                progress=progress,
+            )

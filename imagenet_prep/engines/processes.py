@@ -1,0 +1,155 @@
+"""Worker processes on this machine.
+
+Why not concurrent.futures: there one worker killed from outside (the OOM killer) breaks the whole pool. Here its task
+is tried again by a new worker. Workers are forked: they start in a millisecond and share what the parent has read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Generic
+
+from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
+from imagenet_prep.model import Done, Failed, R, T
+
+TRIES = 3
+"""How often a task may lose its worker before it counts as failed."""
+
+
+@dataclass(slots=True)
+class ProcessEngine:
+    """Runs tasks on ``workers`` forked processes."""
+
+    workers: int
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """Run ``function`` on every task; closing the iterator stops the workers at once."""
+        with contextlib.closing(_Pool(function, self.workers)) as pool:
+            yield from pool.run(tasks)
+
+
+@dataclass(slots=True)
+class _Worker(Generic[T]):
+    process: BaseProcess
+    connection: Connection
+    task: T | None = None
+    tries: int = 0
+
+
+class _Pool(Generic[T, R]):
+    def __init__(self, function: Callable[[T], R], size: int) -> None:
+        self._function = function
+        self._size = size
+        self._workers: list[_Worker[T]] = []
+        # Only this process holds the writing end: when it dies, however it dies, every worker sees the end of file.
+        self._lifeline = os.pipe()
+
+    def run(self, tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        for task in tasks:
+            while (worker := self._idle_worker()) is None:
+                yield from self._collect()
+            self._give(worker, task, tries=1)
+        while any(worker.tries for worker in self._workers):
+            yield from self._collect()
+
+    def close(self) -> None:
+        for end in self._lifeline:
+            os.close(end)
+        for worker in self._workers:
+            worker.process.kill()
+            worker.connection.close()
+        for worker in self._workers:
+            worker.process.join()
+
+    def _idle_worker(self) -> _Worker[T] | None:
+        for worker in self._workers:
+            if not worker.tries:
+                return worker
+        return self._start() if len(self._workers) < self._size else None
+
+    def _start(self) -> _Worker[T]:
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.get_context("fork").Process(
+            target=_work, args=(self._function, theirs, self._lifeline), daemon=True
+        )
+        process.start()
+        theirs.close()
+        worker: _Worker[T] = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
+
+    def _give(self, worker: _Worker[T], task: T, tries: int) -> None:
+        worker.task, worker.tries = task, tries
+        with contextlib.suppress(BrokenPipeError):  # it died while idle; the next collect finds out
+            worker.connection.send(task)
+
+    def _collect(self) -> Iterator[Done[T, R] | Failed[T]]:
+        busy: dict[Any, _Worker[T]] = {worker.connection: worker for worker in self._workers if worker.tries}
+        for connection in wait(list(busy)):
+            worker = busy[connection]
+            try:
+                succeeded, value = worker.connection.recv()
+            except (EOFError, OSError):  # an OSError if it died in the middle of its answer
+                failure = self._replace(worker)
+                if failure is not None:
+                    yield failure
+                continue
+            task = worker.task
+            worker.task, worker.tries = None, 0
+            yield Done(task, value) if succeeded else Failed(task, value)  # type: ignore[arg-type]
+
+    def _replace(self, worker: _Worker[T]) -> Failed[T] | None:
+        """Put a new worker in the place of a dead one, and its task before it once more, if it may be tried again."""
+        worker.process.join()
+        worker.connection.close()
+        self._workers.remove(worker)
+        if worker.tries < TRIES:
+            self._give(self._start(), worker.task, worker.tries + 1)  # type: ignore[arg-type]
+            return None
+        return Failed(worker.task, _death(worker.process.exitcode))  # type: ignore[arg-type]
+
+
+def _death(exit_code: int | None) -> PrepError:
+    if exit_code == -signal.SIGBUS:
+        cause = "SIGBUS: an input was cut short while it was read, or its disk has a read error"
+    elif exit_code == -signal.SIGKILL:
+        cause = "SIGKILL: the system may be out of memory"
+    else:
+        cause = f"exit status {exit_code}"
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")
+
+
+def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[int, int]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.close(lifeline[1])
+    threading.Thread(target=_die_with_parent, args=(lifeline[0],), daemon=True).start()
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        connection.send(_attempt(function, task))
+
+
+def _attempt(function: Callable[[T], R], task: T) -> tuple[bool, Any]:
+    try:
+        return True, function(task)
+    except PrepError as error:
+        return False, error
+    except Exception as error:  # noqa: BLE001 - a bug of ours must reach the parent as a value, with its traceback
+        return False, WorkerError(f"a bug in a worker: {error!r}", traceback.format_exc())
+
+
+def _die_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os._exit(1)

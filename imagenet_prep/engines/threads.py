@@ -1,0 +1,43 @@
+"""Worker threads in this process: for a free-threaded Python, or where the codecs (GIL-free) do the work."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from imagenet_prep.errors import PrepError, WorkerError
+from imagenet_prep.model import Done, Failed, R, T
+
+
+@dataclass(slots=True)
+class ThreadEngine:
+    """Runs tasks on ``workers`` threads."""
+
+    workers: int
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """Run ``function`` on every task; closing the iterator drops what has not begun."""
+        pool = ThreadPoolExecutor(self.workers)
+        running: set[Future[Done[T, R] | Failed[T]]] = set()
+        try:
+            for task in tasks:
+                if len(running) == self.workers:
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in finished)
+                running.add(pool.submit(_attempt, function, task))
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in finished)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _attempt(function: Callable[[T], R], task: T) -> Done[T, R] | Failed[T]:
+    try:
+        return Done(task, function(task))
+    except PrepError as error:
+        return Failed(task, error)
+    except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome; a bug is reported, not lost
+        return Failed(task, WorkerError(f"a bug in a worker: {error!r}", traceback.format_exc()))

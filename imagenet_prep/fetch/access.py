@@ -1,0 +1,176 @@
+"""Who we are: credentials, and a session that the server lets in."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.cookiejar import LoadError, MozillaCookieJar
+from pathlib import Path
+from typing import NoReturn
+
+import requests
+
+from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.fetch.login import LoginForm, find_login_form
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import PROBE, access_error, check_status, is_page, name_of, read_head
+from imagenet_prep.fetch.session import Session, file_url, host_of, origin
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+
+USERNAME_VARIABLE = "IMAGENET_USERNAME"
+ACCESS_KEY_VARIABLE = "IMAGENET_ACCESS_KEY"
+
+_PAGE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user name and its password, which no repr shows and no other process gets."""
+
+    username: str
+    password: str = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("credentials can't be pickled: they stay in this process")
+
+
+def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | None) -> Credentials | None:
+    """Credentials from IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, else netrc, else the prompt; None if none has any.
+
+    ``prompt`` asks a person and returns user name and password; None where there is nobody to ask.
+    """
+    username, password = os.environ.get(USERNAME_VARIABLE), os.environ.get(ACCESS_KEY_VARIABLE)
+    if username and password:
+        return Credentials(username, password)
+    found = requests.utils.get_netrc_auth(base_url) or (prompt() if prompt else None)
+    return Credentials(*found) if found and found[0] else None
+
+
+def open_session(
+    base_url: str,
+    credentials: Credentials | None,
+    cookies: Path | None,
+    *,
+    probe: str = ARCHIVES["train"].filename,
+    pace: Pace | None = None,
+) -> Session:
+    """A session that may fetch from ``base_url``, found out by asking for the first bytes of the file ``probe``.
+
+    Whatever the answer calls for is done: nothing, Basic credentials, or a sign-in form.
+
+    Args:
+        base_url: the folder of the archives.
+        credentials: used only if the server asks.
+        cookies: a cookies.txt in Netscape's format, as browsers export it.
+        probe: a file name.
+        pace: how patient to be.
+
+    Raises:
+        AccessError: credentials are missing or refused.
+        NetworkError: the server can't be reached or has no such file.
+        UsageError: the URL or the cookie file can't be used.
+    """
+    pace = pace or Pace()
+    session = Session(base_url, pace.stall)
+    if cookies is not None:
+        session.use_cookies(_load_cookies(cookies))
+    url = file_url(base_url, probe)
+    answer = _knock(session, url, pace)
+    if answer.is_open:
+        return session
+    if credentials is None:
+        raise _missing(url, cookies)
+    if answer.wants_basic:
+        session.use_basic(credentials.username, credentials.password)
+    elif answer.form is not None:
+        _sign_in(session, answer.form, credentials, pace)
+    else:
+        raise _no_way_in(url, answer.status)
+    if not _knock(session, url, pace).is_open:
+        raise access_error(f"{host_of(url)} refused the credentials", "expected a user name and access key it knows")
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the server said to a knock at its door."""
+
+    status: int
+    is_open: bool
+    wants_basic: bool
+    form: LoginForm | None
+
+
+def _knock(session: Session, url: str, pace: Pace) -> _Answer:
+    patience = Patience(name_of(url), pace)
+    while True:
+        try:
+            with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+                return _understand(response, url)
+        except CutError as cut:
+            patience.wait(cut)
+
+
+def _understand(response: requests.Response, url: str) -> _Answer:
+    status = response.status_code
+    if status not in (401, 403):
+        check_status(response, url)
+    head = read_head(response)
+    page = is_page(response, head)
+    challenge = response.headers.get("WWW-Authenticate", "").lower()
+    form = find_login_form(head + read_head(response, _PAGE_BYTES), response.url) if page else None
+    wants_basic = status == 401 and ("basic" in challenge or form is None)
+    return _Answer(status, status in (200, 206) and not page, wants_basic, form)
+
+
+def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: Pace) -> None:
+    """Send the form, to the server that the user named and nowhere else, and never in a URL."""
+    try:
+        at_home = origin(form.action) == session.home
+    except ValueError:
+        at_home = False
+    if not at_home or form.method != "post":
+        raise AccessError(
+            "the sign-in form of the server can't be trusted with a password",
+            "it goes to another address" if not at_home else "it would put the password into a URL",
+            "sign in with a browser, export its cookies and give them with --cookies FILE",
+        )
+    patience = Patience("signing in", pace)
+    while True:
+        try:
+            session.post(form.action, form.filled(credentials.username, credentials.password)).close()
+            return
+        except CutError as cut:
+            patience.wait(cut)
+
+
+def _load_cookies(path: Path) -> MozillaCookieJar:
+    jar = MozillaCookieJar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # http.cookiejar reports a bad line as a bug of its own as well
+            jar.load(str(path), ignore_discard=True, ignore_expires=True)
+    except (OSError, LoadError, UnicodeDecodeError):
+        # the original's text quotes the line it could not read, and with it a cookie
+        raise UsageError(
+            f"{path} can't be read as cookies", "expected a cookies.txt in Netscape's format", "export it once more"
+        ) from None
+    for cookie in jar:
+        if cookie.expires == 0:  # how exporters write "until the browser is closed"
+            cookie.expires = None
+    return jar
+
+
+def _missing(url: str, cookies: Path | None) -> AccessError:
+    if cookies is not None:
+        return access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
+    return access_error(
+        f"{host_of(url)} wants you to sign in for {name_of(url)}", "found no credentials in the environment or netrc"
+    )
+
+
+def _no_way_in(url: str, status: int) -> AccessError:
+    got = f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form"
+    return access_error(f"{host_of(url)} gave no access to {name_of(url)}", f"expected the archive, got {got}")

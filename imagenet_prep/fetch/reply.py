@@ -1,0 +1,182 @@
+"""What a server's answer means: the file, a web page in its place, a refusal, or trouble that will pass."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from dataclasses import dataclass
+
+import requests
+import urllib3
+
+from imagenet_prep.errors import AccessError, NetworkError
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.session import Session, bare_url, host_of, reason_of
+from imagenet_prep.ilsvrc2012 import SIGN_UP_URL
+
+PROBE = 1024  # bytes: enough to tell an archive from a page
+
+_PAGE_TYPES = ("text/html", "application/xhtml+xml")
+_PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
+_PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
+
+
+class RestartError(Exception):
+    """The server doesn't go on with the very bytes that we hold a part of: that part is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A version of a file on a server.
+
+    Args:
+        url: without its query.
+        total: bytes.
+        etag, last_modified: as the server gave them, None if it did not.
+        ranges: whether it serves parts of the file.
+    """
+
+    url: str
+    total: int
+    etag: str | None
+    last_modified: str | None
+    ranges: bool = True
+
+    def is_same_version(self, other: Remote) -> bool:
+        """Whether parts of the two fit together."""
+        if (self.url, self.total) != (other.url, other.total):
+            return False
+        if self.etag and other.etag:
+            return self.etag == other.etag
+        return not (self.last_modified and other.last_modified) or self.last_modified == other.last_modified
+
+
+def inspect(session: Session, url: str, pace: Pace) -> Remote:
+    """Ask a server about a file, with a small Range request; nothing is written.
+
+    Raises:
+        AccessError: it wants credentials, or sends a web page instead.
+        NetworkError: the file isn't there, or the server can't be reached.
+    """
+    patience = Patience(name_of(url), pace)
+    while True:
+        try:
+            return _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)
+        except CutError as cut:
+            patience.wait(cut)
+
+
+def _ask(session: Session, url: str, span: str | None) -> Remote | None:
+    """One attempt at inspect; None if the answer doesn't tell the length in a way that can be trusted."""
+    with session.get(url, {"Range": span} if span else None) as response:
+        check_status(response, url)
+        check_is_no_page(response, read_head(response), url)
+        if response.status_code == 206:
+            found = content_range(response)
+            if span and found and found[0] == 0 and found[1] == min(PROBE, found[2]):
+                return remote_of(response, url, found[2], ranges=True)
+        elif response.headers.get("Content-Length", "").isdecimal():
+            return remote_of(response, url, int(response.headers["Content-Length"]), ranges=False)
+    return None
+
+
+def _no_length(url: str) -> Remote:
+    raise NetworkError(
+        f"{name_of(url)}: {host_of(url)} doesn't say how long it is",
+        "expected a Content-Range or a Content-Length",
+        "check the address given with --base-url",
+    )
+
+
+def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
+    """The version that a response belongs to."""
+    headers = response.headers
+    return Remote(bare_url(url), total, headers.get("ETag"), headers.get("Last-Modified"), ranges)
+
+
+def name_of(url: str) -> str:
+    """The file name in a URL."""
+    return bare_url(url).rpartition("/")[2]
+
+
+def content_range(response: requests.Response) -> tuple[int, int, int] | None:
+    """Start, stop (exclusive) and total of a Content-Range, or None if it has none that makes sense."""
+    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if not match:
+        return None
+    start, last, total = map(int, match.groups())
+    return (start, last + 1, total) if start <= last < total else None
+
+
+def retry_after(value: str | None) -> float:
+    """Seconds to wait by a Retry-After header: a number of seconds or a date; 0 if there is none that makes sense."""
+    value = (value or "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0.0
+
+
+def read_some(response: requests.Response, size: int) -> bytes:
+    """What has arrived of a body, raw, at most ``size`` bytes; b"" at its end. Raises CutError."""
+    try:
+        return response.raw.read1(size, decode_content=False) or b""
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        raise CutError(reason_of(error)) from None
+
+
+def read_head(response: requests.Response, size: int = PROBE) -> bytes:
+    """The first ``size`` bytes of a body, fewer if it is shorter. Raises CutError."""
+    head = b""
+    while len(head) < size and (more := read_some(response, size - len(head))):
+        head += more
+    return head
+
+
+def is_page(response: requests.Response, head: bytes) -> bool:
+    """Whether a response is a web page, by its type or its first bytes."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return kind in _PAGE_TYPES or head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
+
+
+def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None:
+    """Raise AccessError if a web page came in place of a file."""
+    if is_page(response, head):
+        raise access_error(
+            f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing of it was kept"
+        )
+
+
+def check_status(response: requests.Response, url: str) -> None:
+    """Let 200 and 206 pass.
+
+    Raises:
+        AccessError: 401 or 403.
+        CutError: trouble that may pass: busy, overloaded, a range that it says isn't there.
+        NetworkError: anything else, such as 404.
+    """
+    status = response.status_code
+    if status in (200, 206):
+        return
+    if status in (401, 403):
+        raise access_error(
+            f"{host_of(url)} refused access to {name_of(url)}", f"expected the archive, got HTTP status {status}"
+        )
+    if status == 416 or status in _PASSING:
+        raise CutError(f"HTTP status {status}", retry_after(response.headers.get("Retry-After")))
+    raise NetworkError(
+        f"{host_of(url)} has no {name_of(url)} for us",
+        f"expected the archive, got HTTP status {status}",
+        "check the address given with --base-url, or try later",
+    )
+
+
+def access_error(what: str, detail: str) -> AccessError:
+    """The AccessError that says where to sign up and what to set."""
+    return AccessError(
+        what, detail, f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use --cookies)"
+    )

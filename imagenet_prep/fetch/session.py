@@ -1,0 +1,227 @@
+"""HTTP requests that keep what is secret at home: the one origin that the user named."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from http.cookiejar import Cookie, DefaultCookiePolicy
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase, HTTPBasicAuth
+
+from imagenet_prep.errors import NetworkError, UsageError
+from imagenet_prep.fetch.patience import CutError
+
+Origin = tuple[str, str, int]
+
+_MAX_REDIRECTS = 10
+_MAX_CONNECTIONS = 64
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
+    (urllib3.exceptions.NewConnectionError, "no connection to the server"),
+    ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
+    ((requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError), "the server fell silent"),
+)
+_HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Session:
+    """Requests to one server, its home, and to wherever that redirects.
+
+    Authorization and cookies go to the home origin (scheme, host and port) only. Requests are tried once: retrying
+    is for the caller, who sees a CutError.
+
+    Args:
+        base_url: where home is.
+        stall: seconds of silence after which a connection is cut.
+
+    Raises:
+        UsageError: ``base_url`` isn't an http(s) URL, or has a password in it.
+    """
+
+    def __init__(self, base_url: str, stall: float) -> None:
+        self.home = _home(base_url)
+        self._timeout = (min(stall, 30), stall)
+        self._at_home = _plain_session(self.home)
+        self._abroad = _plain_session(None)
+        self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._auth: AuthBase = _NoAuth()
+        logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
+
+    def use_basic(self, username: str, password: str) -> None:
+        """Send Basic credentials home from now on."""
+        self._auth = HTTPBasicAuth(username.encode(), password.encode())
+
+    def use_cookies(self, cookies: Iterable[Cookie]) -> None:
+        """Send these cookies home, where they belong there."""
+        for cookie in cookies:
+            self._at_home.cookies.set_cookie(cookie)
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+        """The answer to a GET, redirects followed, its body not read yet.
+
+        Raises:
+            CutError: the server could not be reached; a later attempt may.
+            NetworkError: a redirect that must not be followed, or a certificate that can't be trusted.
+        """
+        return self._send("GET", url, headers)
+
+    def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
+        """The answer to a form; redirects are followed with GET only, so that no field leaves home. Raises as get."""
+        return self._send("POST", url, None, fields)
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None = None
+    ) -> requests.Response:
+        current = url
+        for _ in range(_MAX_REDIRECTS):
+            response = self._request(method, current, headers, fields)
+            location = self._abroad.get_redirect_target(response)
+            if location is None:
+                return response
+            response.close()
+            if fields is not None and response.status_code in (307, 308):
+                raise _refused(current, "it would send the sign-in form on to another address")
+            method, fields = "GET", None
+            current = redirect_target(url, current, location)
+        raise _refused(current, f"it is number {_MAX_REDIRECTS + 1} in a row")
+
+    def _request(
+        self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None
+    ) -> requests.Response:
+        at_home = origin(url) == self.home
+        try:
+            return (self._at_home if at_home else self._abroad).request(
+                method,
+                url,
+                headers=dict(headers or {}),
+                data=fields,
+                auth=self._auth if at_home else _NoAuth(),
+                allow_redirects=False,
+                stream=True,
+                timeout=self._timeout,
+            )
+        except requests.exceptions.SSLError:
+            raise NetworkError(
+                f"no trusted connection to {host_of(url)}",
+                "its TLS certificate could not be verified",
+                "check the address and the clock of this machine; set REQUESTS_CA_BUNDLE for a private authority",
+            ) from None
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise CutError(reason_of(error)) from None  # the original's text holds the URL, and with it the query
+
+
+class _NoAuth(AuthBase):
+    """Sends nothing; with no auth at all, requests would look into netrc for each new host by itself."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        return request
+
+
+def _plain_session(home: Origin | None) -> requests.Session:
+    session = requests.Session()
+    session.headers.clear()
+    session.headers.update(_HEADERS)
+    session.trust_env = home is None or not _is_loopback(home[1])  # a proxy can't reach this machine's own loopback
+    for prefix in ("http://", "https://"):
+        session.mount(prefix, HTTPAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
+    return session
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _home(base_url: str) -> Origin:
+    try:
+        parts, home = urlsplit(base_url), origin(base_url)
+    except ValueError:
+        parts, home = urlsplit(""), ("", "", 0)
+    if home[0] not in _DEFAULT_PORTS or not home[1]:
+        raise UsageError("the base URL can't be used", "expected http://... or https://... with a host name")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            "the base URL holds credentials",
+            f"expected just https://{home[1]}/...",
+            "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY instead",
+        )
+    return home
+
+
+def origin(url: str) -> Origin:
+    """Scheme, host and port of a URL. Raises ValueError if the port is no number."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, with its port if that is unusual: what may be shown of it anywhere."""
+    scheme, host, port = origin(url)
+    return host if port == _DEFAULT_PORTS.get(scheme) else f"{host}:{port}"
+
+
+def bare_url(url: str) -> str:
+    """A URL without query and fragment, which may hold secrets."""
+    return urlunsplit((*urlsplit(url)[:3], "", ""))
+
+
+def file_url(base_url: str, filename: str) -> str:
+    """The URL of a file in the folder ``base_url``, whose query, if it has one, is kept."""
+    parts = urlsplit(base_url)
+    return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{filename}", parts.query, ""))
+
+
+def redirect_target(first: str, current: str, location: str) -> str:
+    """Where a redirect from ``current`` leads; ``first`` is the URL that the chain began with.
+
+    Query parameters of ``first`` that the server repeats are dropped when the target is another origin, and so are
+    credentials in the target itself.
+
+    Raises:
+        NetworkError: it leads from https to http, or to no web address.
+    """
+    try:
+        target = urljoin(current, location)
+        parts, (scheme, host, _) = urlsplit(target), origin(target)
+    except ValueError:
+        raise _refused(current, "it leads to no valid address") from None
+    if scheme not in _DEFAULT_PORTS or not host:
+        raise _refused(current, "it leads to no web address")
+    if urlsplit(current).scheme == "https" and scheme == "http":
+        raise _refused(current, "it leads from https to http, where anyone can read and change what is sent")
+    query = parts.query
+    if origin(target) != origin(first):
+        secrets = set(parse_qsl(urlsplit(first).query, keep_blank_values=True))
+        pairs = parse_qsl(query, keep_blank_values=True)
+        if secrets.intersection(pairs):
+            query = urlencode([pair for pair in pairs if pair not in secrets])
+    return urlunsplit((scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
+def _refused(url: str, why: str) -> NetworkError:
+    return NetworkError(
+        f"a redirect from {host_of(url)} was refused", why, "check the address given with --base-url, or try later"
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """What failed on the network, in words that hold no URL."""
+    cause = getattr(error.args[0], "reason", error) if error.args else error  # requests wraps what urllib3 wrapped
+    for kinds, words in _REASONS:
+        if isinstance(cause, kinds) or isinstance(error, kinds):
+            return words
+    return "the connection broke"
+
+
+def _hide_queries(record: logging.LogRecord) -> bool:
+    """A logging filter: urllib3 logs each request with its query, and a query may hold a secret."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            re.sub(r"\?[^\s\"]*", "?...", value) if isinstance(value, str) else value for value in record.args
+        )
+    return True

@@ -1,0 +1,56 @@
+"""The CSV of bounding boxes, as the original's process_bounding_boxes.py printed it.
+
+A line a box, sorted by byte value: ``n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940`` is file name, xmin, ymin, xmax,
+ymax relative to the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from imagenet_prep.model import Box
+
+
+class BoxesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
+    """A line that is no box; ``line`` counts from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"line {self.line:,}: {self.reason}"
+
+
+def parse_boxes(content: bytes) -> dict[str, tuple[Box, ...]]:
+    """The boxes of each file name, in the order of their lines. Half a million lines take about a second.
+
+    Raises:
+        BoxesFault: a line of another form, a box outside the image or without area, a last line without an end.
+    """
+    boxes: dict[str, list[Box]] = {}
+    lines = content.split(b"\n")
+    if lines.pop():  # a number may have lost digits
+        raise BoxesFault(len(lines) + 1, "cut: the line has no end")
+    for number, line in enumerate(lines, 1):
+        try:
+            name, *corners = line.decode().split(",")
+            xmin, ymin, xmax, ymax = map(float, corners)
+        except ValueError:
+            raise BoxesFault(number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}") from None
+        if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1 and name):
+            raise BoxesFault(number, f"expected a box with an area within 0..1, got {_show(line)}")
+        boxes.setdefault(name, []).append(Box(xmin, ymin, xmax, ymax))
+    return {name: tuple(found) for name, found in boxes.items()}
+
+
+def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
+    """The CSV of boxes given as file name and box, in any order."""
+    return b"".join(
+        sorted(f"{name},{b.xmin:.4f},{b.ymin:.4f},{b.xmax:.4f},{b.ymax:.4f}\n".encode() for name, b in rows)
+    )
+
+
+def _show(line: bytes) -> str:
+    return repr(line if len(line) <= 80 else line[:77] + b"...")[1:]

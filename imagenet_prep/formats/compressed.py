@@ -1,0 +1,123 @@
+"""Records of a TFRecord file that may be compressed as a whole (gzip or zlib), inflated piece by piece."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Literal
+
+from crc32c import crc32c
+
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.tfrecord import FOOTER, HEADER, FramingError, LengthError, Record, TruncatedError, mask
+
+Compression = Literal["none", "gzip", "zlib"]
+
+MAX_RECORD = 1 << 28
+"""A record of a compressed file beyond this many bytes is refused, since the file doesn't show how long it can be."""
+
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
+_INPUT = 1 << 16
+_OUTPUT = 1 << 18
+
+
+class CompressionError(FramingError):
+    """The compressed stream is damaged; record and offset are those within what it inflates to."""
+
+
+def detect(view: memoryview) -> Compression:
+    """How a TFRecord file is compressed, by its first bytes.
+
+    A plain length field can by accident begin like a compressed file, so its CRC is asked first.
+    """
+    if len(view) >= HEADER.size and mask(crc32c(view[:8])) == HEADER.unpack_from(view)[1]:
+        return "none"
+    start = bytes(view[:2])
+    if start == b"\x1f\x8b":
+        return "gzip"
+    if len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0:  # RFC 1950, 2.2
+        return "zlib"
+    return "none"
+
+
+def iter_records(view: memoryview, compression: Compression) -> Iterator[Record]:
+    """Every record of a whole file, compressed or not; offsets are those of the uncompressed bytes.
+
+    Raises:
+        LengthError: a length field doesn't match its CRC, or is absurd.
+        TruncatedError: the file ends within a record or within its compressed stream.
+        CompressionError: the compressed stream is damaged.
+    """
+    if compression == "none":
+        yield from tfrecord.iter_records(view)
+    else:
+        yield from _iter_inflated(_Inflated(view, compression), compression)
+
+
+def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Record]:
+    number = offset = 0
+    try:
+        while header := stream.take(HEADER.size):
+            length = _length(header, number, offset)
+            data = stream.take(length)
+            footer = stream.take(FOOTER.size)
+            if len(data) + len(footer) < length + FOOTER.size:
+                reason = f"{length} bytes of data and 4 of CRC announced, {len(data) + len(footer)} left"
+                raise TruncatedError(number, offset, reason)
+            (crc,) = FOOTER.unpack(footer)
+            yield Record(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
+            offset += HEADER.size + length + FOOTER.size
+            number += 1
+    except EOFError:
+        raise TruncatedError(number, offset, f"the {compression} stream is cut short") from None
+    except zlib.error as error:
+        raise CompressionError(number, offset, f"the {compression} stream is damaged: {error}") from None
+
+
+def _length(header: bytes, number: int, offset: int) -> int:
+    if len(header) < HEADER.size:
+        raise TruncatedError(number, offset, f"the file ends {len(header)} bytes into a 12-byte header")
+    length, length_crc = HEADER.unpack(header)
+    if mask(crc32c(header[:8])) != length_crc:
+        raise LengthError(number, offset, "the length field does not match its CRC")
+    if length > MAX_RECORD:
+        raise LengthError(number, offset, f"{length} bytes of data announced, over the limit of {MAX_RECORD}")
+    return int(length)
+
+
+class _Inflated:
+    """What a compressed file inflates to, never more of it in memory than was asked for and one piece."""
+
+    def __init__(self, view: memoryview, compression: str) -> None:
+        self._pieces = _inflate(view, _WINDOW_BITS[compression])
+        self._buffer = bytearray()
+
+    def take(self, count: int) -> bytes:
+        """The next ``count`` bytes, or fewer at the end."""
+        while len(self._buffer) < count:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._buffer += piece
+        taken = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return taken
+
+
+def _inflate(view: memoryview, window_bits: int) -> Iterator[bytes]:
+    """Inflate stream after stream; raises zlib.error for damage, EOFError where the last one is cut short."""
+    stream = zlib.decompressobj(window_bits)
+    position, pending = 0, b""
+    while pending or position < len(view):
+        if not pending:
+            pending = bytes(view[position : position + _INPUT])
+            position += len(pending)
+        if stream.eof:
+            stream = zlib.decompressobj(window_bits)
+        yield stream.decompress(pending, _OUTPUT)
+        pending = stream.unused_data if stream.eof else stream.unconsumed_tail
+    while not stream.eof:
+        piece = stream.decompress(b"", _OUTPUT)
+        if not piece:
+            raise EOFError
+        yield piece

@@ -1,0 +1,214 @@
+"""Fields <-> tf.train.Example bytes, without TensorFlow.
+
+The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in byte order of
+their names. (Where one name begins with another, protobuf's implementations differ; no name of a record does.) Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core/example/feature.proto.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Buffer = bytes | memoryview
+
+_BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
+
+
+@dataclass(frozen=True, slots=True)
+class BytesList:
+    """A feature of byte strings."""
+
+    values: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatList:
+    """A feature of 32-bit floats."""
+
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Int64List:
+    """A feature of 64-bit integers."""
+
+    values: tuple[int, ...]
+
+
+Feature = BytesList | FloatList | Int64List
+
+
+class ExampleError(ValueError):
+    """Bytes that are no tf.train.Example."""
+
+
+def varint(value: int) -> bytes:
+    """A base-128 varint; negative numbers as their 64-bit two's complement."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def delimited(field: int, content: bytes) -> bytes:
+    """A length-delimited field: tag, length, content."""
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def encode_feature(feature: Feature) -> bytes:
+    """One Feature message; an empty list is an empty list message, not an unset feature."""
+    match feature:
+        case BytesList(values):
+            return delimited(_BYTES, b"".join(delimited(1, bytes(value)) for value in values))
+        case FloatList(values):
+            packed = struct.pack(f"<{len(values)}f", *values)
+            return delimited(_FLOAT, delimited(1, packed) if values else b"")
+        case Int64List(values):
+            packed = b"".join(map(varint, values))
+            return delimited(_INT64, delimited(1, packed) if values else b"")
+
+
+def encode_entry(name: str, feature: Feature) -> bytes:
+    """One entry of the Features map, tag and length included."""
+    return delimited(1, delimited(1, name.encode()) + delimited(2, encode_feature(feature)))
+
+
+def encode_example(features: Mapping[str, Feature]) -> bytes:
+    """A whole Example, features in byte order of their names."""
+    entries = b"".join(encode_entry(name, features[name]) for name in sorted(features, key=str.encode))
+    return delimited(1, entries)
+
+
+class SplitEntry:
+    """The map entry of a bytes feature whose one value, known by its length only, is written separately."""
+
+    def __init__(self, name: str) -> None:
+        self._key = delimited(1, name.encode())
+
+    def head(self, length: int) -> bytes:
+        """Everything of the entry that precedes a value of ``length`` bytes; the entry ends with the value."""
+        value = b"\x0a" + varint(length)
+        values = b"\x0a" + varint(len(value) + length)
+        feature = b"\x12" + varint(len(values) + len(value) + length)
+        body = self._key + feature + values + value
+        return b"\x0a" + varint(len(body) + length) + body
+
+
+def parse_example(data: Buffer) -> dict[str, Feature]:
+    """The features of an Example; byte values are memoryviews into ``data``.
+
+    Raises:
+        ExampleError: the bytes are no well-formed Example.
+    """
+    view = memoryview(data)
+    features: dict[str, Feature] = {}
+    for field, wire, start, stop in _fields(view, 0, len(view)):
+        if field != 1 or wire != 2:
+            continue
+        for inner, inner_wire, entry_start, entry_stop in _fields(view, start, stop):
+            if inner == 1 and inner_wire == 2:
+                name, feature = _parse_entry(view, entry_start, entry_stop)
+                features.pop(name, None)  # the last entry of a name counts
+                if feature is not None:
+                    features[name] = feature
+    return features
+
+
+def _parse_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+    name, feature = "", None
+    for field, wire, value_start, value_stop in _fields(view, start, stop):
+        if field == 1 and wire == 2:
+            try:
+                name = str(view[value_start:value_stop], "utf-8")
+            except UnicodeDecodeError:
+                raise ExampleError("a feature name is not UTF-8") from None
+        elif field == 2 and wire == 2:
+            feature = _parse_feature(view, value_start, value_stop, feature)
+    return name, feature
+
+
+def _parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None) -> Feature | None:
+    for field, wire, list_start, list_stop in _fields(view, start, stop):
+        if wire != 2:
+            continue
+        if field == _BYTES:
+            values = tuple(view[a:b] for f, w, a, b in _fields(view, list_start, list_stop) if f == 1 and w == 2)
+            feature = _merge(feature, BytesList(values))
+        elif field == _FLOAT:
+            feature = _merge(feature, FloatList(_parse_floats(view, list_start, list_stop)))
+        elif field == _INT64:
+            feature = _merge(feature, Int64List(_parse_ints(view, list_start, list_stop)))
+    return feature
+
+
+def _merge(first: Feature | None, second: Feature) -> Feature:
+    """Two pieces of one feature: protobuf joins lists of the same kind; of different kinds the later one counts."""
+    match first, second:
+        case BytesList(head), BytesList(tail):
+            return BytesList(head + tail)
+        case FloatList(head), FloatList(tail):
+            return FloatList(head + tail)
+        case Int64List(head), Int64List(tail):
+            return Int64List(head + tail)
+    return second
+
+
+def _parse_floats(view: memoryview, start: int, stop: int) -> tuple[float, ...]:
+    values: list[float] = []
+    for field, wire, a, b in _fields(view, start, stop):
+        if field == 1 and wire in (2, 5):
+            if (b - a) % 4:
+                raise ExampleError("a packed float list is not a multiple of 4 bytes")
+            values += struct.unpack_from(f"<{(b - a) // 4}f", view, a)
+    return tuple(values)
+
+
+def _parse_ints(view: memoryview, start: int, stop: int) -> tuple[int, ...]:
+    values: list[int] = []
+    for field, wire, a, b in _fields(view, start, stop):
+        if field == 1 and wire in (0, 2):
+            while a < b:
+                value, a = _varint_at(view, a, b)
+                values.append(value - (1 << 64) if value >> 63 else value)
+    return tuple(values)
+
+
+def _varint_at(view: memoryview, position: int, stop: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < stop and shift < 70:
+        byte = view[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, position
+        shift += 7
+    raise ExampleError("a varint does not end")
+
+
+def _fields(view: memoryview, position: int, stop: int) -> list[tuple[int, int, int, int]]:
+    """Each field of a message: number, wire type, and where its value starts and stops."""
+    fields: list[tuple[int, int, int, int]] = []
+    while position < stop:
+        tag, start = _varint_at(view, position, stop)
+        wire = tag & 7
+        if wire == 2:
+            length, start = _varint_at(view, start, stop)
+            position = start + length
+        elif wire == 0:
+            _, position = _varint_at(view, start, stop)
+        elif wire in (1, 5):
+            position = start + (8 if wire == 1 else 4)
+        else:
+            raise ExampleError(f"wire type {wire} is not used by any Example")
+        if position > stop:
+            raise ExampleError("a field runs past the end of its message")
+        if tag >> 3 == 0:
+            raise ExampleError("a field has number 0")
+        fields.append((tag >> 3, wire, start, position))
+    return fields

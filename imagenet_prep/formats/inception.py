@@ -1,0 +1,90 @@
+"""The record layout of 2016, as ``build_imagenet_data.py`` (tensorflow/models, Inception) wrote it.
+
+A record is the Example of fifteen features around the image's own bytes. Since features are in byte order of their
+names, everything but the image is two short byte strings: one before ``image/encoded``'s value, one after it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from imagenet_prep.formats import example
+from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_entry, varint
+from imagenet_prep.model import Box, Item
+
+COLORSPACE = b"RGB"
+CHANNELS = 3
+FORMAT = b"JPEG"
+
+_ENCODED = example.SplitEntry("image/encoded")
+_FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
+
+
+def features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, example.Feature]:
+    """The features of one record, ``width`` and ``height`` in pixels; what ``record_parts`` encodes, spelled out."""
+    boxes = item.boxes
+    return {
+        "image/encoded": BytesList((encoded,)),
+        "image/height": Int64List((height,)),
+        "image/width": Int64List((width,)),
+        "image/colorspace": BytesList((COLORSPACE,)),
+        "image/channels": Int64List((CHANNELS,)),
+        "image/format": BytesList((FORMAT,)),
+        "image/class/label": Int64List((item.label,)),
+        "image/class/synset": BytesList((item.wnid.encode(),)),
+        "image/class/text": BytesList((item.text.encode(),)),
+        "image/filename": BytesList((item.filename.encode(),)),
+        "image/object/bbox/xmin": FloatList(tuple(box.xmin for box in boxes)),
+        "image/object/bbox/xmax": FloatList(tuple(box.xmax for box in boxes)),
+        "image/object/bbox/ymin": FloatList(tuple(box.ymin for box in boxes)),
+        "image/object/bbox/ymax": FloatList(tuple(box.ymax for box in boxes)),
+        "image/object/bbox/label": Int64List((item.label,) * len(boxes)),
+    }
+
+
+def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
+    """What comes before and after the ``length`` bytes of the image in the record of ``item``.
+
+    ``width`` and ``height`` are in pixels. Equal to ``encode_example(features(...))`` cut around the image.
+    """
+    tail = (
+        encode_entry("image/filename", BytesList((item.filename.encode(),)))
+        + _FORMAT_ENTRY
+        + _size_entry("image/height", height)
+        + _bbox_entries(item.label, item.boxes)
+        + _size_entry("image/width", width)
+    )
+    head = _class_entries(item.label, item.wnid, item.text) + _ENCODED.head(length)
+    return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
+
+
+@functools.lru_cache(maxsize=4096)
+def _class_entries(label: int, wnid: str, text: str) -> bytes:
+    """The entries that precede image/encoded: the same for every image of a class."""
+    return b"".join(
+        (
+            encode_entry("image/channels", Int64List((CHANNELS,))),
+            encode_entry("image/class/label", Int64List((label,))),
+            encode_entry("image/class/synset", BytesList((wnid.encode(),))),
+            encode_entry("image/class/text", BytesList((text.encode(),))),
+            encode_entry("image/colorspace", BytesList((COLORSPACE,))),
+        )
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _size_entry(name: str, pixels: int) -> bytes:
+    return encode_entry(name, Int64List((pixels,)))
+
+
+@functools.lru_cache(maxsize=16)
+def _bbox_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
+    return b"".join(
+        (
+            encode_entry("image/object/bbox/label", Int64List((label,) * len(boxes))),
+            encode_entry("image/object/bbox/xmax", FloatList(tuple(box.xmax for box in boxes))),
+            encode_entry("image/object/bbox/xmin", FloatList(tuple(box.xmin for box in boxes))),
+            encode_entry("image/object/bbox/ymax", FloatList(tuple(box.ymax for box in boxes))),
+            encode_entry("image/object/bbox/ymin", FloatList(tuple(box.ymin for box in boxes))),
+        )
+    )

@@ -1,0 +1,156 @@
+"""TFRecord framing: lengths, masked CRC32C, record offsets.
+
+A record is: uint64 length, uint32 masked CRC32C of those 8 bytes, data, uint32 masked CRC32C of the data; all little
+endian (tensorflow/core/lib/io/record_writer.h). The mask is a rotation right by 15 plus 0xa282ead8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from crc32c import crc32c
+
+HEADER = struct.Struct("<QI")
+FOOTER = struct.Struct("<I")
+OVERHEAD = HEADER.size + FOOTER.size
+
+_LENGTH = struct.Struct("<Q")
+_GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
+
+Buffer = bytes | memoryview
+
+
+class FramingError(ValueError):
+    """Framing that can't be followed any further: record number, byte offset of its header, reason."""
+
+    def __init__(self, record: int, offset: int, reason: str) -> None:
+        super().__init__(f"record {record} at byte {offset}: {reason}")
+        self.record = record
+        self.offset = offset
+        self.reason = reason
+
+
+class LengthError(FramingError):
+    """The length field itself is damaged or absurd: where the next record starts is unknown."""
+
+
+class TruncatedError(FramingError):
+    """The file ends within a record."""
+
+
+def mask(crc: int) -> int:
+    """The masked form in which TFRecord stores a CRC."""
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
+    """Header and footer for a record whose data are ``parts`` one after the other, and the data's length in bytes."""
+    crc = 0
+    length = 0
+    for part in parts:
+        crc = crc32c(part, crc)
+        length += len(part)
+    size = _LENGTH.pack(length)
+    return size + FOOTER.pack(mask(crc32c(size))), FOOTER.pack(mask(crc)), length
+
+
+class Sink(Protocol):
+    """Where framed records go."""
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Write all of ``parts``, at most 1020 buffers, one after the other."""
+
+
+class RecordWriter:
+    """Frames records and hands them to a sink in large gather lists; image bytes are never copied in user space.
+
+    ``size`` is the bytes written so far, uncompressed; ``offsets`` and ``lengths`` are those of each whole record
+    (framing included); ``digest`` is the SHA-256 over each record's length and data-CRC fields, in order.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._pending: list[Buffer] = []
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.offsets: list[int] = []
+        self.lengths: list[int] = []
+
+    def write(self, *parts: Buffer) -> None:
+        """Append one record whose data are ``parts`` one after the other; they are held until the next flush."""
+        header, footer, length = frame(*parts)
+        self._digest.update(header[:8] + footer)
+        self.offsets.append(self.size)
+        self.lengths.append(length + OVERHEAD)
+        self.size += length + OVERHEAD
+        self._pending += (header, *parts, footer)
+        if len(self._pending) > _GATHER - 8:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand everything to the sink."""
+        if self._pending:
+            self._sink.write(self._pending)
+            self._pending = []
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 (hex) over the framing of all records written."""
+        return self._digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record found in a file: number, byte offset of its header, data, the data's masked CRC as stored.
+
+    ``intact`` says whether the data match that CRC.
+    """
+
+    number: int
+    offset: int
+    data: memoryview
+    crc: int
+    intact: bool
+
+
+def iter_records(view: memoryview) -> Iterator[Record]:
+    """Every record of a whole TFRecord file; one whose data are damaged comes as not ``intact``.
+
+    Raises:
+        LengthError: a length field doesn't match its CRC: where the next record starts is unknown.
+        TruncatedError: the file ends within a record.
+    """
+    offset, number, end = 0, 0, len(view)
+    while offset < end:
+        if end - offset < HEADER.size:
+            raise TruncatedError(number, offset, f"the file ends {end - offset} bytes into a 12-byte header")
+        length, length_crc = HEADER.unpack_from(view, offset)
+        if mask(crc32c(view[offset : offset + 8])) != length_crc:
+            raise LengthError(number, offset, "the length field does not match its CRC")
+        start = offset + HEADER.size
+        if length > end - start - FOOTER.size:
+            raise TruncatedError(number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left")
+        data = view[start : start + length]
+        (crc,) = FOOTER.unpack_from(view, start + length)
+        yield Record(number, offset, data, crc, mask(crc32c(data)) == crc)
+        offset = start + length + FOOTER.size
+        number += 1
+
+
+class FramingDigest:
+    """The digest of a shard, computed while reading: feed it every record in order."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def update(self, length: int, crc: int) -> None:
+        """Take one record's data length in bytes and masked data CRC."""
+        self._digest.update(HEADER.pack(length, crc))
+
+    def hexdigest(self) -> str:
+        """The SHA-256 (hex) over each record's length and data-CRC fields."""
+        return self._digest.hexdigest()

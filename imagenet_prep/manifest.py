@@ -1,0 +1,131 @@
+"""The journal of finished shards and the manifest of a finished conversion."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.storage import fsync_dir, load_json, save_json, space_errors
+
+SCHEMA = 1
+
+
+class Journal:
+    """One JSON line a finished shard, appended and synced when the shard stands under its final name.
+
+    A line that a crash cut short is skipped. A later line for the same shard replaces an earlier one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._infos = {info.name: info for info in _read_lines(path)}
+
+    def get(self, name: str) -> ShardInfo | None:
+        """The entry of a shard, or None."""
+        return self._infos.get(name)
+
+    def names(self) -> Iterable[str]:
+        """Every shard with an entry."""
+        return self._infos.keys()
+
+    def append(self, info: ShardInfo) -> None:
+        """Record a finished shard durably."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self._path.exists()
+        with space_errors(self._path), self._path.open("ab") as file:
+            if file.tell() and not _ends_with_newline(self._path):
+                file.write(b"\n")
+            file.write(json.dumps(dataclasses.asdict(info), sort_keys=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            fsync_dir(self._path.parent)
+        self._infos[info.name] = info
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _read_lines(path: Path) -> Iterable[ShardInfo]:
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines():
+        try:
+            yield shard_info(json.loads(line))
+        except (ValueError, TypeError, KeyError):
+            continue  # a crash cut this line short: its shard counts as not done
+
+
+def shard_info(value: dict[str, Any]) -> ShardInfo:
+    """A ShardInfo from its JSON form; raises TypeError or KeyError if it isn't one."""
+    return ShardInfo(**{**value, "set_aside": tuple(value["set_aside"])})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SplitTotals:
+    """What was made of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
+
+    images: int
+    expected: int
+    classes: int
+    boxes: int
+    shards: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manifest:
+    """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name."""
+
+    version: str
+    settings: dict[str, Any]
+    sources: dict[str, Any]
+    totals: dict[str, SplitTotals]
+    shards: dict[str, ShardInfo]
+
+    def save(self, path: Path) -> bool:
+        """Write it atomically unless it is there already; say whether it was written."""
+        value = dataclasses.asdict(self)
+        return save_json(path, {"schema": SCHEMA, **value})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it records the complete data set."""
+        return len(self.totals) == 2 and all(
+            total.images == total.expected and total.classes == 1000 for total in self.totals.values()
+        )
+
+
+def load_manifest(path: Path) -> Manifest | None:
+    """The manifest of a conversion, or None if there is none.
+
+    Raises:
+        InputError: there is one, but it can't be understood.
+    """
+    if not path.exists():
+        return None
+    value = load_json(path)
+    try:
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"schema {value['schema']}")
+        return Manifest(
+            version=str(value["version"]),
+            settings=dict(value["settings"]),
+            sources=dict(value["sources"]),
+            totals={split: SplitTotals(**total) for split, total in value["totals"].items()},
+            shards={name: shard_info(info) for name, info in value["shards"].items()},
+        )
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path} can't be understood: {error!r}",
+            f"expected a manifest of schema {SCHEMA}",
+            "remove it and run imagenet-prep convert DATA_DIR: finished shards are kept",
+        ) from error

@@ -1,0 +1,195 @@
+"""Making one shard: the work of one worker, from a plan to a file under its final name."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from imagenet_prep.errors import WriteError
+from imagenet_prep.formats import inception, jpeg, tfrecord
+from imagenet_prep.layout import Layout, shard_name
+from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.reader import Reader
+from imagenet_prep.storage import atomic_file, fsync_dir, space_errors
+
+Compression = Literal["none", "gzip", "zlib"]
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a shard.
+
+    ``info`` is None if bad images kept it from being made; ``problems`` name them; ``repairs`` name repaired images.
+    """
+
+    info: ShardInfo | None
+    problems: tuple[Problem, ...] = ()
+    repairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShardMaker:
+    """Makes shards of one split; picklable, and free of anything that could differ between two runs.
+
+    Args:
+        layout: where the shards go.
+        catalog: the images.
+        order: the catalog's rows in record order.
+        check: how closely each image is looked at.
+        compression: of the whole shard.
+        skip_bad: leave bad images out, in place of refusing the shard.
+    """
+
+    layout: Layout
+    catalog: Catalog
+    order: array[int]
+    check: jpeg.Check
+    compression: Compression = "none"
+    skip_bad: bool = False
+    reader: Reader = field(default_factory=Reader, repr=False)
+
+    def __call__(self, plan: ShardPlan) -> Outcome:
+        """Make the shard of a plan.
+
+        Raises:
+            InputError: the raw data changed or can't be read.
+            SpaceError: no space left.
+            WriteError: the storage failed twice.
+        """
+        try:
+            return self._make(plan)
+        except _StorageFailedError:
+            try:
+                return self._make(plan)
+            except _StorageFailedError as error:
+                raise WriteError(
+                    f"{shard_name(plan.split, plan.index, plan.count)} can't be written safely",
+                    f"the storage refused twice: {error}",
+                    "check the disk, then run the same command again",
+                ) from error
+
+    def _make(self, plan: ShardPlan) -> Outcome:
+        name = shard_name(plan.split, plan.index, plan.count)
+        partial = self.layout.partial_dir / name
+        problems: list[Problem] = []
+        repairs: list[str] = []
+        with space_errors(self.layout.shard_path(name)), partial.open("wb", buffering=0) as file:
+            sink = _sink(file.fileno(), self.compression)
+            writer = tfrecord.RecordWriter(sink)
+            for item, image in self._images(plan, problems):
+                if image.repair:
+                    repairs.append(f"{item.filename} ({image.repair})")
+                head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
+                writer.write(head, image.encoded, tail)
+            writer.flush()
+            sink.close()
+            if problems and not self.skip_bad:
+                partial.unlink()
+                return Outcome(None, tuple(problems))
+            size = file.tell()
+            self._finish(file.fileno(), partial, name, writer)
+        set_aside = tuple(problem.subject for problem in problems)
+        info = ShardInfo(name, plan.fingerprint, len(writer.offsets), size, writer.digest, set_aside)
+        return Outcome(info, tuple(problems), tuple(repairs))
+
+    def _images(self, plan: ShardPlan, problems: list[Problem]) -> Iterator[tuple[Item, jpeg.Prepared]]:
+        """The good images of a plan in order; each bad one becomes a Problem."""
+        for row in self.order[plan.start : plan.stop]:
+            item = self.catalog.item(row)
+            data = self.reader.read(item.where)
+            try:
+                yield item, jpeg.prepare(data, self.check)
+            except jpeg.ImageError as error:
+                where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
+                problems.append(
+                    Problem(
+                        ProblemKind.BAD_IMAGE,
+                        item.filename,
+                        f"{error} ({where}, {item.where.length:,} bytes)",
+                        "get a sound copy of it, or leave it out with --skip-bad",
+                    )
+                )
+
+    def _finish(self, descriptor: int, partial: Path, name: str, writer: tfrecord.RecordWriter) -> None:
+        """Everything between the last byte and a shard that stays: sync, index, rename, sync the folder."""
+        try:
+            with space_errors(self.layout.shard_path(name)):  # a full disk may show as late as here
+                os.fsync(descriptor)
+                write_index(self.layout.index_path(name), writer.offsets, writer.lengths)
+                partial.replace(self.layout.shard_path(name))
+                fsync_dir(self.layout.output_dir)
+        except OSError as error:
+            raise _StorageFailedError(error) from error
+
+
+class _StorageFailedError(Exception):
+    """An fsync or a rename failed: nothing of the shard can be trusted."""
+
+
+def write_index(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> None:
+    """Write the index of a shard: "offset length" in bytes a record, framing included (NVIDIA DALI's tfrecord2idx)."""
+    lines = "".join(f"{offset} {length}\n" for offset, length in zip(offsets, lengths, strict=True))
+    with atomic_file(path) as file:
+        file.write(lines.encode())
+
+
+class Sink(tfrecord.Sink, Protocol):
+    """Where a shard's bytes go."""
+
+    def close(self) -> None:
+        """Write what is held back."""
+
+
+def _sink(descriptor: int, compression: Compression) -> Sink:
+    return PlainSink(descriptor) if compression == "none" else DeflateSink(descriptor, compression)
+
+
+@dataclass(slots=True)
+class PlainSink:
+    """Gathered writes straight to a file descriptor."""
+
+    descriptor: int
+
+    def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
+        """Write all of ``parts``, at most IOV_MAX of them."""
+        pending = list(parts)
+        while pending:
+            pending = _after(pending, os.writev(self.descriptor, pending))
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def _after(parts: list[tfrecord.Buffer], written: int) -> list[tfrecord.Buffer]:
+    """What is left of a gather list once the kernel took ``written`` bytes of it."""
+    for position, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[position + 1 :]]
+        written -= len(part)
+    return []
+
+
+class DeflateSink:
+    """One gzip or zlib stream over the whole shard, as TFRecordOptions("GZIP") and ("ZLIB") read it.
+
+    The gzip header holds no time and no name, so that equal records make equal files.
+    """
+
+    def __init__(self, descriptor: int, compression: Compression) -> None:
+        self._plain = PlainSink(descriptor)
+        self._deflate = zlib.compressobj(wbits=_WINDOW_BITS[compression])
+
+    def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
+        """Compress and write all of ``parts``."""
+        self._plain.write([self._deflate.compress(part) for part in parts])
+
+    def close(self) -> None:
+        """Write the end of the stream."""
+        self._plain.write([self._deflate.flush()])

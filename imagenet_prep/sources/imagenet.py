@@ -1,0 +1,233 @@
+"""ImageNet's Items: from the official archives in place, or from image folders.
+
+Looked for in the raw folder, first found first taken: the archives; ``train/`` and ``validation/`` or ``val/`` (what
+untar, torchvision's ImageFolder and the scripts of 2016 have); Kaggle's ``ILSVRC/Data/CLS-LOC/`` tree.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import tar
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Engine, Failed
+from imagenet_prep.sources.catalog import Catalog, Container, Part
+from imagenet_prep.sources.reader import map_file
+
+_FOLDERS = {
+    ilsvrc2012.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
+    ilsvrc2012.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
+}
+
+
+def find_source(layout: Layout, split: str) -> Path | None:
+    """The archive or the folder that holds a split, or None."""
+    archive = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+    if archive.is_file():
+        return archive
+    folders = (layout.raw_dir / name for name in _FOLDERS[split])
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def read_catalog(source: Path, split: str, engine: Engine) -> Catalog:
+    """Index one split from its archive or its folder, in parallel.
+
+    Raises:
+        InputError: the archive is corrupt, or holds what can't be of this data set.
+    """
+    if source.is_dir():
+        parts = _run(engine, _FolderScan(source, split), _scan_tasks(source))
+    else:
+        parts = _run(engine, _ArchiveIndex(source, split), _archive_tasks(source, split))
+    wnids = ilsvrc2012.synsets()
+    texts = tuple(ilsvrc2012.texts()[wnid] for wnid in wnids)
+    catalog = Catalog.build(split, wnids, texts, parts)
+    _refuse_duplicates(catalog, source)
+    return catalog
+
+
+def _run(engine: Engine, function: _FolderScan | _ArchiveIndex, tasks: Iterable[tuple[str, int, int]]) -> list[Part]:
+    parts: list[Part] = []
+    for outcome in engine.map(function, tasks):
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        parts += outcome.value
+    return parts
+
+
+def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
+    for row in range(1, len(catalog)):
+        if catalog.filename(row) == catalog.filename(row - 1):
+            raise InputError(
+                f"{source} holds {catalog.filename(row)} twice",
+                "expected every image once",
+                "download it again" if source.is_file() else "remove one of the two",
+            )
+
+
+# archives in place ---------------------------------------------------------------------------------------------
+
+
+def _archive_tasks(archive: Path, split: str) -> list[tuple[str, int, int]]:
+    """What can be indexed on its own: each class's tar within the train archive; the validation archive as a whole."""
+    view = map_file(archive)
+    if split == ilsvrc2012.VALIDATION:
+        return [("", 0, len(view))]
+    with tar_faults(archive):
+        members = list(tar.iter_members(view, 0, len(view)))
+    for name, offset, _ in members:
+        wnid, dot, suffix = name.decode("ascii", "replace").partition(".")
+        if wnid not in ilsvrc2012.labels() or dot + suffix != ".tar":
+            raise _stranger(archive, name, offset, "1000 members <wnid>.tar")
+    return [(name.decode("ascii")[:9], offset, length) for name, offset, length in members]
+
+
+@dataclass(frozen=True, slots=True)
+class _ArchiveIndex:
+    """Indexes one tar within an archive: a class of train, or all of validation."""
+
+    archive: Path
+    split: str
+
+    def __call__(self, task: tuple[str, int, int]) -> list[Part]:
+        wnid, start, length = task
+        container = Container(self.archive, is_folder=False)
+        stamp = self.archive.stat().st_mtime_ns
+        parts: dict[int, Part] = {}
+        with tar_faults(self.archive, wnid):
+            for name, offset, size in tar.iter_members(map_file(self.archive), start, start + length):
+                label = _label_of(name, self.split, wnid)
+                if label is None:
+                    raise _stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
+                part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
+                part.names.append(name)
+                part.offsets.append(offset)
+                part.lengths.append(size)
+                part.stamps.append(stamp)
+        return list(parts.values())
+
+
+def _stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
+    return InputError(
+        f"{archive} holds a member that is not of this data set, at byte {offset}",
+        f"expected {expected}, got {name.decode('utf-8', 'backslashreplace')!r}",
+        "check where this archive comes from, or download it again: imagenet-prep download DATA_DIR",
+    )
+
+
+class tar_faults:  # noqa: N801 - a context manager, used like a function
+    """Turns a TarFault of an archive into the InputError that names archive, byte offset and remedy."""
+
+    def __init__(self, archive: Path, wnid: str = "") -> None:
+        self._where = f"{archive} ({wnid}.tar)" if wnid else str(archive)
+
+    def __enter__(self) -> None:
+        """Watch the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Translate what it raised."""
+        if isinstance(error, tar.TarFault):
+            raise InputError(
+                f"{self._where} is damaged at byte {error.offset:,}",
+                error.reason,
+                "download it again: imagenet-prep download DATA_DIR",
+            ) from error
+
+
+# folders -------------------------------------------------------------------------------------------------------
+
+
+def _scan_tasks(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """A task a class folder, and one for images that lie in the folder itself (Kaggle's val/)."""
+    yield "", 0, 0
+    yield from ((entry.name, 0, 0) for entry in os.scandir(folder) if entry.is_dir() and ilsvrc2012.is_wnid(entry.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderScan:
+    """Lists the images of one class folder (or of the flat folder); other files are left alone."""
+
+    folder: Path
+    split: str
+
+    def __call__(self, task: tuple[str, int, int]) -> list[Part]:
+        wnid = task[0]
+        container = Container(self.folder / wnid, is_folder=True)
+        parts: dict[int, Part] = {}
+        for entry in os.scandir(container.path):
+            name = os.fsencode(entry.name)
+            label = _label_of(name, self.split, wnid)
+            if label is None:
+                _refuse_misplaced(self.folder / wnid, entry.name, self.split)
+                continue
+            status = entry.stat()
+            part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
+            part.names.append(name)
+            part.offsets.append(0)
+            part.lengths.append(status.st_size)
+            part.stamps.append(status.st_mtime_ns)
+        return list(parts.values())
+
+
+def _refuse_misplaced(folder: Path, name: str, split: str) -> None:
+    """An image of the data set in another class's folder means that the sorting went wrong: never guess."""
+    if split == ilsvrc2012.TRAIN:
+        wnid = ilsvrc2012.train_wnid(name)
+    else:
+        number = ilsvrc2012.validation_number(name)
+        wnid = ilsvrc2012.validation_wnids()[number - 1] if number else None
+    if wnid in ilsvrc2012.labels() and ilsvrc2012.is_wnid(folder.name):
+        raise InputError(
+            f"{folder / name} lies in the wrong class folder",
+            f"expected it in {wnid}, found it in {folder.name}",
+            "move it there, or let imagenet-prep untar DATA_DIR sort the images",
+        )
+
+
+def _label_of(name: bytes, split: str, wnid: str) -> int | None:
+    """The label of an image by its official name, or None if it isn't one (or not of ``wnid``, where that is given)."""
+    text = name.decode("ascii", "replace")
+    if split == ilsvrc2012.TRAIN:
+        found = ilsvrc2012.train_wnid(text)
+    else:
+        number = ilsvrc2012.validation_number(text)
+        found = ilsvrc2012.validation_wnids()[number - 1] if number else None
+    if found is None or (wnid and found != wnid) or (not wnid and split == ilsvrc2012.TRAIN):
+        return None
+    return ilsvrc2012.labels().get(found)
+
+
+def _empty_part(label: int, container: Container) -> Part:
+    return Part(label, container, [], array("Q"), array("Q"), array("q"))
+
+
+# completeness --------------------------------------------------------------------------------------------------
+
+
+def missing_text(catalog: Catalog | None, split: str) -> str | None:
+    """What a split lacks against ILSVRC2012, in words, or None if it is whole."""
+    expected = ilsvrc2012.IMAGES[split]
+    counts = catalog.count_by_label() if catalog else {}
+    got = sum(counts.values())
+    if got == expected and len(counts) == ilsvrc2012.CLASSES:
+        return None
+    wnids = ilsvrc2012.synsets()
+    floor = 50 if split == ilsvrc2012.VALIDATION else 732  # the smallest train class has 732 images
+    absent = [wnid for label, wnid in enumerate(wnids, 1) if label not in counts]
+    short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
+    text = f"{split}: {got:,} of {expected:,} images, {expected - got:,} missing"
+    if absent:
+        text += f"; {len(absent)} classes without any: {_some(absent)}"
+    if short:
+        text += f"; {len(short)} classes with fewer than {floor}: {_some(short)}"
+    return text
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

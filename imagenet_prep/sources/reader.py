@@ -1,0 +1,61 @@
+"""Bytes of a ByteRange: archives are mapped once a process, so that an image is never copied; files are read."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import ByteRange
+
+Buffer = bytes | memoryview
+
+
+def map_file(path: Path) -> memoryview:
+    """The whole of a file as a read-only memory map; an empty file is an empty view.
+
+    Raises:
+        InputError: the file can't be opened.
+    """
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+
+
+class Reader:
+    """Reads ByteRanges; keeps archives mapped between calls. Belongs to one worker."""
+
+    def __init__(self) -> None:
+        self._maps: dict[Path, memoryview] = {}
+
+    def read(self, where: ByteRange) -> Buffer:
+        """The bytes of a range: a slice of the archive's map, or, at offset 0, the content of a file of its own.
+
+        Raises:
+            InputError: the file is gone, or shorter than it was when it was indexed.
+        """
+        if where.offset == 0:  # in a tar a header comes first
+            content: Buffer = self._read_file(where)
+        else:
+            view = self._maps.get(where.path)
+            if view is None:
+                view = self._maps[where.path] = map_file(where.path)
+            content = view[where.offset : where.offset + where.length]
+        if len(content) != where.length:
+            raise InputError(
+                f"{where.path} changed while it was read",
+                f"expected {where.length} bytes at offset {where.offset}, got {len(content)}",
+                "run the same command again once nothing writes to it",
+            )
+        return content
+
+    @staticmethod
+    def _read_file(where: ByteRange) -> bytes:
+        try:
+            return where.path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{where.path} can't be read", error.strerror or str(error)) from error

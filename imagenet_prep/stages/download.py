@@ -1,0 +1,236 @@
+"""download: the official archives, fetched, checked, and put under their names."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep import ilsvrc2012, storage
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.partial import durable_bytes, finish, state_path
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import Remote, inspect
+from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.ilsvrc2012 import ARCHIVES, Archive
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Progress, Silent
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadSummary:
+    """What a download did: file names, and the bytes of the files fetched."""
+
+    fetched: tuple[str, ...]
+    present: tuple[str, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An archive and where it goes; ``size`` and ``md5`` are what is expected, None if not checked."""
+
+    archive: Archive
+    path: Path
+    partial: Path
+    size: int | None
+    md5: str | None
+
+
+def pending(layout: Layout, *, only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES) -> list[Archive]:
+    """The archives that a download still has to ask a server for.
+
+    One that lies under its final name is not among them, checked or not: checking needs no server.
+
+    Raises:
+        UsageError: ``only`` names an archive that isn't known.
+    """
+    return [target.archive for target in _targets(layout, only, True, {}) if not target.path.exists()]
+
+
+def download(
+    layout: Layout,
+    *,
+    only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES,
+    base_url: str = ilsvrc2012.BASE_URL,
+    credentials: Credentials | None = None,
+    cookies: Path | None = None,
+    connections: int = 1,
+    check_digest: bool = True,
+    digests: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    pace: Pace | None = None,
+) -> DownloadSummary:
+    """Put the archives named in ``only`` into raw-data, each whole and checked; those already there are kept.
+
+    Args:
+        layout: where to.
+        only: keys of ilsvrc2012.ARCHIVES.
+        base_url: the folder to fetch from.
+        credentials: used if the server asks for them.
+        cookies: a cookies.txt from a browser.
+        connections: how many pieces of a file to fetch at a time.
+        check_digest: hash every file and compare; otherwise only sizes are.
+        digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
+        progress: gets a bar for each transfer and each hashing, in bytes.
+        pace: timing and budget of retries.
+
+    Raises:
+        AccessError: credentials are missing or refused.
+        BusyError: another run holds DATA_DIR.
+        InputError: a file has not the expected size or digest.
+        NetworkError: the server can't be reached, or stays in trouble.
+        SpaceError: the disk is full, or would be.
+        UsageError: an archive, the URL or the cookie file can't be used.
+    """
+    layout = dataclasses.replace(layout, raw=None)  # that place is only ever read
+    if connections < 1:
+        raise UsageError(f"{connections} connections", "expected at least 1")
+    targets = _targets(layout, only, check_digest, digests or {})
+    job = _Download(layout, progress or Silent(), connections, pace or Pace())
+    with storage.hold(layout):
+        missing = [target for target in targets if not target.path.exists()]
+        if missing:
+            first = missing[0].archive.filename
+            session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace)
+            urls = {target.path: file_url(base_url, target.archive.filename) for target in missing}
+            remotes = job.survey(session, urls, missing)
+        for target in targets:
+            if target in missing:
+                job.fetch(session, urls[target.path], remotes[target.path], target)
+            else:
+                job.check_present(target)
+    return DownloadSummary(
+        fetched=tuple(target.archive.filename for target in missing),
+        present=tuple(target.archive.filename for target in targets if target not in missing),
+        size=sum(remotes[target.path].total for target in missing),
+    )
+
+
+def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> list[_Target]:
+    unknown = [key for key in only if key not in ARCHIVES]
+    if unknown:
+        raise UsageError(f"no archive is called {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
+    return [_target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in dict.fromkeys(only)]
+
+
+def _target(layout: Layout, archive: Archive, check_digest: bool, digest: str | None) -> _Target:
+    return _Target(
+        archive,
+        layout.download_path(archive),
+        layout.raw_partial_dir / f"{archive.filename}.part",
+        archive.size if digest is None else None,
+        (digest or archive.md5) if check_digest else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Download:
+    """The steps of a download."""
+
+    layout: Layout
+    progress: Progress
+    connections: int
+    pace: Pace
+
+    def survey(self, session: Session, urls: Mapping[Path, str], missing: list[_Target]) -> dict[Path, Remote]:
+        """What the server has for each target, once it is sure that it all fits: the expectations, and the disk."""
+        remotes = {target.path: inspect(session, urls[target.path], self.pace) for target in missing}
+        for target in missing:
+            total = remotes[target.path].total
+            if target.size not in (None, total):
+                raise InputError(
+                    f"{host_of(urls[target.path])} has another {target.archive.filename}",
+                    f"expected {target.size:,} bytes, the server's has {total:,}",
+                    "check the address given with --base-url; nothing was fetched",
+                )
+        needed = sum(remotes[t.path].total - durable_bytes(t.partial, remotes[t.path]) for t in missing)
+        storage.check_free_space(self.layout.own_raw_dir, needed, "for what is still to be downloaded")
+        return remotes
+
+    def fetch(self, session: Session, url: str, remote: Remote, target: _Target) -> None:
+        """Fetch one archive, check it, and give it its name."""
+        fetch(
+            session,
+            url,
+            target.partial,
+            self.progress,
+            remote=remote,
+            connections=self.connections,
+            pace=self.pace,
+        )
+        digest = self._digest(target.partial) if target.md5 else None
+        if digest != target.md5:
+            raise self._set_aside(target, str(digest))
+        finish(target.partial, target.path)
+        self._remember(target.path, digest)
+
+    def check_present(self, target: _Target) -> None:
+        """Check an archive that lies there already; one that was checked before and not touched since is not hashed."""
+        size = target.path.stat().st_size
+        if target.size not in (None, size):
+            raise _not_the_archive(target.path, f"expected {target.size:,} bytes, it has {size:,}")
+        if target.md5:
+            known = self._remembered(target.path)
+            digest = known or self._digest(target.path)
+            if digest != target.md5:
+                raise _not_the_archive(target.path, f"expected MD5 {target.md5}, it has {digest}")
+            if not known:
+                self._remember(target.path, digest)
+        state_path(target.partial).unlink(missing_ok=True)  # a crash right after the renaming leaves it behind
+
+    def _set_aside(self, target: _Target, digest: str) -> InputError:
+        aside = target.partial.with_name(f"{target.archive.filename}.corrupt-{digest[:8]}")
+        target.partial.replace(aside)
+        state_path(target.partial).unlink(missing_ok=True)
+        return InputError(
+            f"{target.archive.filename} arrived corrupt; it is kept as {aside}",
+            f"expected MD5 {target.md5}, got {digest}",
+            "delete that file and run the same command again to fetch it afresh",
+        )
+
+    def _digest(self, path: Path) -> str:
+        digest = hashlib.md5(usedforsecurity=False)
+        self.progress.begin(f"checking {path.name.removesuffix('.part')}", path.stat().st_size, "B")
+        try:
+            with path.open("rb", buffering=0) as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+                    self.progress.advance(len(chunk))
+        finally:
+            self.progress.end()
+        return digest.hexdigest()
+
+    def _remembered(self, path: Path) -> str | None:
+        """The MD5 that the file had when it was last checked, None if it was touched since."""
+        checked = storage.load_json(self.layout.checked_path)
+        entry = checked.get(path.name) if isinstance(checked, dict) else None
+        stat = path.stat()
+        if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (
+            stat.st_size,
+            stat.st_mtime_ns,
+        ):
+            return None
+        md5 = entry.get("md5")
+        return md5 if isinstance(md5, str) else None
+
+    def _remember(self, path: Path, md5: str | None) -> None:
+        checked = storage.load_json(self.layout.checked_path)
+        stat = path.stat()
+        entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": md5}
+        entries = {**checked, path.name: entry} if isinstance(checked, dict) else {path.name: entry}
+        storage.save_json(self.layout.checked_path, entries)
+
+
+def _not_the_archive(path: Path, detail: str) -> InputError:
+    return InputError(
+        f"{path} is there, but is not the expected archive",
+        detail,
+        f"move it away (mv {path} {path}.bad) and run the same command again to fetch it",
+    )

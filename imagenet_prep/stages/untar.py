@@ -1,0 +1,346 @@
+"""Archives -> image folders, train/<wnid>/ and validation/<wnid>/ in raw-data: the form PyTorch's ImageFolder reads.
+
+A worker puts together a class in a folder aside, with what the final folder lacks; every few seconds the parent syncs
+the file systems once and moves the finished classes to their place. So a class folder under its final name is whole,
+and what a crash leaves aside is taken up by the next run. Python's tarfile takes no part in it: only names of the data
+set's own form become paths, and nothing is written through a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, WriteError
+from imagenet_prep.formats.tar import Member, TarFault, iter_members
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
+from imagenet_prep.sources.reader import Reader, map_file
+from imagenet_prep.storage import check_free_space, fsync_dir, hold, space_errors
+
+_SYNC_SECONDS = 5.0
+_LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
+
+
+@dataclass(frozen=True, slots=True)
+class UntarSplit:
+    """One split's part of an UntarSummary: how many classes and images there are, and how many images were written."""
+
+    split: str
+    classes: int
+    images: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class UntarSummary:
+    """What untar did; a split whose archive isn't there is not in it."""
+
+    splits: tuple[UntarSplit, ...]
+
+    @property
+    def written(self) -> int:
+        """Images written by this run; 0 if everything was there."""
+        return sum(split.written for split in self.splits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """The images of one class: the tar at ``start`` to ``stop`` of the archive, or, if that is empty, ``members``."""
+
+    wnid: str
+    size: int
+    start: int = 0
+    stop: int = 0
+    members: tuple[Member, ...] = ()
+
+
+def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> UntarSummary:
+    """Write every image that isn't there yet, or not in its right size, to its class folder.
+
+    Interrupted at any moment, the next call goes on from there; if nothing is missing, nothing is touched.
+
+    Raises:
+        InputError: an archive is corrupt, or holds what can't be of this data set; or there is none.
+        UsageError: a folder to write to is a link.
+        SpaceError, BusyError, WriteError: as their names say.
+    """
+    progress = progress or Silent()
+    with hold(layout):
+        archives = _find_archives(layout, progress)
+        _refuse_links(layout, archives)
+        classes = {split: _list_classes(archive, split) for split, archive in archives.items()}
+        _check_space(layout, classes)
+        splits = tuple(
+            _untar_split(split, archives[split], classes[split], layout, engine, progress) for split in archives
+        )
+        _remove_empty(*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir)
+        return UntarSummary(splits)
+
+
+# before the start ----------------------------------------------------------------------------------------------
+
+
+def _find_archives(layout: Layout, progress: Progress) -> dict[str, Path]:
+    archives: dict[str, Path] = {}
+    for split in ilsvrc2012.SPLITS:
+        path = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+        if path.is_file():
+            archives[split] = path
+        else:
+            progress.note(f"{split}: no archive {path}, so nothing is done for it")
+    if not archives:
+        names = " nor ".join(ilsvrc2012.ARCHIVES[split].filename for split in ilsvrc2012.SPLITS)
+        raise InputError(
+            f"no archives in {layout.raw_dir}", f"found neither {names}", f"imagenet-prep download {layout.data_dir}"
+        )
+    return archives
+
+
+def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
+    """A link among the folders below raw-data would carry images out of it."""
+    for split in splits:
+        parents = (layout.images_dir(split), layout.raw_partial_dir, layout.raw_partial_dir / split)
+        for folder in (*parents, *_subfolders(parents[0]), *_subfolders(parents[2])):
+            if folder.is_symlink():
+                raise UsageError(
+                    f"{folder} is a link",
+                    "expected a folder: images are not written through links",
+                    f"remove the link (to keep the images elsewhere, link {layout.own_raw_dir} as a whole)",
+                )
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return [folder / entry.name for entry in os.scandir(folder) if ilsvrc2012.is_wnid(entry.name)]
+
+
+def _list_classes(archive: Path, split: str) -> list[_Class]:
+    """The work, a class at a time: a tar each of the train archive, some 50 members of the validation archive."""
+    view = map_file(archive)
+    with _naming(archive):
+        members = list(iter_members(view, 0, len(view)))
+    if split == ilsvrc2012.VALIDATION:
+        return _sort_validation(archive, members)
+    classes: dict[str, _Class] = {}
+    for name, offset, length in members:
+        wnid = name[:-4].decode("ascii", "replace")
+        if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
+            raise _stranger(archive, name, offset, "tars named <wnid>.tar")
+        if wnid in classes:
+            raise _duplicate(archive, name, offset)
+        classes[wnid] = _Class(wnid, length, offset, offset + length)
+    return list(classes.values())
+
+
+def _sort_validation(archive: Path, members: list[Member]) -> list[_Class]:
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        name, offset, _ = member
+        number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
+        if number is None:
+            raise _stranger(archive, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
+        found.setdefault(ilsvrc2012.validation_wnids()[number - 1], []).append(member)
+    return [
+        _Class(wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid])) for wnid in sorted(found)
+    ]
+
+
+def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
+    """A class takes about its archive's bytes; one that has its folder is taken as whole."""
+    needed = 0
+    for split, todo in classes.items():
+        present = {folder.name for folder in _subfolders(layout.images_dir(split))}
+        needed += sum(each.size for each in todo if each.wnid not in present)
+        for folder in _subfolders(layout.raw_partial_dir / split):
+            needed -= sum(_sizes(folder).values())
+    check_free_space(layout.own_raw_dir, needed, "for the image folders")
+
+
+# the work ------------------------------------------------------------------------------------------------------
+
+
+def _untar_split(
+    split: str, archive: Path, classes: list[_Class], layout: Layout, engine: Engine, progress: Progress
+) -> UntarSplit:
+    unpacker = _Unpacker(archive, split, layout.images_dir(split), layout.raw_partial_dir / split)
+    publisher = _Publisher(unpacker)
+    images = written = 0
+    progress.begin(f"untar {split}", sum(each.size for each in classes), "B")
+    try:
+        for outcome in engine.map(unpacker, classes):
+            if not isinstance(outcome, Done):
+                raise _as_prep_error(outcome.error, outcome.task)
+            count, made = outcome.value
+            images, written = images + count, written + made
+            if made:
+                publisher.add(outcome.task.wnid)
+            progress.advance(outcome.task.size)
+        publisher.publish()
+    finally:
+        progress.end()
+    return UntarSplit(split, len(classes), images, written)
+
+
+def _as_prep_error(error: Exception, task: _Class) -> PrepError:
+    return error if isinstance(error, PrepError) else WorkerError(f"a bug while {task.wnid} was untarred", repr(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unpacker:
+    """Puts together, below ``partial_dir``, what the folder of a class below ``final_dir`` lacks. Runs in workers."""
+
+    archive: Path
+    split: str
+    final_dir: Path
+    partial_dir: Path
+
+    def __call__(self, task: _Class) -> tuple[int, int]:
+        """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
+        wanted = self._index(task)
+        partial = self.partial_dir / task.wnid
+        with _writing(partial):
+            present = _sizes(self.final_dir / task.wnid)
+            missing = {name: where for name, where in wanted.items() if present.get(name) != where.length}
+            if missing:
+                _fill(partial, missing)
+            elif partial.exists():
+                shutil.rmtree(partial)
+        return len(wanted), len(missing)
+
+    def _index(self, task: _Class) -> dict[str, ByteRange]:
+        """Where each image is, by name; every name is safe to make a path of."""
+        members: Iterable[Member] = task.members or iter_members(map_file(self.archive), task.start, task.stop)
+        wanted: dict[str, ByteRange] = {}
+        with _naming(self.archive):
+            for raw, offset, length in members:
+                name = raw.decode("ascii", "replace")
+                is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
+                if not is_ours or len(name) > _LONGEST_NAME:
+                    raise _stranger(self.archive, raw, offset, f"names like {task.wnid}_1.JPEG")
+                if name in wanted:
+                    raise _duplicate(self.archive, raw, offset)
+                wanted[name] = ByteRange(self.archive, offset, length)
+        return wanted
+
+
+def _fill(folder: Path, missing: dict[str, ByteRange]) -> None:
+    """Make ``folder`` hold just ``missing``; files are written from front to back, so one of full size is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    present = _sizes(folder)
+    for name, size in present.items():
+        if name not in missing or size != missing[name].length:
+            (folder / name).unlink()
+    reader = Reader()
+    for name, where in missing.items():
+        if present.get(name) != where.length:
+            _write(f"{folder}/{name}", memoryview(reader.read(where)))
+
+
+def _write(path: str, content: memoryview) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+class _Publisher:
+    """Moves finished classes to their final place, many after one sync."""
+
+    def __init__(self, unpacker: _Unpacker) -> None:
+        self._final_dir = unpacker.final_dir
+        self._partial_dir = unpacker.partial_dir
+        self._waiting: list[str] = []
+        self._last = time.monotonic()
+
+    def add(self, wnid: str) -> None:
+        """Take a class whose partial folder is complete."""
+        self._waiting.append(wnid)
+        if time.monotonic() - self._last > _SYNC_SECONDS:
+            self.publish()
+
+    def publish(self) -> None:
+        """Make what waits durable, once for all its files, and then visible."""
+        if self._waiting:
+            with _writing(self._final_dir):
+                os.sync()
+                self._final_dir.mkdir(parents=True, exist_ok=True)
+                for wnid in self._waiting:
+                    _move(self._partial_dir / wnid, self._final_dir / wnid)
+                fsync_dir(self._final_dir)
+        self._waiting.clear()
+        self._last = time.monotonic()
+
+
+def _move(partial: Path, final: Path) -> None:
+    if not final.exists():
+        partial.rename(final)
+        return
+    for name in os.listdir(partial):
+        (partial / name).replace(final / name)
+    fsync_dir(final)
+    partial.rmdir()
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """The size of each file in a folder by name, -1 for what is no plain file; nothing if there is no folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return {
+                entry.name: entry.stat().st_size if entry.is_file(follow_symlinks=False) else -1 for entry in entries
+            }
+    except FileNotFoundError:
+        return {}
+
+
+def _remove_empty(*folders: Path) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+# errors --------------------------------------------------------------------------------------------------------
+
+_REMEDY = "check where it comes from, or download it again: imagenet-prep download DATA_DIR"
+
+
+@contextlib.contextmanager
+def _naming(archive: Path) -> Iterator[None]:
+    """Turn the TarFault of an archive into the error that names the archive."""
+    try:
+        yield
+    except TarFault as fault:
+        raise InputError(f"{archive} is damaged at byte {fault.offset:,}", fault.reason, _REMEDY) from fault
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing into the error that names the place."""
+    try:
+        with space_errors(path):
+            yield
+    except OSError as error:
+        raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
+
+
+def _stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
+    return InputError(
+        f"{archive} holds a member that is not of this data set, at byte {offset:,}",
+        f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
+        _REMEDY,
+    )
+
+
+def _duplicate(archive: Path, name: bytes, offset: int) -> InputError:
+    return InputError(
+        f"{archive} holds {name.decode('ascii')} twice, again at byte {offset:,}", "expected every name once", _REMEDY
+    )

@@ -1,0 +1,56 @@
+"""What all tests share: the small ImageNet, data folders holding it, and a guard around the tester's credentials."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.layout import Layout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tester's own account out of every test and of every process that a test starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("IMAGENET_USERNAME", raising=False)
+        patch.delenv("IMAGENET_ACCESS_KEY", raising=False)
+        patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
+    """72 photographs in 6 classes, all odd images and annotation quirks among them. Read only: work in ``data_dir``."""
+    return make(tmp_path_factory.mktemp("made"), classes=6, per_class=8, validation=24)
+
+
+@pytest.fixture(scope="session")
+def made_tiny(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
+    """380 images of 16x16 pixels in 10 classes. Read only: work in ``tiny_data_dir``."""
+    return make(tmp_path_factory.mktemp("made-tiny"), classes=10, per_class=30, validation=80, tiny=True)
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, made: MadeSet) -> Iterator[Path]:
+    """A DATA_DIR whose raw-data holds the test's own copies of the archives of ``made``."""
+    yield from _data_dir(tmp_path / "data", made)
+
+
+@pytest.fixture
+def tiny_data_dir(tmp_path: Path, made_tiny: MadeSet) -> Iterator[Path]:
+    """A DATA_DIR whose raw-data holds the test's own copies of the archives of ``made_tiny``."""
+    yield from _data_dir(tmp_path / "tiny-data", made_tiny)
+
+
+def _data_dir(data_dir: Path, made: MadeSet) -> Iterator[Path]:
+    # Copies and not hard links: a test that damages its archive must not damage everyone's.
+    raw_dir = Layout(data_dir).raw_dir
+    raw_dir.mkdir(parents=True)
+    copies = [Path(shutil.copy2(path, raw_dir)) for path in made.archives.values()]
+    yield data_dir
+    for path in copies:  # pytest keeps the folders of three runs; megabytes a test would add up
+        path.unlink(missing_ok=True)

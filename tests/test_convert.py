@@ -1,0 +1,535 @@
+"""stages.convert: the shards, their resume, and every way in which the input can be wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import (
+    BusyError,
+    DataProblemsError,
+    IncompleteError,
+    InputError,
+    SpaceError,
+    UsageError,
+    WriteError,
+)
+from imagenet_prep.formats import example, inception, jpeg, tfrecord
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import load_manifest
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.untar import untar
+
+PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
+
+
+def shard_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every shard by name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """mtime_ns of every file below ``folder``."""
+    return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def features_of(shard: Path) -> list[dict[str, example.Feature]]:
+    """Every record of a shard, parsed."""
+    return [example.parse_example(record.data) for record in tfrecord.iter_records(memoryview(shard.read_bytes()))]
+
+
+def text(feature: example.Feature) -> str:
+    """The one string of a bytes feature."""
+    assert isinstance(feature, example.BytesList)
+    return bytes(feature.values[0]).decode()
+
+
+def replace_member(archive: Path, wnid: str, filename: str, content: bytes | None) -> None:
+    """Rewrite one image of the train archive, or drop it."""
+    with tarfile.open(archive) as outer:
+        classes = {member.name: outer.extractfile(member).read() for member in outer}  # type: ignore[union-attr]
+    inner = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(classes[f"{wnid}.tar"])) as old, tarfile.open(fileobj=inner, mode="w") as new:
+        for member in old:
+            data = old.extractfile(member).read()  # type: ignore[union-attr]
+            if member.name == filename:
+                if content is None:
+                    continue
+                data = content
+            info = tarfile.TarInfo(member.name)
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+    classes[f"{wnid}.tar"] = inner.getvalue()
+    with tarfile.open(archive, "w") as outer:
+        for name, data in classes.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            outer.addfile(info, io.BytesIO(data))
+
+
+def test_every_image_stands_once_in_canonical_order_with_its_true_label(
+    tiny_data_dir: Path, made_tiny: MadeSet
+) -> None:
+    """Reading the shards of a split one after the other gives the shuffled sorted listing, truly labelled."""
+    convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
+    for split, count in (("train", 16), ("validation", 8)):
+        images = sorted(made_tiny.of(split), key=lambda image: (image.label, image.filename))
+        expected = [images[i] for i in order.shuffled(len(images), ilsvrc2012.SEED)]
+        records = [
+            record
+            for index in range(count)
+            for record in features_of(tiny_data_dir / f"{split}-{index:05d}-of-{count:05d}")
+        ]
+        assert [text(record["image/filename"]) for record in records] == [image.filename for image in expected]
+        for record, image in zip(records, expected, strict=True):
+            assert record["image/class/label"] == example.Int64List((image.label,))
+            assert text(record["image/class/synset"]) == image.wnid
+            assert text(record["image/class/text"]) == ilsvrc2012.texts()[image.wnid]
+            assert record["image/height"] == example.Int64List((image.height,))
+            assert record["image/width"] == example.Int64List((image.width,))
+
+
+def test_images_keep_their_own_bytes_but_for_the_two_repairs(data_dir: Path, made: MadeSet) -> None:
+    """Every record holds the file's bytes; a CMYK JPEG and a PNG become RGB JPEGs of the same size."""
+    summary = convert(Layout(data_dir), make_engine("processes", 2), PART)
+    repaired = {name.split()[0] for split in summary.splits for name in split.repairs}
+    seen = set()
+    for shard in data_dir.glob("*-of-*"):
+        for record in features_of(shard):
+            name = text(record["image/filename"])
+            encoded = record["image/encoded"]
+            assert isinstance(encoded, example.BytesList)
+            data = bytes(encoded.values[0])
+            seen.add(name)
+            if name in repaired:
+                header = jpeg.read_header(data)
+                assert (header.width, header.height) == (made.images[name].width, made.images[name].height)
+                assert header.components == 3
+            else:
+                assert hashlib.sha256(data).hexdigest() == made.images[name].sha256
+    assert seen == set(made.images)
+    assert len(repaired) == 3
+
+
+def test_boxes_reach_the_records(data_dir: Path) -> None:
+    """A record holds the boxes of the CSV in its order, each with the image's label; without boxes, empty lists."""
+    layout = Layout(data_dir)
+    annotate(layout, make_engine("processes", 2))
+    convert(layout, make_engine("processes", 2), PART)
+    lines = [line.split(",") for line in layout.boxes_csv.read_text().splitlines()]
+    empty = 0
+    for shard in data_dir.glob("train-*"):
+        for record in features_of(shard):
+            own = [line for line in lines if line[0] == text(record["image/filename"])]
+            empty += not own
+            for position, side in enumerate(("xmin", "ymin", "xmax", "ymax"), 1):
+                values = record[f"image/object/bbox/{side}"].values
+                assert [f"{value:.4f}" for value in values] == [line[position] for line in own]
+            labels = record["image/class/label"].values * len(own)
+            assert record["image/object/bbox/label"] == example.Int64List(tuple(labels))  # type: ignore[arg-type]
+    assert lines
+    assert empty
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("engine", ["processes", "threads"])
+def test_any_number_of_workers_makes_the_same_bytes(
+    tiny_data_dir: Path, tmp_path: Path, workers: int, engine: str
+) -> None:
+    """The shards of 1, 2 and 5 workers, processes or threads, are those of one process."""
+    convert(Layout(tiny_data_dir, output=tmp_path / "one"), make_engine("processes", 1), PART)
+    convert(Layout(tiny_data_dir, output=tmp_path / "many"), make_engine(engine, workers), PART)
+    assert shard_digests(tmp_path / "many") == shard_digests(tmp_path / "one")
+    assert len(shard_digests(tmp_path / "one")) == 24
+
+
+@pytest.mark.parametrize("tree", ["ours", "torchvision", "kaggle"])
+def test_folders_make_the_same_shards_as_archives(tiny_data_dir: Path, tmp_path: Path, tree: str) -> None:
+    """Untarred folders, torchvision's val/ and Kaggle's flat val/ give the very bytes that the archives give."""
+    layout = Layout(tiny_data_dir)
+    engine = make_engine("processes", 2)
+    untar(layout, engine)
+    convert(Layout(tiny_data_dir, output=tmp_path / "archives"), engine, PART)
+    raw = tmp_path / "raw"
+    if tree == "kaggle":
+        home = raw / "ILSVRC/Data/CLS-LOC"
+        shutil.copytree(layout.images_dir("train"), home / "train")
+        (home / "val").mkdir()
+        for path in layout.images_dir("validation").glob("*/*.JPEG"):
+            shutil.copy(path, home / "val")
+    else:
+        shutil.copytree(layout.images_dir("train"), raw / "train")
+        shutil.copytree(layout.images_dir("validation"), raw / ("validation" if tree == "ours" else "val"))
+    (raw / "notes.txt").write_text("not an image")
+    before = stamps(raw)
+    convert(Layout(tmp_path / "data", raw=raw, output=tmp_path / "folders"), engine, PART)
+    assert shard_digests(tmp_path / "folders") == shard_digests(tmp_path / "archives")
+    assert stamps(raw) == before  # --raw is never written to
+
+
+def test_a_second_run_changes_no_file(tiny_data_dir: Path) -> None:
+    """Everything is done: not one file is touched."""
+    convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
+    before = stamps(tiny_data_dir)
+    summary = convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
+    assert {split.made for split in summary.splits} == {0}
+    assert stamps(tiny_data_dir) == before
+
+
+@pytest.mark.parametrize("harm", ["delete", "cut", "journal", "torn-journal"])
+def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> None:
+    """A deleted or cut shard, or one whose journal line a crash lost, is made again, alone, with the same bytes."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 1), PART)
+    before = shard_digests(tiny_data_dir)
+    victim = layout.shard_path("validation-00007-of-00008")  # the last one journalled by a single worker
+    if harm == "delete":
+        victim.unlink()
+    elif harm == "cut":
+        os.truncate(victim, victim.stat().st_size - 1)
+    else:
+        lines = layout.journal_path.read_bytes().splitlines(keepends=True)
+        torn = lines[-1][:40] if harm == "torn-journal" else b""
+        layout.journal_path.write_bytes(b"".join(lines[:-1]) + torn)
+    others = {
+        name: stamp
+        for name, stamp in stamps(tiny_data_dir).items()
+        if "-of-" in Path(name).name and victim.name not in name
+    }
+    summary = convert(layout, make_engine("processes", 2), PART)
+    assert [split.made for split in summary.splits] == [0, 1]
+    assert shard_digests(tiny_data_dir) == before
+    assert {name: stamp for name, stamp in stamps(tiny_data_dir).items() if name in others} == others
+
+
+def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) -> None:
+    """Without --allow-incomplete nothing is written; the error counts what is missing and names classes."""
+    with pytest.raises(IncompleteError) as caught:
+        convert(Layout(tiny_data_dir), make_engine("processes", 2), replace(PART, allow_incomplete=False))
+    message = str(caught.value)
+    assert "300 of 1,281,167 images" in message
+    assert "80 of 50,000 images" in message
+    assert "990 classes without any" in message
+    assert "--allow-incomplete" in message
+    assert caught.value.exit_code == 4
+    assert not list(tiny_data_dir.glob("*-of-*"))
+
+
+def test_a_part_is_recorded_as_a_part(tiny_data_dir: Path) -> None:
+    """The manifest records totals, expected totals, settings and every shard."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 2), PART)
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert not manifest.is_whole
+    assert (manifest.totals["train"].images, manifest.totals["train"].expected) == (300, 1_281_167)
+    assert manifest.totals["train"].classes == 10
+    assert len(manifest.shards) == 24
+    assert sum(info.records for info in manifest.shards.values()) == 380
+
+
+def test_the_index_says_where_each_record_is(tiny_data_dir: Path) -> None:
+    """Each line of an index is offset and length of the record that stands there."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 2), PART)
+    for shard in tiny_data_dir.glob("*-of-*"):
+        content = shard.read_bytes()
+        records = list(tfrecord.iter_records(memoryview(content)))
+        expected = [f"{record.offset} {len(record.data) + tfrecord.OVERHEAD}" for record in records]
+        assert layout.index_path(shard.name).read_text().splitlines() == expected
+
+
+@pytest.mark.parametrize("harm", ["truncated", "garbage", "empty", "html", "bomb"])
+def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made: MadeSet, harm: str) -> None:
+    """Conversion ends with an error that names the image, its archive and offset; all other shards are done."""
+    image = next(image for image in made.of("train") if image.kind.value == "rgb")
+    layout = Layout(data_dir)
+    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    good = _content(archive, image.wnid, image.filename)
+    bad = {
+        "truncated": good[: len(good) // 2],
+        "garbage": good[:3000] + bytes(range(256)) * 4 + good[4024:],
+        "empty": b"",
+        "html": b"<html><body>Please sign in</body></html>",
+        "bomb": _png_bomb(),
+    }[harm]
+    replace_member(archive, image.wnid, image.filename, bad)
+    notes: list[str] = []
+    with pytest.raises(DataProblemsError) as caught:
+        convert(layout, make_engine("processes", 2), PART, progress=_Notes(notes))
+    assert caught.value.exit_code == 3
+    assert image.filename in str(caught.value)
+    assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in notes)
+    assert len(list(data_dir.glob("train-*"))) == 15
+    # The validation split had not begun; with the image set aside everything is made.
+    summary = convert(layout, make_engine("processes", 2), replace(PART, skip_bad=True))
+    assert [problem.subject for problem in summary.problems] == [image.filename]
+    assert summary.splits[0].images == len(made.of("train")) - 1
+    assert summary.splits[0].set_aside == 1
+    names = {text(record["image/filename"]) for shard in data_dir.glob("*-of-*") for record in features_of(shard)}
+    assert names == set(made.images) - {image.filename}
+    # Without --skip-bad again, the shard with the gap does not count as done.
+    with pytest.raises(DataProblemsError):
+        convert(layout, make_engine("processes", 2), PART)
+
+
+def _content(archive: Path, wnid: str, filename: str) -> bytes:
+    with tarfile.open(archive) as outer:
+        inner = outer.extractfile(f"{wnid}.tar")
+        with tarfile.open(fileobj=inner) as members:
+            found = members.extractfile(filename)
+            assert found is not None
+            return found.read()
+
+
+def _png_bomb() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    size = (60_000).to_bytes(4, "big")
+    return (
+        jpeg.PNG_SIGNATURE
+        + chunk(b"IHDR", size + size + b"\x08\x02\x00\x00\x00")
+        + chunk(b"IDAT", zlib.compress(bytes(1000)))
+        + chunk(b"IEND", b"")
+    )
+
+
+class _Notes:
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None: ...
+    def advance(self, amount: int = 1) -> None: ...
+    def end(self) -> None: ...
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+
+
+def test_a_damaged_archive_is_named_with_its_offset(tiny_data_dir: Path) -> None:
+    """A flipped bit in a member's header is exit 4, with archive, class and byte offset; nothing is written."""
+    layout = Layout(tiny_data_dir)
+    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    content = bytearray(archive.read_bytes())
+    content[512 + 100] ^= 1  # the mode field of the first image's header
+    archive.write_bytes(content)
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar.*byte") as caught:
+        convert(layout, make_engine("processes", 2), PART)
+    assert caught.value.exit_code == 4
+    assert len(str(caught.value).splitlines()) <= 3
+    assert not list(tiny_data_dir.glob("*-of-*"))
+
+
+def test_no_images_at_all(tmp_path: Path) -> None:
+    """An empty DATA_DIR is exit 4 and says what was expected and how to get it."""
+    with pytest.raises(InputError, match="imagenet-prep download"):
+        convert(Layout(tmp_path), make_engine("processes", 1), PART)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda options: replace(options, seed=1),
+        lambda options: replace(options, shuffle=False),
+        lambda options: replace(options, compression="gzip"),
+        lambda options: replace(options, train_shards=8),
+    ],
+)
+def test_changed_settings_are_asked_about_first(
+    tiny_data_dir: Path, change: Callable[[ConvertOptions], ConvertOptions]
+) -> None:
+    """Other settings over finished shards are a usage error; with --overwrite the new set stands alone."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 2), PART)
+    before = shard_digests(tiny_data_dir)
+    with pytest.raises(UsageError, match="--overwrite"):
+        convert(layout, make_engine("processes", 2), change(PART))
+    assert shard_digests(tiny_data_dir) == before
+    options = change(PART)
+    convert(layout, make_engine("processes", 2), replace(options, overwrite=True))
+    assert len(list(tiny_data_dir.glob("train-*"))) == options.train_shards
+    fresh = Layout(tiny_data_dir, output=tiny_data_dir / "fresh")
+    convert(fresh, make_engine("processes", 2), options)
+    assert shard_digests(tiny_data_dir) == shard_digests(tiny_data_dir / "fresh")
+
+
+def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: Path) -> None:
+    """One more box touches one shard; the others keep their files."""
+    layout = Layout(tiny_data_dir)
+    engine = make_engine("processes", 2)
+    annotate(layout, engine)
+    convert(layout, engine, PART)
+    before = shard_digests(tiny_data_dir)
+    lines = layout.boxes_csv.read_text().splitlines()
+    layout.boxes_csv.write_text("\n".join(lines[1:]) + "\n")
+    with pytest.raises(UsageError, match="1 finished shards"):
+        convert(layout, engine, PART)
+    summary = convert(layout, engine, replace(PART, overwrite=True))
+    assert sum(split.made for split in summary.splits) == 1
+    after = shard_digests(tiny_data_dir)
+    assert sum(after[name] != before[name] for name in before) == 1
+
+
+def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
+    """A file under a shard's name that no run of ours made is refused, and left as it is."""
+    stranger = tiny_data_dir / "train-00003-of-00016"
+    stranger.write_bytes(b"from 2016")
+    with pytest.raises(UsageError, match="not made here"):
+        convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
+    assert stranger.read_bytes() == b"from 2016"
+    assert list(tiny_data_dir.glob("*-of-*")) == [stranger]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: Path, compression: str) -> None:
+    """Inflated, a compressed shard is the uncompressed one, byte for byte."""
+    engine = make_engine("processes", 2)
+    convert(Layout(tiny_data_dir, output=tmp_path / "plain"), engine, PART)
+    options = replace(PART, compression=compression)  # type: ignore[arg-type]
+    convert(Layout(tiny_data_dir, output=tmp_path / "small"), engine, options)
+    for shard in (tmp_path / "plain").glob("*-of-*"):
+        inflated = zlib.decompress((tmp_path / "small" / shard.name).read_bytes(), wbits=47)
+        assert inflated == shard.read_bytes()
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_failing_fsync_or_rename_is_tried_once_more(
+    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, times: int
+) -> None:
+    """One failure costs a second try; two end the run with exit 1, and no shard counts as done that isn't."""
+    left = [times]
+    true_fsync, true_replace = os.fsync, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if failing == "fsync" and "/partial/train-00002" in name and left[0]:
+            left[0] -= 1
+            raise OSError(5, "Input/output error")
+        true_fsync(descriptor)
+
+    def rename(self: Path, target: Path) -> Path:
+        if failing == "replace" and self.parent.name == "partial" and "train-00002" in self.name and left[0]:
+            left[0] -= 1
+            raise OSError(5, "Input/output error")
+        return true_replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", rename)
+    layout = Layout(tiny_data_dir)
+    if times == 1:
+        convert(layout, make_engine("threads", 2), PART)
+        assert len(list(tiny_data_dir.glob("*-of-*"))) == 24
+    else:
+        with pytest.raises(WriteError) as caught:
+            convert(layout, make_engine("threads", 2), PART)
+        assert caught.value.exit_code == 1
+        assert not layout.shard_path("train-00002-of-00016").exists()
+        assert len(list(tiny_data_dir.glob("train-*"))) == 15
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tmp_path: Path) -> None:
+    """With too little space the run is refused at the start; filled up on the way it is exit 7; freed, it goes on."""
+    small = tmp_path / "small"
+    small.mkdir()
+    assert os.system(f"mount -t tmpfs -o size=16m tmpfs {small}") == 0
+    try:
+        layout = Layout(data_dir, output=small)
+        ballast = small / "ballast"
+        ballast.write_bytes(bytes(12 << 20))
+        with pytest.raises(SpaceError, match="not enough space"):
+            convert(layout, make_engine("processes", 2), PART)
+        ballast.unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            # The estimate held at the start, then another program fills the disk.
+            patch.setattr(
+                "imagenet_prep.stages.convert.check_free_space", lambda *_: ballast.write_bytes(bytes(12 << 20))
+            )
+            with pytest.raises(SpaceError, match="no space left") as caught:
+                convert(layout, make_engine("processes", 2), PART)
+        assert caught.value.exit_code == 7
+        finished = shard_digests(small)
+        ballast.unlink()
+        convert(layout, make_engine("processes", 2), PART)
+        whole = shard_digests(small)
+        assert finished.items() <= whole.items()
+        convert(Layout(data_dir), make_engine("processes", 2), PART)
+        assert whole == shard_digests(data_dir)
+    finally:
+        os.system(f"umount {small}")
+
+
+def test_the_published_digest_spares_the_decoding(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, made: MadeSet
+) -> None:
+    """--check auto decodes every image unless the archive was checked against its published MD5."""
+    decoded: list[int] = []
+    true_check = jpeg.check_decode
+    monkeypatch.setattr(jpeg, "check_decode", lambda data: (decoded.append(1), true_check(data))[1])
+    plain = len(made.images) - 1  # all JPEGs; the PNG is decoded to be repaired
+    convert(Layout(data_dir, output=data_dir / "a"), make_engine("threads", 1), PART)
+    assert len(decoded) == plain
+    layout = Layout(data_dir)
+    known = {}
+    for split in ilsvrc2012.SPLITS:
+        archive = ilsvrc2012.ARCHIVES[split]
+        status = layout.archive_path(archive).stat()
+        known[archive.filename] = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5}
+    import json
+
+    layout.checked_path.write_text(json.dumps(known))
+    decoded.clear()
+    convert(Layout(data_dir, output=data_dir / "b"), make_engine("threads", 1), PART)
+    assert len(decoded) <= 2  # the CMYK images, before their repair
+    convert(Layout(data_dir, output=data_dir / "c"), make_engine("threads", 1), replace(PART, check="decode"))
+    assert len(decoded) == plain
+    assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b") == shard_digests(data_dir / "c")
+
+
+def test_two_runs_on_one_data_dir(tiny_data_dir: Path) -> None:
+    """While one process holds DATA_DIR, a second run is refused and names it."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "from imagenet_prep.storage import hold\n"
+        f"with hold(Layout(Path({str(tiny_data_dir)!r}))): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BusyError, match=str(holder.pid)) as caught:
+            convert(Layout(tiny_data_dir), make_engine("processes", 1), PART)
+        holder.kill()
+    assert caught.value.exit_code == 8
+    convert(Layout(tiny_data_dir), make_engine("processes", 1), PART)  # a dead holder does not block
+
+
+def test_records_are_those_of_the_inception_layout(tiny_data_dir: Path) -> None:
+    """Each record is, byte for byte, the canonical encoding of its own features."""
+    convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
+    shard = tiny_data_dir / "train-00000-of-00016"
+    for record in tfrecord.iter_records(memoryview(shard.read_bytes())):
+        assert example.encode_example(example.parse_example(record.data)) == bytes(record.data)
+        assert set(example.parse_example(record.data)) == set(inception.features(_item(), 1, 1, b""))
+
+
+def _item() -> inception.Item:
+    from imagenet_prep.model import ByteRange
+
+    return inception.Item("a", 1, "n01440764", "t", (), ByteRange(Path("x"), 0, 0))

@@ -1,0 +1,348 @@
+"""The small ImageNet is what it claims to be: its images, archives, labels and annotations."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import statistics
+import struct
+import tarfile
+import warnings
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import IO
+
+import pytest
+from PIL import Image, ImageChops, ImageStat
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.demo import archives, images
+from imagenet_prep.demo.annotations import Annotation, Quirk, annotation, boxes_csv, samples
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.demo.images import Kind
+from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012 import TRAIN, VALIDATION
+
+SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"
+SIZE = (200, 150)
+
+
+def opened(content: bytes) -> Image.Image:
+    """The decoded image."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the corrupt EXIF warns, as the real one does
+        image = Image.open(io.BytesIO(content))
+        image.load()
+    return image
+
+
+def segments(jpeg: bytes) -> dict[int, bytes]:
+    """The last payload of each marker up to the start of the scan, by the marker's second byte."""
+    assert jpeg[:2] == b"\xff\xd8"
+    found, position = {}, 2
+    while jpeg[position + 1] != 0xDA:
+        assert jpeg[position] == 0xFF
+        (length,) = struct.unpack(">H", jpeg[position + 2 : position + 4])
+        found[jpeg[position + 1]] = jpeg[position + 4 : position + 2 + length]
+        position += 2 + length
+    return found
+
+
+def members(path: Path) -> list[tuple[str, bytes]]:
+    """Name and content of each file of an archive, nested tars opened."""
+    with path.open("rb") as file:
+        return list(_members(file))
+
+
+def _members(file: IO[bytes]) -> list[tuple[str, bytes]]:
+    found = []
+    with tarfile.open(fileobj=file) as tar:
+        for entry in tar:
+            content = tar.extractfile(entry)
+            if content is None:
+                continue
+            found += _members(content) if entry.name.endswith(".tar") else [(entry.name, content.read())]
+    return found
+
+
+# images ----------------------------------------------------------------------------------------------------------
+
+
+def test_photographs_have_the_bytes_and_pixels_of_imagenet() -> None:
+    """Sixty photographs take 90 to 130 kB on average, all decode, and their sizes vary as stated."""
+    made = [images.photograph_bytes(seed) for seed in range(60)]
+    assert 90_000 < statistics.mean(len(content) for content, _ in made) < 130_000
+    assert all(opened(content).size == size and opened(content).mode == "RGB" for content, size in made)
+    sizes = [size for _, size in made]
+    assert len(set(sizes)) >= 6
+    assert 0.25 < sizes.count((500, 375)) / 60 < 0.55
+
+
+def test_photograph_depends_on_its_arguments_alone() -> None:
+    """The same seed and size give the same pixels; another seed gives others."""
+    first = images.photograph(1, SIZE).tobytes()
+    assert images.photograph(1, SIZE).tobytes() == first
+    assert images.photograph(2, SIZE).tobytes() != first
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 500), (1024, 768)])
+def test_photograph_has_any_size(size: tuple[int, int]) -> None:
+    """Very small, very narrow and large photographs can be made."""
+    assert images.photograph(1, size).size == size
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_shows_the_picture(kind: Kind) -> None:
+    """Each kind of file decodes to the size and, but for colour, to about the pixels that went in."""
+    picture = images.photograph(5, SIZE)
+    shown = opened(images.encode(picture, kind, 95))
+    assert shown.size == SIZE
+    difference = ImageChops.difference(shown.convert("RGB").convert("L"), picture.convert("L"))
+    assert ImageStat.Stat(difference).mean[0] < (20 if kind in (Kind.CMYK, Kind.YCCK) else 5)
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("tiny", [False, True])
+def test_kinds_are_what_they_claim(kind: Kind, tiny: bool) -> None:
+    """The raw bytes bear out each kind: signature, number of components, Adobe marker, EXIF, progressive frame."""
+    content = images.tiny(3, kind) if tiny else images.encode(images.photograph(3, SIZE), kind)
+    if kind is Kind.PNG:
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        return
+    found = segments(content)
+    frame = found[0xC2 if kind is Kind.PROGRESSIVE else 0xC0]
+    assert frame[5] == {Kind.GREY: 1, Kind.CMYK: 4, Kind.YCCK: 4}.get(kind, 3)
+    adobe = {Kind.CMYK: 0, Kind.YCCK: 2}.get(kind)
+    assert (found[0xEE][:5], found[0xEE][11]) == (b"Adobe", adobe) if adobe is not None else 0xEE not in found
+    assert (0xE1 in found) == (kind in (Kind.ROTATED, Kind.CORRUPT_EXIF))
+
+
+def test_rotated_image_says_so_in_exif() -> None:
+    """The EXIF orientation of the rotated kind is 6, and its stored size is not turned."""
+    image = opened(images.encode(images.photograph(3, SIZE), Kind.ROTATED))
+    assert image.getexif()[0x0112] == 6
+    assert image.size == SIZE
+
+
+def test_corrupt_exif_warns() -> None:
+    """Reading the EXIF of the corrupt kind warns, as the one in ImageNet does."""
+    content = images.tiny(3, Kind.CORRUPT_EXIF)
+    with pytest.warns(UserWarning, match="Corrupt EXIF"):
+        Image.open(io.BytesIO(content)).getexif()
+
+
+def test_cmyk_and_ycck_hold_the_same_inks() -> None:
+    """A decoder that knows the Adobe transform gets the same four inks from both, black among them."""
+    picture = images.photograph(4, SIZE)
+    cmyk, ycck = (opened(images.encode(picture, kind, 95)) for kind in (Kind.CMYK, Kind.YCCK))
+    assert cmyk.mode == ycck.mode == "CMYK"
+    assert max(ImageStat.Stat(ImageChops.difference(cmyk, ycck)).mean) < 6
+    assert ImageStat.Stat(cmyk).mean[3] > 10
+
+
+def test_tiny_images_are_tiny_and_differ() -> None:
+    """A tiny image is a real JPEG of 16x16 pixels in less than a kilobyte, and each seed has its own."""
+    made = {images.tiny(seed) for seed in range(50)}
+    assert len(made) == 50
+    assert all(len(content) < 1000 and opened(content).size == images.TINY_SIZE for content in made)
+
+
+# archives --------------------------------------------------------------------------------------------------------
+
+
+def test_same_arguments_make_the_same_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Archives are byte-identical when made again, and other for another seed."""
+    again = make(tmp_path / "again", classes=10, per_class=30, validation=80, tiny=True)
+    other = make(tmp_path / "other", classes=10, per_class=30, validation=80, tiny=True, seed=2)
+    assert again.md5 == made_tiny.md5
+    assert (again.images, again.annotations) == (made_tiny.images, made_tiny.annotations)
+    assert not set(other.md5.values()) & set(again.md5.values())
+
+
+def test_archives_have_their_official_names_and_digests(made: MadeSet) -> None:
+    """Each archive lies under its official name and has the MD5 that is told."""
+    assert sorted(made.archives) == ["boxes", "train", "validation", "validation-boxes"]
+    for key, path in made.archives.items():
+        assert path.name == ilsvrc2012.ARCHIVES[key].filename
+        assert hashlib.md5(path.read_bytes()).hexdigest() == made.md5[key]
+
+
+def test_archives_hold_just_the_images_that_are_told(made: MadeSet) -> None:
+    """Names, order, sizes in pixels and bytes of the members agree with the truth."""
+    for split in (TRAIN, VALIDATION):
+        found = members(made.archives[split])
+        assert [name for name, _ in found] == [image.filename for image in made.of(split)]
+        for name, content in found:
+            image = made.images[name]
+            assert hashlib.sha256(content).hexdigest() == image.sha256
+            assert opened(content).size == (image.width, image.height)
+    assert (len(made.of(TRAIN)), len(made.of(VALIDATION))) == (48, 24)
+
+
+def test_train_archive_is_nested_and_its_images_are_unsorted(made: MadeSet) -> None:
+    """One tar a class, classes in sorted order as in the real archive, images of each in no order."""
+    with tarfile.open(made.archives["train"]) as tar:
+        assert tuple(tar.getnames()) == tuple(f"{wnid}.tar" for wnid in made.wnids)
+    for wnid in made.wnids:
+        numbers = [int(image.filename[10:-5]) for image in made.of(TRAIN) if image.wnid == wnid]
+        assert len(set(numbers)) == 8
+        assert numbers != sorted(numbers)
+
+
+def test_labels_are_true(made: MadeSet) -> None:
+    """Train names carry their class, validation names are those whose true class is among the chosen, unsorted."""
+    assert all(ilsvrc2012.train_wnid(image.filename) == image.wnid for image in made.of(TRAIN))
+    validation = [ilsvrc2012.validation_number(image.filename) for image in made.of(VALIDATION)]
+    assert validation != sorted(validation, key=str)
+    for number, image in zip(validation, made.of(VALIDATION), strict=True):
+        assert number is not None
+        assert image.wnid == ilsvrc2012.validation_wnids()[number - 1]
+        assert image.wnid in made.wnids
+    assert all(image.label == ilsvrc2012.labels()[image.wnid] for image in made.images.values())
+
+
+@pytest.mark.parametrize("fixture", ["made", "made_tiny"])
+def test_every_odd_image_is_there(fixture: str, request: pytest.FixtureRequest) -> None:
+    """Every odd kind is in the split it belongs to, grey ones in both."""
+    made: MadeSet = request.getfixturevalue(fixture)
+    for split, kinds in archives.ODD_KINDS.items():
+        assert {image.kind for image in made.of(split)} == {Kind.RGB, *kinds}
+    assert all(Kind.GREY in kinds for kinds in archives.ODD_KINDS.values())
+    assert {kind for kinds in archives.ODD_KINDS.values() for kind in kinds} == set(Kind) - {Kind.RGB}
+
+
+def test_smallest_set(tmp_path: Path) -> None:
+    """One image of one class is enough, and validation stops at the fifty that the class has."""
+    made = make(tmp_path, classes=1, per_class=1, validation=60, tiny=True)
+    assert (len(made.of(TRAIN)), len(made.of(VALIDATION))) == (1, 50)
+    assert made.box_files == 1
+
+
+@pytest.mark.parametrize("arguments", [{"classes": 0}, {"classes": 1001}, {"per_class": 0}, {"validation": -1}])
+def test_impossible_numbers_are_refused(arguments: dict[str, int], tmp_path: Path) -> None:
+    """Numbers of classes or images that ImageNet doesn't have are wrong usage, and nothing is written."""
+    with pytest.raises(UsageError, match=next(iter(arguments))):
+        make(tmp_path / "raw", **arguments)  # type: ignore[arg-type]
+    assert not (tmp_path / "raw").exists()
+
+
+# annotations -----------------------------------------------------------------------------------------------------
+
+
+def made_sample(quirk: Quirk) -> Annotation:
+    """The sample with that quirk."""
+    return next(each for each in samples().values() if each.quirk is quirk)
+
+
+def test_sample_files_are_the_samples() -> None:
+    """data/bounding_boxes holds the sample annotations, byte for byte, and nothing else."""
+    files = {str(path.relative_to(SAMPLES_DIR)): path.read_bytes() for path in SAMPLES_DIR.rglob("*") if path.is_file()}
+    assert files == {path: each.xml for path, each in samples().items()}
+
+
+def test_plain_sample_gives_the_golden_line() -> None:
+    """The plain sample's line has the numbers of the original's example."""
+    assert made_sample(Quirk.NONE).lines == ("n01440764_1.JPEG,0.0060,0.2620,0.7545,0.9940",)
+
+
+def test_samples_carry_their_quirks() -> None:
+    """What is odd about each sample can be seen in its text."""
+    text = {quirk: made_sample(quirk).xml.decode() for quirk in Quirk}
+    assert "<filename>%s</filename>" in text[Quirk.PERCENT_NAME]
+    assert "<width>668</width>" in text[Quirk.OTHER_SIZE]
+    assert "<xmin>252</xmin>" in text[Quirk.SWAPPED]
+    assert "<xmin>-7</xmin>" in text[Quirk.BEYOND]
+    assert text[Quirk.NO_AREA].count("<object>") == 4
+    assert "<name>Scottish_deerhound</name>" in text[Quirk.BREED_NAME]
+    assert "<xmin>-1</xmin>" in text[Quirk.MINUS_ONE]
+    assert "<width>0</width>" in text[Quirk.ZERO_SIZE]
+    assert "<size>" not in text[Quirk.NO_SIZE]
+    names = {
+        quirk: [each.text for each in ElementTree.fromstring(text[quirk]).iter("name")]
+        for quirk in Quirk
+        if quirk is not Quirk.BROKEN
+    }
+    other = "n03042490"
+    assert names[Quirk.OTHER_CLASS] == [other, "n01440764"]
+    assert names[Quirk.FIRST_NAME] == ["n01440764", other]
+    assert other in ilsvrc2012.labels()
+    with pytest.raises(ElementTree.ParseError):
+        ElementTree.fromstring(text[Quirk.BROKEN])
+
+
+@pytest.mark.parametrize(
+    ("quirk", "boxes"),
+    [
+        (Quirk.PERCENT_NAME, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.OTHER_SIZE, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.SWAPPED, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.BEYOND, ["0.0000,0.0000,1.0000,1.0000", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.NO_AREA, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.BREED_NAME, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.OTHER_CLASS, []),
+        (Quirk.FIRST_NAME, ["0.0060,0.2620,0.7545,0.9940", "0.0599,0.0600,0.3593,0.6600"]),
+        (Quirk.MINUS_ONE, ["0.0060,0.2620,0.7545,0.9940"]),
+        (Quirk.ZERO_SIZE, []),
+        (Quirk.NO_SIZE, []),
+        (Quirk.BROKEN, []),
+    ],
+)
+def test_truth_of_each_quirk(quirk: Quirk, boxes: list[str]) -> None:
+    """The lines told for each quirk are the ones worked out by hand."""
+    assert [line.partition(",")[2] for line in made_sample(quirk).lines] == boxes
+
+
+def test_boxes_csv_is_sorted_by_bytes() -> None:
+    """Lines of the CSV are in byte order, in which a comma comes before any digit and before a dot."""
+    content = boxes_csv(annotation(name, "n01440764", (500, 375)) for name in ("n01440764_20", "n01440764_2"))
+    assert content.splitlines() == sorted(content.splitlines())
+    assert content.endswith(b"\n")
+    assert content.startswith(b"n01440764_2.JPEG,")
+
+
+@pytest.mark.parametrize("fixture", ["made", "made_tiny"])
+def test_box_archives_hold_the_annotations(fixture: str, request: pytest.FixtureRequest) -> None:
+    """Both box archives hold the annotations told, every quirk once, and most images but not all have one."""
+    made: MadeSet = request.getfixturevalue(fixture)
+    train = dict(members(made.archives["boxes"]))
+    assert train == {f"{each.wnid}/{each.name}.xml": each.xml for each in made.annotations}
+    assert dict(members(made.archives["validation-boxes"])) == {
+        f"val/{each.name}.xml": each.xml for each in made.validation_annotations
+    }
+    quirks = [each.quirk for each in made.annotations]
+    assert all(quirks.count(quirk) == 1 for quirk in Quirk if quirk is not Quirk.NONE)
+    assert len(made.of(TRAIN)) * 0.7 < made.box_files < len(made.of(TRAIN))
+    assert len(made.bad_annotations) == 3
+    assert made.box_count == made.boxes_csv.count(b"\n") > made.box_files
+    assert all(f"{each.name}.JPEG" in made.images for each in made.annotations)
+
+
+def test_box_archive_has_folder_entries(made: MadeSet) -> None:
+    """The folder of each class comes before its files, as in the real archive."""
+    with tarfile.open(made.archives["boxes"]) as tar:
+        entries = tar.getmembers()
+    assert tuple(entry.name for entry in entries if entry.isdir()) == made.wnids
+    assert entries[0].isdir()
+
+
+def test_breed_name_falls_on_a_dog(made: MadeSet) -> None:
+    """Where there is a dog among the classes, it is a dog that is called by its breed."""
+    breed = next(each for each in made.annotations if each.quirk is Quirk.BREED_NAME)
+    assert ilsvrc2012.labels()[breed.wnid] in archives.DOGS
+
+
+# the guard -------------------------------------------------------------------------------------------------------
+
+
+def test_no_credentials_reach_a_test() -> None:
+    """A tester's own ImageNet account and netrc file are out of sight."""
+    assert not {"IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"} & set(os.environ)
+    assert not Path(os.environ["NETRC"]).exists()
+
+
+def test_data_dir_holds_copies_of_the_archives(data_dir: Path, made: MadeSet) -> None:
+    """A test may damage the archives in its own DATA_DIR without harm to the others."""
+    copy = data_dir / "raw-data" / made.archives["train"].name
+    assert copy.read_bytes() == made.archives["train"].read_bytes()
+    assert not copy.samefile(made.archives["train"])

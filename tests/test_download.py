@@ -1,0 +1,395 @@
+"""The download stage: what it fetches, checks, keeps and refuses, and what survives kill -9."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
+
+from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, PrepError, SpaceError, UsageError
+from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Silent
+from imagenet_prep.stages.download import download, pending
+
+CONTENTS = {
+    "train": random.Random(1).randbytes(2_000_000),
+    "validation": random.Random(2).randbytes(700_000),
+    "boxes": random.Random(3).randbytes(30_000),
+}
+DIGESTS = {key: hashlib.md5(content).hexdigest() for key, content in CONTENTS.items()}
+ADA = Credentials(USERNAME, PASSWORD)
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.02, segment=150_000)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server of three archives, which wants Basic credentials."""
+    (tmp_path / "served").mkdir()
+    for key, content in CONTENTS.items():
+        (tmp_path / "served" / ARCHIVES[key].filename).write_bytes(content)
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        yield server
+
+
+@pytest.fixture
+def layout(tmp_path):
+    """A DATA_DIR that doesn't exist yet."""
+    return Layout(tmp_path / "data")
+
+
+def run(server, layout, **options):
+    """Download the server's archives."""
+    settings = {"credentials": ADA, "digests": DIGESTS, "pace": PACE, **options}
+    return download(layout, base_url=server.url, **settings)
+
+
+def assert_whole(layout, keys=tuple(CONTENTS)):
+    """The archives are there, byte for byte, and no partial file is left."""
+    for key in keys:
+        assert layout.download_path(ARCHIVES[key]).read_bytes() == CONTENTS[key]
+    assert list(layout.raw_partial_dir.iterdir()) == []
+
+
+def assert_told(error, exit_code, *words):
+    """An error has this exit code, at most three lines, these words, and no secret in it."""
+    assert error.exit_code == exit_code
+    assert len(str(error).splitlines()) <= 3
+    for word in words:
+        assert word in str(error)
+    assert CANARY not in str(error) + repr(error)
+
+
+def snapshot(folder):
+    """Every file below a folder, its bytes and its time of change."""
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_fetches_all(server, layout, connections):
+    """All archives arrive under their names and are remembered as checked."""
+    assert len(pending(layout)) == 3
+    summary = run(server, layout, connections=connections)
+    assert_whole(layout)
+    assert summary.fetched == tuple(ARCHIVES[key].filename for key in ("train", "validation", "boxes"))
+    assert (summary.present, summary.size) == ((), sum(map(len, CONTENTS.values())))
+    assert pending(layout) == []
+    checked = json.loads(layout.checked_path.read_text())
+    for key, content in CONTENTS.items():
+        stat = layout.download_path(ARCHIVES[key]).stat()
+        expected = {"size": len(content), "mtime_ns": stat.st_mtime_ns, "md5": DIGESTS[key]}
+        assert checked[ARCHIVES[key].filename] == expected
+
+
+def test_second_run_asks_nobody(server, layout):
+    """What is there and was checked is neither fetched nor hashed again, nor is any file touched."""
+    run(server, layout)
+    server.seen.clear()
+    before = snapshot(layout.data_dir)
+    progress = Bars()
+    summary = run(server, layout, credentials=None, progress=progress)
+    assert (server.seen, progress.labels) == ([], [])
+    assert summary.fetched == ()
+    assert len(summary.present) == 3
+    assert snapshot(layout.data_dir) == before
+
+
+class Bars(Silent):
+    """A Progress that remembers the names of its bars, and holds them against what they announced."""
+
+    def __init__(self):
+        super().__init__()
+        self.labels = []
+        self.left = 0
+
+    def begin(self, label, total, unit, done=0):
+        """Remember a bar."""
+        self.labels.append(label)
+        self.left = total - done
+
+    def advance(self, amount=1):
+        """Count down."""
+        self.left -= amount
+
+    def end(self):
+        """Each bar must have come to its end."""
+        assert self.left == 0
+
+
+def test_progress(server, layout):
+    """A transfer and the hashing after it have a bar each, and both run to their end."""
+    progress = Bars()
+    run(server, layout, only=["boxes"], progress=progress)
+    name = ARCHIVES["boxes"].filename
+    assert progress.labels == [name, f"checking {name}"]
+
+
+def test_one_missing(server, layout):
+    """Of several archives just the missing one is fetched; one that was touched is hashed again."""
+    run(server, layout)
+    layout.download_path(ARCHIVES["boxes"]).unlink()
+    os.utime(layout.download_path(ARCHIVES["validation"]))
+    assert [archive.key for archive in pending(layout)] == ["boxes"]
+    server.seen.clear()
+    progress = Bars()
+    summary = run(server, layout, progress=progress)
+    assert summary.fetched == (ARCHIVES["boxes"].filename,)
+    assert {seen.path for seen in server.seen} == {f"/{ARCHIVES['boxes'].filename}"}
+    assert f"checking {ARCHIVES['validation'].filename}" in progress.labels
+    assert f"checking {ARCHIVES['train'].filename}" not in progress.labels
+    assert_whole(layout)
+
+
+def test_only(server, layout):
+    """Only the archives named are fetched, each once; a name that isn't known is wrong usage."""
+    run(server, layout, only=["boxes", "boxes"])
+    assert_whole(layout, ["boxes"])
+    assert not layout.download_path(ARCHIVES["train"]).exists()
+    with pytest.raises(UsageError) as caught:
+        run(server, layout, only=["tests"])
+    assert_told(caught.value, 2, "'tests'", "validation-boxes")
+    with pytest.raises(UsageError):
+        run(server, layout, connections=0)
+
+
+def test_put_there_by_hand(server, layout):
+    """An archive that someone put there is checked, remembered and kept, without a word to the server."""
+    path = layout.download_path(ARCHIVES["boxes"])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENTS["boxes"])
+    run(server, layout, only=["boxes"])
+    assert server.seen == []
+    assert json.loads(layout.checked_path.read_text())[path.name]["md5"] == DIGESTS["boxes"]
+
+
+def test_raw_elsewhere_is_not_written(server, layout, tmp_path):
+    """With another place for raw input, downloads still go to DATA_DIR and that place stays empty."""
+    other = tmp_path / "other"
+    other.mkdir()
+    run(server, dataclasses.replace(layout, raw=other), only=["boxes"])
+    assert list(other.iterdir()) == []
+    assert_whole(layout, ["boxes"])
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+def test_present_but_wrong(server, layout, remembered):
+    """A file of that name with other content is never overwritten: exit 4, both digests, what to do."""
+    path = layout.download_path(ARCHIVES["boxes"])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"something else")
+    other = hashlib.md5(b"something else").hexdigest()
+    if remembered:
+        run(server, layout, only=["boxes"], digests={"boxes": other})
+    before = snapshot(layout.own_raw_dir)
+    with pytest.raises(InputError) as caught:
+        run(server, layout, only=["boxes"])
+    assert_told(caught.value, 4, str(path), DIGESTS["boxes"], other, f"mv {path}")
+    assert snapshot(layout.own_raw_dir) == before
+
+
+def test_present_with_the_wrong_size(server, layout):
+    """An official archive that was cut is found by its size, digest checked or not."""
+    path = layout.download_path(ARCHIVES["validation"])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"cut")
+    for check_digest in (False, True):
+        with pytest.raises(InputError) as caught:
+            run(server, layout, only=["validation"], digests=None, check_digest=check_digest)
+        assert_told(caught.value, 4, str(path), "6,744,924,160 bytes", "has 3")
+    assert server.seen == []
+
+
+def test_corrupt(server, layout):
+    """A file whose digest differs is set aside under a name that nothing reads; a later run fetches it afresh."""
+    name = ARCHIVES["boxes"].filename
+    (server.folder / name).write_bytes(b"corrupt")
+    got = hashlib.md5(b"corrupt").hexdigest()
+    with pytest.raises(InputError) as caught:
+        run(server, layout)
+    aside = layout.raw_partial_dir / f"{name}.corrupt-{got[:8]}"
+    assert_told(caught.value, 4, name, str(aside), DIGESTS["boxes"], got)
+    assert [path.name for path in layout.raw_partial_dir.iterdir()] == [aside.name]
+    assert aside.read_bytes() == b"corrupt"
+    assert not layout.download_path(ARCHIVES["boxes"]).exists()
+    aside.unlink()
+    (server.folder / name).write_bytes(CONTENTS["boxes"])
+    assert run(server, layout).fetched == (name,)
+    assert_whole(layout)
+
+
+def test_official_size_is_checked_first(server, layout):
+    """A server whose file has not the official size is found out before a byte is fetched."""
+    with pytest.raises(InputError) as caught:
+        run(server, layout, digests=None)
+    assert_told(caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "--base-url")
+    assert server.gets() == []
+    assert not layout.own_raw_dir.exists()
+
+
+def test_no_digest(server, layout):
+    """Without digests nothing is hashed, and the record says so; a later run with digests makes up for it."""
+    progress = Bars()
+    run(server, layout, only=["boxes"], digests={"boxes": "0" * 32}, check_digest=False, progress=progress)
+    assert_whole(layout, ["boxes"])
+    assert progress.labels == [ARCHIVES["boxes"].filename]
+    name = ARCHIVES["boxes"].filename
+    assert json.loads(layout.checked_path.read_text())[name]["md5"] is None
+    run(server, layout, only=["boxes"], check_digest=False)
+    run(server, layout, only=["boxes"])
+    assert json.loads(layout.checked_path.read_text())[name]["md5"] == DIGESTS["boxes"]
+
+
+def test_free_space_is_checked_first(server, layout):
+    """More than the disk can take is exit 7 before a byte is fetched."""
+    os.truncate(server.folder / ARCHIVES["validation"].filename, 15 << 40)  # a file of holes
+    with pytest.raises(SpaceError) as caught:
+        run(server, layout)
+    assert_told(caught.value, 7, str(layout.data_dir.parent), "needed 16,49", "free")
+    assert server.gets() == []
+    assert not layout.own_raw_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "kind", "words"),
+    [
+        (Faults(), {"credentials": None}, AccessError, ["image-net.org", "IMAGENET_USERNAME"]),
+        (
+            Faults(),
+            {"credentials": Credentials(USERNAME, f"{CANARY}?")},
+            AccessError,
+            ["refused", "IMAGENET_ACCESS_KEY"],
+        ),
+        (Faults(statuses=[(403, {})]), {}, AccessError, ["403"]),
+        (Faults(page=("text/html", b"<html>Hello</html>")), {}, AccessError, ["web page"]),
+        (Faults(statuses=[(404, {})]), {}, NetworkError, ["404", "--base-url"]),
+        (Faults(statuses=[(503, {})] * 9), {}, NetworkError, ["503", "run the same command again"]),
+    ],
+)
+def test_no_way_in(server, layout, faults, options, kind, words):
+    """Without access nothing is written below raw-data."""
+    server.faults = faults
+    with pytest.raises(kind) as caught:
+        run(server, layout, **options)
+    assert_told(caught.value, kind.exit_code, *words)
+    assert not layout.own_raw_dir.exists()
+
+
+def test_archive_that_the_server_lacks(server, layout):
+    """A missing archive is found out before any other is fetched."""
+    (server.folder / ARCHIVES["boxes"].filename).unlink()
+    with pytest.raises(NetworkError) as caught:
+        run(server, layout)
+    assert_told(caught.value, 5, ARCHIVES["boxes"].filename, "404")
+    assert server.gets() == []
+
+
+def test_no_partial_content_under_a_final_name(server, layout):
+    """Whatever breaks a transfer off, the final name stays free until the file is whole and checked."""
+    server.faults = Faults(cut=50_000, times=3)
+    server.faults.when = lambda start: len(server.seen) > 4
+    for error in (NetworkError, None):
+        if error is None:
+            server.faults = Faults()
+            run(server, layout)
+            assert_whole(layout)
+        else:
+            server.faults.times, server.faults.cut = 1000, 0
+            with pytest.raises(PrepError) as caught:
+                run(server, layout)
+            assert_told(caught.value, 5, "run the same command again")
+            assert not [path for path in layout.own_raw_dir.iterdir() if path.is_file()]
+
+
+def test_nothing_tells_a_secret(server, layout, caplog, capfd):
+    """Neither a file below DATA_DIR, nor a log, nor the terminal knows the password."""
+    caplog.set_level("DEBUG")
+    server.faults = Faults(cut=100_000)
+    run(server, layout, connections=2)
+    assert CANARY not in caplog.text + "".join(capfd.readouterr())
+    for path, (content, _) in snapshot(layout.data_dir).items():
+        assert CANARY.encode() not in content, path
+
+
+CHILD = textwrap.dedent("""
+    import os, sys
+    from pathlib import Path
+    from imagenet_prep.fetch.access import find_credentials
+    from imagenet_prep.fetch.patience import Pace
+    from imagenet_prep.layout import Layout
+    from imagenet_prep.stages.download import download
+
+    url, data_dir, connections, *digests = sys.argv[1:]
+    pace = Pace(first_wait=0.01, stall=5, save_every=0.02, segment=150_000)
+    download(Layout(Path(data_dir)), base_url=url, credentials=find_credentials(url, prompt=None), pace=pace,
+             connections=int(connections), digests=dict(zip(digests[::2], digests[1::2])))
+""")
+
+
+def start_child(server, layout, connections):
+    """Start the download in a process of its own."""
+    digests = [word for pair in DIGESTS.items() for word in pair]
+    command = [sys.executable, "-c", CHILD, server.url, str(layout.data_dir), str(connections), *digests]
+    environment = {**os.environ, "IMAGENET_USERNAME": USERNAME, "IMAGENET_ACCESS_KEY": PASSWORD}
+    assert CANARY not in " ".join(command)
+    return subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_kill_9(server, layout, connections):
+    """However often a download is killed, the next run goes on, and the bytes come out right."""
+    chance = random.Random(connections)
+    server.faults = Faults(rate=1_500_000)
+    starts = []
+    for _ in range(6):
+        server.seen.clear()
+        child = start_child(server, layout, connections)
+        wait_for(lambda: server.gets() or child.poll() is not None)
+        time.sleep(chance.uniform(0, 0.3))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        starts += [seen.start for seen in server.gets()[:1]]
+        for key in CONTENTS:
+            path = layout.download_path(ARCHIVES[key])
+            assert not path.exists() or path.read_bytes() == CONTENTS[key]
+    assert len(set(starts)) > 2, "the runs did not go on from where the ones before them were killed"
+    server.faults = Faults()
+    child = start_child(server, layout, connections)
+    assert (child.communicate()[1], child.returncode) == (b"", 0)
+    assert_whole(layout)
+
+
+def wait_for(condition, seconds=20):
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_two_runs(server, layout):
+    """A second run on the same DATA_DIR is turned away at once, and told who holds it."""
+    server.faults = Faults(rate=500_000)
+    child = start_child(server, layout, 1)
+    try:
+        wait_for(lambda: server.gets() or child.poll() is not None)
+        started = time.monotonic()
+        with pytest.raises(BusyError) as caught:
+            run(server, layout)
+        assert time.monotonic() - started < 1
+        assert_told(caught.value, 8, str(layout.data_dir), f"process {child.pid}")
+    finally:
+        child.kill()
+        child.communicate()

@@ -1,0 +1,836 @@
+"""Every fault that a server, a proxy or a cable can commit during a transfer, injected for real."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import json
+import logging
+import os
+import pickle
+import random
+import subprocess
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_server
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import AccessError, NetworkError, SpaceError, UsageError
+from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
+from imagenet_prep.fetch.login import find_login_form
+from imagenet_prep.fetch.partial import PartialFile, durable_bytes, state_path
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import Remote, inspect, retry_after
+from imagenet_prep.fetch.session import Session, file_url, redirect_target
+from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.ilsvrc2012 import SIGN_UP_URL
+from imagenet_prep.model import Silent
+
+SIZE = 3_000_000
+HALF = SIZE // 2
+CONTENT = random.Random(1).randbytes(SIZE)
+OTHER = random.Random(2).randbytes(SIZE)
+PACE = Pace(tries=4, first_wait=0.001, longest_wait=0.01, stall=0.4, save_every=0.05, segment=200_000)
+PAGE = b"<!DOCTYPE html><html><body>Please sign in.</body></html>"
+ADA = Credentials(USERNAME, PASSWORD)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """An open server of one file, a.tar."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+@pytest.fixture
+def part(tmp_path):
+    """Where the partial file goes."""
+    return tmp_path / "partial" / "a.tar.part"
+
+
+def run(server, part, *, progress=None, connections=1, pace=PACE, query=""):
+    """Fetch a.tar into ``part`` as a new process would."""
+    session = Session(server.url, pace.stall)
+    url = file_url(server.url + query, "a.tar")
+    return fetch(session, url, part, progress or Silent(), connections=connections, pace=pace)
+
+
+def leave_half(server, part):
+    """Leave behind what a run that was killed half-way leaves; no fault is active and no request remembered."""
+    remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
+    with PartialFile(part, remote) as file:
+        file.write(0, CONTENT[:HALF])
+        file.save()
+        file.write(HALF, b"written, but not durable when the process died")
+    server.seen.clear()
+
+
+def snapshot(folder):
+    """Every file below a folder and its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def assert_told(error, exit_code, *words):
+    """An error has this exit code, at most three lines, and these words; and no secret in it."""
+    assert error.exit_code == exit_code
+    assert len(str(error).splitlines()) <= 3
+    for word in words:
+        assert word in str(error)
+    assert_no_secret("".join(traceback.format_exception(error)))
+
+
+def assert_no_secret(text):
+    """No canary is in a text."""
+    assert CANARY not in text
+
+
+# the plain way ---------------------------------------------------------------------------------------------------
+
+
+def test_plain(server, part):
+    """A file arrives whole, in one plain request after a probe."""
+    remote = run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert remote.total == SIZE
+    assert [(seen.method, "Range" in seen.headers) for seen in server.seen] == [("GET", True), ("GET", False)]
+
+
+def test_state_is_private(server, part):
+    """The state file is for its owner alone and holds no query."""
+    run(server, part, query=f"?token={CANARY}")
+    assert state_path(part).stat().st_mode & 0o777 == 0o600
+    assert_no_secret(state_path(part).read_text())
+    assert json.loads(state_path(part).read_text())["done"] == [[0, SIZE]]
+    assert {seen.path for seen in server.seen} == {f"/a.tar?token={CANARY}"}
+
+
+def test_goes_on(server, part):
+    """A new run goes on from the last durable byte."""
+    leave_half(server, part)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert [seen.start for seen in server.gets()] == [HALF]
+
+
+def test_complete_part_needs_no_transfer(server, part):
+    """A part that is complete is not fetched again."""
+    run(server, part)
+    server.seen.clear()
+    run(server, part)
+    assert server.gets() == []
+
+
+def test_connections(server, part):
+    """Several connections share a file, and each byte is asked for once."""
+    run(server, part, connections=4)
+    assert part.read_bytes() == CONTENT
+    assert sorted(seen.start for seen in server.gets()) == list(range(0, SIZE, PACE.segment))
+
+
+def test_connections_are_used_at_once(server, part):
+    """With four connections the server has four requests open at the same time."""
+    server.faults = Faults(rate=1_000_000)
+    started = time.monotonic()
+    run(server, part, connections=4)
+    assert time.monotonic() - started < 0.7 * SIZE / 1_000_000
+    assert part.read_bytes() == CONTENT
+
+
+def test_connections_go_on_in_holes(server, part):
+    """Whatever holes a run with several connections left, the next one fills just these."""
+    remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
+    with PartialFile(part, remote) as file:
+        for start in (0, 500_000, 2_000_000):
+            file.write(start, CONTENT[start : start + 300_000])
+        file.save()
+    server.seen.clear()
+    run(server, part, connections=3, pace=Pace(segment=1 << 30))
+    assert part.read_bytes() == CONTENT
+    assert sorted(seen.start for seen in server.gets()) == [300_000, 800_000, 2_300_000]
+
+
+def test_progress_adds_up(server, part):
+    """The bar begins with what is durable already and advances by exactly the rest."""
+    leave_half(server, part)
+    progress = Recorder()
+    run(server, part, progress=progress)
+    assert progress.begun == [("a.tar", SIZE, "B", HALF)]
+    assert progress.advanced == SIZE - HALF
+
+
+class Recorder(Silent):
+    """A Progress that remembers."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun = []
+        self.advanced = 0
+
+    def begin(self, label, total, unit, done=0):
+        """Remember the bar."""
+        self.begun.append((label, total, unit, done))
+
+    def advance(self, amount=1):
+        """Remember the step."""
+        self.advanced += amount
+
+
+# ranges that are not heeded, or wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("when", [lambda start: True, lambda start: start > 0], ids=["always", "on resume"])
+def test_range_ignored(server, part, connections, when):
+    """A server that ignores Range makes that file start over once, with nothing appended."""
+    leave_half(server, part)
+    server.faults = Faults(ignore_range=True, when=when)
+    run(server, part, connections=connections)
+    assert part.read_bytes() == CONTENT
+    assert len([seen for seen in server.gets() if "Range" not in seen.headers]) == 1
+
+
+def test_range_ignored_and_cut(server, part):
+    """A server that ignores Range and cuts each transfer is given up after one fresh start: nothing can come of it."""
+    server.faults = Faults(ignore_range=True, cut=1_000_000)
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "a.tar", "started over once", "--base-url")
+    assert len([seen for seen in server.gets() if "Range" not in seen.headers]) == 2
+    assert durable_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE)) == 0
+
+
+WRONG_RANGES = [
+    "",
+    "nonsense",
+    f"bytes {HALF + 1}-{SIZE - 1}/{SIZE}",
+    f"bytes {HALF}-{SIZE - 2}/{SIZE}",
+    f"bytes 0-{SIZE - 1}/{SIZE}",
+    f"bytes {HALF}-{SIZE - 1}/{SIZE + 1}",
+    f"bytes {HALF}-{SIZE - 1}/*",
+    f"bytes {SIZE - 1}-{HALF}/{SIZE}",
+    f"bits {HALF}-{SIZE - 1}/{SIZE}",
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "always"), [*((value, False) for value in WRONG_RANGES), ("", True), ("bytes */*", True)]
+)
+def test_wrong_content_range(server, part, value, always):
+    """Not one byte is kept of an answer whose Content-Range is missing, shifted or of another total."""
+    leave_half(server, part)
+    server.faults = Faults(content_range=value, when=lambda start: always or start > 0)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    whole = [seen for seen in server.gets() if "Range" not in seen.headers]
+    assert len(whole) == (2 if always else 1)  # the first of two just asked for the length
+
+
+@pytest.mark.parametrize("leave_out", [{}, {"ETag": None}], ids=["by ETag", "by Last-Modified"])
+def test_other_version(server, part, leave_out):
+    """A file that has changed on the server since the last run is fetched afresh, never spliced."""
+    server.faults = Faults(headers=leave_out)
+    leave_half(server, part)
+    replace(server, OTHER)
+    run(server, part)
+    assert part.read_bytes() == OTHER
+
+
+def replace(server, content):
+    """Put other content on the server; its time of change differs by a day."""
+    path = server.folder / "a.tar"
+    path.write_bytes(content)
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
+def test_other_length(server, part):
+    """Another length is another version, even if nothing else tells it."""
+    server.faults = Faults(headers={"ETag": None, "Last-Modified": None})
+    leave_half(server, part)
+    (server.folder / "a.tar").write_bytes(OTHER[:-1])
+    run(server, part)
+    assert part.read_bytes() == OTHER[:-1]
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_changes_while_it_runs(server, part, connections):
+    """A file that changes on the server in the middle of a run is started over within it."""
+    server.faults = Faults(rate=4_000_000)
+    timer = threading.Timer(0.1, replace, (server, OTHER))
+    server.faults.cut = 1_000_000
+    timer.start()
+    run(server, part, connections=connections)
+    timer.join()
+    assert part.read_bytes() == OTHER
+
+
+def test_state_that_makes_no_sense(server, part):
+    """A damaged state file costs a fresh start and nothing else."""
+    for damage in (b"", b"[]", b"{}", b'{"url": 1}', b"\x00\xff", b'{"done": 3}'):
+        leave_half(server, part)
+        state_path(part).write_bytes(damage)
+        run(server, part)
+        assert part.read_bytes() == CONTENT
+
+
+def test_state_that_claims_too_much(server, part):
+    """Spans beyond the end of the partial file, or of the file itself, are not believed."""
+    for done in ([[0, HALF + 1000]], [[0, SIZE + 1]], [[-5, HALF]], [["a", "b"]], [[0]]):
+        leave_half(server, part)
+        state = json.loads(state_path(part).read_text())
+        state_path(part).write_text(json.dumps({**state, "done": done}))
+        run(server, part)
+        assert part.read_bytes() == CONTENT
+
+
+# trouble that passes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+@pytest.mark.parametrize("fault", [{"cut": 90_000}, {"short": 90_000}], ids=["cut", "short"])
+def test_broken_connections(server, part, connections, fault):
+    """Broken and short answers, far more than the retry budget, end in the right file: progress refills it."""
+    leave_half(server, part)
+    server.faults = Faults(**fault, times=3 * PACE.tries, when=lambda start: 0 < start < SIZE - 100_000)
+    run(server, part, connections=connections)
+    assert part.read_bytes() == CONTENT
+    assert server.faults.times < PACE.tries
+
+
+def test_cut_goes_on_from_last_byte(server, part):
+    """After a cut the next request begins right where the last one broke off."""
+    server.faults = Faults(cut=700_000)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert [seen.start for seen in server.gets()] == [0, 700_000, 1_400_000, 2_100_000, 2_800_000]
+
+
+def test_stall(server, part):
+    """A connection that falls silent is cut by the watchdog, and the next one goes on."""
+    server.faults = Faults(stall=1_000_000, times=2)
+    server.faults.when = lambda start: len(server.seen) > 1
+    started = time.monotonic()
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert [seen.start for seen in server.gets()] == [0, 1_000_000, 2_000_000]
+    assert 2 * PACE.stall <= time.monotonic() - started < 2 * PACE.stall + 3
+
+
+def test_416_that_passes(server, part):
+    """A 416 for a range that must be there is tried again, from the same byte."""
+    leave_half(server, part)
+    server.faults = Faults(statuses=[(416, {"Content-Range": "bytes */0"})] * 2)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert {seen.start for seen in server.gets()} == {HALF}
+
+
+def test_416_that_stays(server, part):
+    """A 416 that stays is given up, and what is durable stays."""
+    leave_half(server, part)
+    before = snapshot(part.parent)
+    server.faults = Faults(statuses=[(416, {})] * 100)
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "a.tar", "HTTP status 416", "run the same command again")
+    assert snapshot(part.parent) == before
+
+
+def test_budget(server, part):
+    """Without progress the attempts end with the budget; what was durable is still there, and a later run goes on."""
+    leave_half(server, part)
+    server.faults = Faults(cut=0, when=lambda start: start > 0)
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "a.tar", f"{PACE.tries} attempts", "run the same command again")
+    assert len(server.gets()) == PACE.tries
+    server.faults = Faults()
+    server.seen.clear()
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert [seen.start for seen in server.gets()] == [HALF]
+
+
+def test_nobody_there(server, part):
+    """A server that can't be reached is network trouble."""
+    dead = Session("http://127.0.0.1:9/", 1)
+    with pytest.raises(NetworkError) as caught:
+        fetch(dead, f"http://127.0.0.1:9/a.tar?key={CANARY}", part, Silent(), pace=PACE)
+    assert_told(caught.value, 5, "a.tar", "no connection to the server")
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after(server, part, status, form):
+    """A server that is busy is left alone for as long as it asks."""
+    leave_half(server, part)
+    value = "1" if form == "seconds" else email.utils.formatdate(time.time() + 2, usegmt=True)
+    server.faults = Faults(statuses=[(status, {"Retry-After": value})])
+    started = time.monotonic()
+    run(server, part)
+    assert 0.95 <= time.monotonic() - started < 4
+    assert part.read_bytes() == CONTENT
+
+
+def test_retry_after_is_capped(server, part):
+    """A server that asks for a day does not get it."""
+    server.faults = Faults(statuses=[(503, {"Retry-After": "86400"})] * 3)
+    started = time.monotonic()
+    run(server, part, pace=Pace(first_wait=0, longest_retry_after=0.05))
+    assert time.monotonic() - started < 3
+    assert part.read_bytes() == CONTENT
+
+
+def test_busy_for_some_connections(server, part):
+    """A server that turns some of the connections away still serves the file over the others."""
+    server.faults = Faults(statuses=[], rate=3_000_000)
+    threading.Timer(0.1, server.faults.statuses.extend, ([(503, {})] * 3,)).start()
+    run(server, part, connections=3)
+    assert part.read_bytes() == CONTENT
+
+
+@given(value=st.text(max_size=40) | st.datetimes().map(str) | st.datetimes().map(email.utils.format_datetime))
+def test_retry_after_takes_anything(value):
+    """Whatever stands in Retry-After becomes a number of seconds that is not negative."""
+    assert retry_after(value) >= 0
+
+
+# no access ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("half", [False, True])
+def test_refused(server, part, status, half):
+    """A refusal is final: one request, exit 6, where to sign up, what to set; the disk stays as it was."""
+    if half:
+        leave_half(server, part)
+    before = snapshot(part.parent)
+    server.faults = Faults(statuses=[(status, {})] * 100)
+    with pytest.raises(AccessError) as caught:
+        run(server, part)
+    assert_told(caught.value, 6, "a.tar", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY")
+    assert len(server.seen) == 1
+    assert snapshot(part.parent) == before
+
+
+PAGES = [("text/html; charset=utf-8", PAGE), ("application/octet-stream", b"\n  " + PAGE), ("text/html", b"Sorry")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=["both", "first bytes", "type"])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_page_in_place_of_the_file(server, part, page, half, late):
+    """A web page with status 200 is recognised before anything is kept, at the start or after a probe went well."""
+    if half:
+        leave_half(server, part)
+    before = snapshot(part.parent)
+    server.faults = Faults(page=page, when=lambda start: not late or len(server.seen) > 1)
+    with pytest.raises(AccessError) as caught:
+        run(server, part)
+    assert_told(caught.value, 6, "web page", "a.tar", SIGN_UP_URL)
+    after = snapshot(part.parent)
+    if half:
+        assert after == before
+    else:
+        assert after in ({}, {Path(part.name): b""})
+
+
+def test_not_found(server, part):
+    """A file that isn't there is said so at once."""
+    with pytest.raises(NetworkError) as caught:
+        fetch(Session(server.url, 1), server.url + "b.tar", part, Silent(), pace=PACE)
+    assert_told(caught.value, 5, "b.tar", "404", "--base-url")
+    assert len(server.seen) == 1
+
+
+# secrets on the way ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Another server, on another port, with the same file."""
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+def secretive_session(server, tmp_path):
+    """A session that holds a password and a cookie."""
+    jar = tmp_path / "cookies.txt"
+    jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t{COOKIE}\n")
+    session = open_session(server.url, None, jar, probe="a.tar", pace=PACE)
+    session.use_basic(USERNAME, PASSWORD)
+    server.seen.clear()
+    return session
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_to_another_port(server, elsewhere, part, tmp_path, status):
+    """Authorization, cookies and the query stay behind when a redirect leads to another port; the bytes come."""
+    session = secretive_session(server, tmp_path)
+    server.faults = Faults(redirect=f"{elsewhere.url}{{path}}?key={CANARY}&part=1", redirect_status=status)
+    fetch(session, f"{server.url}a.tar?key={CANARY}", part, Silent(), pace=PACE)
+    assert part.read_bytes() == CONTENT
+    assert {"Authorization", "Cookie"} <= set(server.seen[0].headers)
+    for seen in elsewhere.seen:
+        assert not {"Authorization", "Cookie"} & set(seen.headers)
+        assert seen.path == "/a.tar?part=1"
+
+
+def test_redirect_and_back(server, elsewhere, part, tmp_path):
+    """Cookies that another server sets are not taken, and those of home are still sent there afterwards."""
+    session = secretive_session(server, tmp_path)
+    server.faults = Faults(redirect=elsewhere.url + "{path}", times=1)
+    elsewhere.faults = Faults(statuses=[(302, {"Location": server.url + "a.tar", "Set-Cookie": "spy=1; Path=/"})])
+    fetch(session, server.url + "a.tar", part, Silent(), pace=PACE)
+    assert part.read_bytes() == CONTENT
+    assert {seen.headers.get("Cookie") for seen in server.seen} == {f"session={COOKIE}"}
+
+
+def test_netrc_is_not_used_elsewhere(server, elsewhere, part, tmp_path, monkeypatch):
+    """A netrc entry for the host does not make the other port get a password either."""
+    (tmp_path / "netrc").write_text(f"machine 127.0.0.1 login {USERNAME} password {CANARY}")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.faults = Faults(redirect=elsewhere.url + "{path}")
+    run(server, part)
+    assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
+
+
+def test_redirect_within_home(server, part, tmp_path):
+    """A redirect within the same server keeps everything."""
+    session = secretive_session(server, tmp_path)
+    server.faults = Faults(redirect="/a.tar?moved=1", times=1)
+    fetch(session, server.url + "a.tar", part, Silent(), pace=PACE)
+    assert [seen.path for seen in server.seen[:2]] == ["/a.tar", "/a.tar?moved=1"]
+    assert all({"Authorization", "Cookie"} <= set(seen.headers) for seen in server.seen)
+
+
+def test_redirect_without_end(server, part):
+    """Redirects in a circle end in an error."""
+    server.faults = Faults(redirect="/a.tar")
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "redirect")
+
+
+@pytest.mark.parametrize(
+    "location", ["http://a.org/x", "ftp://a.org/x", "file:///etc/passwd", "//[/", "http://a.org:x/"]
+)
+def test_redirect_refused(location):
+    """From https nothing leads to http or to anything that is no web address."""
+    with pytest.raises(NetworkError) as caught:
+        redirect_target(f"https://a.org/f?key={CANARY}", f"https://a.org/f?key={CANARY}", location)
+    assert_told(caught.value, 5, "a.org", "refused")
+
+
+def test_redirect_target():
+    """What a server adds is kept, what was ours is dropped abroad, and credentials in a URL are dropped anywhere."""
+    first = "https://a.org/f?key=1&b="
+    assert redirect_target(first, first, "/g?key=1") == "https://a.org/g?key=1"
+    assert redirect_target(first, first, "https://b.org/g?key=1&sig=2%2F3") == "https://b.org/g?sig=2%2F3"
+    assert redirect_target(first, "https://b.org/x", "y?key=1&b=") == "https://b.org/y"
+    assert redirect_target(first, first, "https://me:pw@b.org/g") == "https://b.org/g"
+    assert redirect_target(first, first, "https://b.org/g?sig=a+b%20c") == "https://b.org/g?sig=a+b%20c"
+    assert redirect_target("http://a.org/", "http://a.org/", "https://a.org/") == "https://a.org/"
+
+
+def test_recompressed(server, part):
+    """Identity is asked for; what a server encodes all the same is kept as it comes, and counted raw."""
+    server.faults = Faults(headers={"Content-Encoding": "gzip"})
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+    assert {seen.headers["Accept-Encoding"] for seen in server.seen} == {"identity"}
+
+
+# access ------------------------------------------------------------------------------------------------------------
+
+
+def enter(server, credentials=ADA, cookies=None):
+    """Open a session and fetch one byte with it."""
+    session = open_session(server.url, credentials, cookies, probe="a.tar", pace=PACE)
+    return session.get(server.url + "a.tar", {"Range": "bytes=7-7"}).content
+
+
+@pytest.fixture
+def closed(tmp_path):
+    """A server that wants Basic credentials."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        yield server
+
+
+def test_open_server_gets_no_password(server):
+    """A server that does not ask is told nothing."""
+    assert enter(server) == CONTENT[7:8]
+    assert not any("Authorization" in seen.headers for seen in server.seen)
+
+
+def test_basic(closed):
+    """A server that asks for Basic credentials gets them, and only after it asked."""
+    assert enter(closed) == CONTENT[7:8]
+    assert ["Authorization" in seen.headers for seen in closed.seen] == [False, True, True]
+
+
+@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong"), Credentials("bob", PASSWORD)])
+def test_basic_refused(closed, credentials):
+    """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
+    with pytest.raises(AccessError) as caught:
+        enter(closed, credentials)
+    assert_told(caught.value, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "--cookies")
+    assert len(closed.seen) == (1 if credentials is None else 2)
+
+
+@pytest.mark.parametrize("way", ["redirect", "page", "forbidden"])
+def test_login_form(server, way):
+    """A sign-in form is filled in, hidden fields and button included, and its cookie is kept."""
+    server.faults = Faults(login=way)
+    assert enter(server) == CONTENT[7:8]
+    assert [seen.method for seen in server.seen].count("POST") == 1
+    assert server.seen[-1].headers["Cookie"] == f"session={COOKIE}"
+    assert not any(CANARY in seen.path or "Authorization" in seen.headers for seen in server.seen)
+
+
+@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong")])
+def test_login_form_refused(server, credentials):
+    """Missing or wrong credentials for a form are said so like any others."""
+    server.faults = Faults(login="redirect")
+    with pytest.raises(AccessError) as caught:
+        enter(server, credentials)
+    assert_told(caught.value, 6, SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY")
+
+
+@pytest.mark.parametrize(
+    "opening", ['<form method="get">', "<form>", '<form method="post" action="http://127.0.0.1:9/login">']
+)
+def test_login_form_not_to_be_trusted(server, opening):
+    """A form that would put the password into a URL, or send it elsewhere, gets nothing."""
+    server.faults = Faults(login="page", form=f"<html>{opening}<input name=u><input name=p type=password></form>")
+    with pytest.raises(AccessError) as caught:
+        enter(server)
+    assert_told(caught.value, 6, "form", "--cookies")
+    assert len(server.seen) == 1
+
+
+def test_page_without_form(server):
+    """A page without a form is said to be one."""
+    server.faults = Faults(login="page", form="<html>Accept the terms of use in a browser first.</html>")
+    with pytest.raises(AccessError) as caught:
+        enter(server)
+    assert_told(caught.value, 6, "a web page without a sign-in form", SIGN_UP_URL)
+
+
+@pytest.mark.parametrize("expires", ["0", "", "4102444800"])
+def test_cookies(server, tmp_path, expires):
+    """Cookies that a browser exported open the door, however it writes those that end with its session."""
+    server.faults = Faults(login="redirect")
+    jar = tmp_path / "cookies.txt"
+    jar.write_text(f"# Netscape HTTP Cookie File\n#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t{expires}\tsession\t{COOKIE}\n")
+    assert enter(server, None, jar) == CONTENT[7:8]
+    assert {seen.headers["Cookie"] for seen in server.seen} == {f"session={COOKIE}"}
+
+
+def test_cookies_refused(server, tmp_path):
+    """Cookies that do not open the door are named as the reason."""
+    server.faults = Faults(login="page")
+    jar = tmp_path / "cookies.txt"
+    jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t1\tsession\t{CANARY}\n")
+    with pytest.raises(AccessError) as caught:
+        enter(server, None, jar)
+    assert_told(caught.value, 6, "cookies.txt", "expired")
+
+
+@pytest.mark.parametrize("content", [None, CANARY, f"# Netscape HTTP Cookie File\n{CANARY}\n", "\udcff\udcfe\0"])
+def test_cookies_unreadable(server, tmp_path, content):
+    """A cookie file that is missing or is none is wrong usage, and its content is not shown."""
+    jar = tmp_path / "cookies.txt"
+    if content is not None:
+        jar.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError) as caught:
+        enter(server, None, jar)
+    assert_told(caught.value, 2, "cookies.txt")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "image-net.org", "ftp://a.org/", "https://", f"http://a:{CANARY}@a.org/", "http://a.org:x/", "http://[/"],
+)
+def test_base_url(url):
+    """A base URL that is none, or that holds a password, is wrong usage."""
+    with pytest.raises(UsageError) as caught:
+        open_session(url, None, None)
+    assert_told(caught.value, 2, "base URL")
+
+
+def test_busy_at_the_door(closed):
+    """A server that is busy at first is asked again."""
+    closed.faults = Faults(statuses=[(503, {}), (429, {"Retry-After": "0"})])
+    assert enter(closed) == CONTENT[7:8]
+
+
+def test_find_credentials(tmp_path, monkeypatch):
+    """The environment comes before netrc, netrc before the prompt; with none of them there are no credentials."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine image-net.org login bob password two\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("IMAGENET_USERNAME", "ada")
+    monkeypatch.setenv("IMAGENET_ACCESS_KEY", "one")
+    monkeypatch.setenv("NETRC", str(netrc))
+    url = "https://image-net.org/data/"
+    assert find_credentials(url, prompt=pytest.fail) == Credentials("ada", "one")
+    monkeypatch.delenv("IMAGENET_ACCESS_KEY")
+    assert find_credentials(url, prompt=pytest.fail) == Credentials("bob", "two")
+    assert find_credentials("https://other.org/", prompt=lambda: ("eve", "three")) == Credentials("eve", "three")
+    assert find_credentials("https://other.org/", prompt=lambda: ("", "")) is None
+    assert find_credentials("https://other.org/", prompt=None) is None
+
+
+def test_credentials_are_kept_close():
+    """No repr shows a password, and no pickle takes it to another process."""
+    assert_no_secret(repr(ADA) + str(ADA) + f"{[ADA]}")
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps(ADA)
+    assert_no_secret(str(caught.value))
+
+
+def test_logs_hold_no_secret(closed, part, caplog):
+    """At the most talkative level, no logger tells a password, a cookie or a query."""
+    caplog.set_level(logging.DEBUG)
+    for name in ("urllib3", "urllib3.connectionpool", "requests"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    session = open_session(f"{closed.url}?key={CANARY}", ADA, None, probe="a.tar", pace=PACE)
+    closed.faults = Faults(cut=1_000_000)
+    fetch(session, f"{closed.url}a.tar?key={CANARY}", part, Silent(), pace=PACE)
+    closed.faults, closed.is_open = Faults(login="redirect"), True
+    open_session(closed.url, ADA, None, probe="a.tar", pace=PACE)
+    assert "GET /a.tar?..." in caplog.text
+    assert "POST /login" in caplog.text
+    assert_no_secret(caplog.text)
+    assert CANARY.encode() not in b"".join(snapshot(part.parent).values())
+
+
+@given(page=st.binary(max_size=200) | st.text("<form inputypaswd=\"' >/", max_size=200).map(str.encode))
+def test_find_login_form_takes_anything(page):
+    """No page makes the reader of forms fail, and a form it finds has a password field."""
+    form = find_login_form(page, "https://a.org/x")
+    assert form is None or form.password
+
+
+def test_find_login_form():
+    """The fields of a form are those that a browser would send."""
+    page = b"""<FORM Method=POST Action="in?x=1"><input type=hidden name=t value="a&amp;b"><input type=email name=mail>
+      <input type=password name=pw><input type=password name=again><input name=extra value=e><input type=checkbox
+      name=stay checked><input type=checkbox name=spam><input type=submit name=go value=Go><button name=x></form>"""
+    form = find_login_form(page, "https://a.org/dir/page")
+    assert form is not None
+    assert (form.action, form.method) == ("https://a.org/dir/in?x=1", "post")
+    expected = {"t": "a&b", "mail": "me", "pw": "secret", "extra": "e", "stay": "on", "go": "Go"}
+    assert form.filled("me", "secret") == expected
+
+
+# every kind of death -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_interrupt(server, part, connections):
+    """Ctrl-C ends a transfer within moments and leaves it resumable."""
+    server.faults = Faults(rate=2_000_000)
+    threads = threading.active_count()
+
+    class Interrupt(Recorder):
+        def advance(self, amount=1):
+            super().advance(amount)
+            if self.advanced > 500_000:
+                self.at = time.monotonic()
+                raise KeyboardInterrupt
+
+    progress = Interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        run(server, part, progress=progress, connections=connections)
+    assert time.monotonic() - progress.at < 1
+    durable = durable_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE))
+    assert 500_000 < durable < SIZE
+    server.faults = Faults()
+    again = Recorder()
+    run(server, part, connections=connections, progress=again)
+    assert part.read_bytes() == CONTENT
+    assert again.advanced == SIZE - durable
+    assert threading.active_count() <= threads + 2 * connections + 2  # of the server: ours are gone
+
+
+def test_interrupt_in_a_stall(server, part):
+    """Ctrl-C does not wait for a connection that has fallen silent."""
+    server.faults = Faults(stall=1_000_000, when=lambda start: len(server.seen) > 1)
+
+    class Interrupt(Recorder):
+        def advance(self, amount=1):
+            super().advance(amount)
+            if self.advanced and not amount:
+                raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(server, part, progress=Interrupt(), pace=Pace(stall=30))
+    assert time.monotonic() - started < 1.5
+    assert json.loads(state_path(part).read_text())["done"] == [[0, 1_000_000]]
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of its own with room for ``size``."""
+    if os.geteuid() != 0:
+        pytest.skip("a small disk can only be mounted as root")
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip(f"this machine does not let us mount a small disk: {done.stderr.decode().strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_full_disk(server, part, connections):
+    """A full disk is exit 7; after space was made, the run goes on from what was durable."""
+    with small_disk(part.parent, "2m"):
+        server.faults = Faults(rate=4_000_000)
+        with pytest.raises(SpaceError) as caught:
+            run(server, part, connections=connections)
+        assert_told(caught.value, 7, str(part), "free some space")
+        durable = durable_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE))
+        assert durable > 0
+        subprocess.run(["mount", "-o", "remount,size=8m", part.parent], check=True)
+        progress = Recorder()
+        run(server, part, connections=connections, progress=progress)
+        assert part.read_bytes() == CONTENT
+        assert progress.advanced == SIZE - durable
+
+
+@given(data=st.data())
+def test_partial_file(tmp_path_factory, data):
+    """Whatever order pieces are written in, spans and gaps make up the file, and a reload knows what was saved."""
+    path = tmp_path_factory.mktemp("partial") / "x.part"
+    remote = Remote("http://a.org/x", 60, None, None)
+    edges = sorted(data.draw(st.sets(st.integers(1, 59), max_size=8)) | {0, 60})
+    pieces = data.draw(st.permutations(list(zip(edges, edges[1:], strict=False))))
+    content = bytes(range(60))
+    written = data.draw(st.integers(0, len(pieces)))
+    with PartialFile(path, remote) as file:
+        for start, stop in pieces[:written]:
+            file.write(start, content[start:stop])
+        held = {place for start, stop in pieces[:written] for place in range(start, stop)}
+        assert {place for start, stop in file.spans() for place in range(start, stop)} == held
+        assert {place for start, stop in file.gaps() for place in range(start, stop)} == set(range(60)) - held
+        file.save()
+    assert durable_bytes(path, remote) == len(held)
+    with PartialFile(path, remote) as file:
+        for start, stop in file.gaps():
+            file.write(start, content[start:stop])
+    assert path.read_bytes() == content

@@ -1,0 +1,136 @@
+"""The tables that ship with the package, and the grammar of the data set's names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep import ilsvrc2012
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("imagenet_lsvrc_2015_synsets.txt", "70002b0ff5de60a3a17a82dbfcff291931f96225ddf941ad2e182fc39e183d15"),
+        (
+            "imagenet_2012_validation_synset_labels.txt",
+            "313fc3f23c864dde9183c9a368809065765dd1b657a6904fded44e3e46d34604",
+        ),
+        ("imagenet_metadata.txt", "5b8db22d2e2b0ad28b55c9c502eb45e018bc0c907524b8782958cca4805689ea"),
+    ],
+)
+def test_tables_are_the_original_files(name: str, digest: str) -> None:
+    """Each table is byte-identical to the file that the scripts of 2016 shipped with."""
+    content = (resources.files("imagenet_prep") / "data" / name).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == digest
+
+
+def test_synsets_are_1000_and_sorted() -> None:
+    """There are 1000 different wnids in sorted order, and the label is the line number."""
+    synsets = ilsvrc2012.synsets()
+    assert len(set(synsets)) == len(synsets) == 1000
+    assert list(synsets) == sorted(synsets)
+    assert all(map(ilsvrc2012.is_wnid, synsets))
+    assert ilsvrc2012.labels()["n01440764"] == 1
+    assert ilsvrc2012.labels()["n15075141"] == 1000
+
+
+def test_every_validation_class_has_50_images() -> None:
+    """The 50,000 validation images are 50 of each of the 1000 classes."""
+    counts = Counter(ilsvrc2012.validation_wnids())
+    assert counts.keys() == set(ilsvrc2012.synsets())
+    assert set(counts.values()) == {50}
+    assert ilsvrc2012.validation_wnids()[293 - 1] == "n01440764"
+
+
+def test_every_class_has_words() -> None:
+    """There are 21,842 texts, and none of the 1000 classes is without one."""
+    texts = ilsvrc2012.texts()
+    assert len(texts) == 21_842
+    assert all(texts[wnid] for wnid in ilsvrc2012.synsets())
+    assert texts["n01440764"] == "tench, Tinca tinca"
+
+
+def test_crane_is_two_classes() -> None:
+    """Words are no key: the bird and the machine are both called crane."""
+    texts = ilsvrc2012.texts()
+    assert [wnid for wnid in ilsvrc2012.synsets() if texts[wnid] == "crane"] == ["n02012849", "n03126707"]
+
+
+@pytest.mark.parametrize("number", [1, 293, 42_559, 50_000])
+def test_validation_names_give_their_number(number: int) -> None:
+    """The number of a validation image can be read from its name."""
+    assert ilsvrc2012.validation_number(ilsvrc2012.validation_filename(number)) == number
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ILSVRC2012_val_00000000.JPEG",
+        "ILSVRC2012_val_00050001.JPEG",
+        "ILSVRC2012_val_0000001.JPEG",
+        "ILSVRC2012_val_00000001.jpeg",
+        "ILSVRC2012_val_0000000١.JPEG",
+        "ILSVRC2012_val_+0000001.JPEG",
+        "ILSVRC2012_test_00000001.JPEG",
+        "../C2012_valx__00000001.JPEG",
+        "ILSVRC2012_val_00000001.JPEG ",
+        "",
+    ],
+)
+def test_other_names_are_no_validation_names(name: str) -> None:
+    """Out of range, misspelt, or not ASCII: None."""
+    assert ilsvrc2012.validation_number(name) is None
+
+
+def test_train_names_give_their_wnid() -> None:
+    """The wnid of a train image can be read from its name."""
+    assert ilsvrc2012.train_wnid("n01440764_10026.JPEG") == "n01440764"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "n01440764.JPEG",
+        "n01440764_.JPEG",
+        "n01440764_10026.jpg",
+        "n01440764_10026.JPEG.JPEG",
+        "n0144076_10026.JPEG",
+        "x01440764_10026.JPEG",
+        "n01440764_1_2.JPEG",
+        "n01440764_²6.JPEG",
+        "n01440764_-1.JPEG",
+        "n01440764_1/2.JPEG",
+        "../n01440764_1.JPEG",
+        "n01440764_10026.JPEG\n",
+        "",
+    ],
+)
+def test_other_names_are_no_train_names(name: str) -> None:
+    """Paths, other suffixes and odd digits: None."""
+    assert ilsvrc2012.train_wnid(name) is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_gets_an_answer(name: str) -> None:
+    """No text makes the grammar fail, and what it takes can't leave a folder."""
+    if ilsvrc2012.train_wnid(name) or ilsvrc2012.validation_number(name):
+        assert name.isascii()
+        assert "/" not in name
+    assert ilsvrc2012.is_wnid(name) in (True, False)
+
+
+def test_archives_are_known_by_size_and_md5() -> None:
+    """Every archive has an MD5 of 32 hex digits; a size, where one is published, is what is planned for."""
+    for key, archive in ilsvrc2012.ARCHIVES.items():
+        assert archive.key == key
+        assert len(archive.md5) == 32
+        assert int(archive.md5, 16)
+        assert archive.size in (None, archive.about)
+    assert ilsvrc2012.ARCHIVES["train"].size == 147_897_477_120
+    assert set(ilsvrc2012.DEFAULT_ARCHIVES) <= ilsvrc2012.ARCHIVES.keys()

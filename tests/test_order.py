@@ -1,0 +1,104 @@
+"""Order and partition: the golden values of the record set of 2016."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.order import bounds, shuffled
+
+SEED = 12345
+
+
+def _digest(lines: Iterable[object]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def _validation_names() -> list[str]:
+    """All validation names in canonical order: synset by synset, names in byte order, then shuffled."""
+    labels, wnids = ilsvrc2012.labels(), ilsvrc2012.validation_wnids()
+    rows = sorted((labels[wnid], ilsvrc2012.validation_filename(number)) for number, wnid in enumerate(wnids, 1))
+    return [rows[index][1] for index in shuffled(len(rows), SEED)]
+
+
+@pytest.mark.parametrize(
+    ("count", "digest"),
+    [
+        (50_000, "3fb8232b658b6d575ff31d7cac370fbc33e26e62414cef67a25f1aebd93b4c8b"),
+        (1_281_167, "7be8ebd96a4e7618ccb4e89554757030fe05743dd11d87bff25ee410b8141122"),
+    ],
+)
+def test_the_shuffle_is_that_of_python_2(count: int, digest: str) -> None:
+    """The shuffled indices of either split have the digest that CPython 2.7 gives."""
+    assert _digest(shuffled(count, SEED)) == digest
+
+
+def test_validation_names_come_in_the_order_of_2016() -> None:
+    """The names of all validation images in record order have the published digest, first and last as published."""
+    names = _validation_names()
+    assert _digest(names) == "f543676b311b2c12915e83d4d47774a93c008bbf4651d014a3418fd00deb68a0"
+    assert (names[0], names[-1]) == ("ILSVRC2012_val_00042559.JPEG", "ILSVRC2012_val_00028054.JPEG")
+
+
+def test_the_first_validation_record_has_label_550() -> None:
+    """The first record of validation-00000-of-00128 is of the 550th class."""
+    number = ilsvrc2012.validation_number(_validation_names()[0])
+    assert number is not None
+    assert ilsvrc2012.labels()[ilsvrc2012.validation_wnids()[number - 1]] == 550
+
+
+@pytest.mark.parametrize(
+    ("count", "shards", "sizes", "digest"),
+    [
+        (50_000, 128, {391: 80, 390: 48}, "022151b7df5e10a8ca11bc85c9ee0e04052a038f92767984fb97891b591f4aea"),
+        (1_281_167, 1024, {1251: 881, 1252: 143}, "dcd5dc5e6b5f7c9c40787caca7ea6a231468d34ae101c681cf0a9456d8ee3764"),
+    ],
+)
+def test_shard_sizes_are_those_of_2016(count: int, shards: int, sizes: dict[int, int], digest: str) -> None:
+    """So many shards of this size and of that, in the order with the published digest."""
+    edges = bounds(count, shards)
+    found = [stop - start for start, stop in zip(edges, edges[1:], strict=False)]
+    assert Counter(found) == sizes
+    assert _digest(found) == digest
+
+
+def test_shards_not_divisible_by_8_use_one_lane() -> None:
+    """With 10 shards the cuts are those of one lane; with 16 the lanes are cut first, which gives other cuts."""
+    assert bounds(1003, 10) == [*(int(k * 1003 / 10) for k in range(10)), 1003]
+    assert bounds(1003, 16) != [*(int(k * 1003 / 16) for k in range(16)), 1003]
+
+
+@given(st.integers(0, 2_000_000), st.integers(1, 2048))
+def test_bounds_cover_every_image_once(count: int, shards: int) -> None:
+    """Whatever the numbers, the shards are ranges that follow each other from the first image to the last."""
+    edges = bounds(count, shards)
+    assert len(edges) == shards + 1
+    assert (edges[0], edges[-1]) == (0, count)
+    assert edges == sorted(edges)
+
+
+@given(st.integers(0, 5_000_000), st.integers(1, 256))
+def test_bounds_are_even(count: int, shards: int) -> None:
+    """Two shards never differ by more than two images."""
+    edges = bounds(count, shards)
+    sizes = [stop - start for start, stop in zip(edges, edges[1:], strict=False)]
+    assert max(sizes) - min(sizes) <= 2
+
+
+@given(st.integers(0, 500), st.integers(0, 2**40))
+def test_the_shuffle_is_a_permutation(count: int, seed: int) -> None:
+    """Every index comes once, whatever the seed, and the same seed gives the same order."""
+    order = shuffled(count, seed)
+    assert sorted(order) == list(range(count))
+    assert order == shuffled(count, seed)
+
+
+def test_another_seed_gives_another_order() -> None:
+    """The seed decides the order."""
+    assert shuffled(100, 1) != shuffled(100, 2)

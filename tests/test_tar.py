@@ -1,0 +1,309 @@
+"""Tar archives: what Python's tarfile writes is indexed to the byte, and nothing that is broken passes."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import pickle
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep.formats.tar import BLOCK, TarFault, index_nested, iter_members, stream_members
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+LIMIT = 1 << 30
+
+letters = st.text(alphabet="abcXYZ019_-. é漢", min_size=1, max_size=60).map(lambda text: "f" + text.strip() + "e")
+paths = st.lists(letters, min_size=1, max_size=6).map("/".join)
+files = st.dictionaries(paths, st.binary(max_size=1500), max_size=6)
+
+
+def pack(members: dict[str, bytes], form: int = tarfile.GNU_FORMAT) -> bytes:
+    """A tar of plain files as Python's tarfile writes it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def pack_info(info: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
+    """A tar of one member without content."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as tar:
+        tar.addfile(info)
+    return out.getvalue()
+
+
+def header(name: bytes = b"a", size: bytes = b"00000000000\0", kind: bytes = b"0", pad: bytes = b"%06o\0 ") -> bytes:
+    """A header of our own making with a right checksum."""
+    raw = bytearray(BLOCK)
+    raw[: len(name)], raw[124:136], raw[148:156], raw[156:157] = name, size, b" " * 8, kind
+    raw[148:156] = pad % sum(raw)
+    return bytes(raw)
+
+
+END = bytes(2 * BLOCK)
+
+
+def read_all(tar: bytes) -> dict[bytes, bytes]:
+    """Name and content of each member by its byte range."""
+    return {name: tar[offset : offset + length] for name, offset, length in iter_members(tar, 0, len(tar))}
+
+
+def both_ways(tar: bytes) -> Iterator[list[object]]:
+    """The two readers' results, one after the other."""
+    yield list(iter_members(tar, 0, len(tar)))
+    yield list(stream_members(io.BytesIO(tar), limit=LIMIT))
+
+
+def fault(tar: bytes) -> TarFault:
+    """The fault that both readers find, the same one."""
+    with pytest.raises(TarFault) as indexed:
+        list(iter_members(tar, 0, len(tar)))
+    with pytest.raises(TarFault) as streamed:
+        list(stream_members(io.BytesIO(tar), limit=LIMIT))
+    assert indexed.value.offset == streamed.value.offset or "go beyond" in indexed.value.reason
+    return indexed.value
+
+
+def fault_offset(tar: bytes) -> int:
+    """Where both readers find the first fault, 0 if they find none; anything else that they raise fails the test."""
+    try:
+        list(both_ways(tar))
+    except TarFault as error:
+        return error.offset
+    return 0
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+@settings(deadline=None, max_examples=60)
+@given(files)
+def test_index_agrees_with_tarfile(form: int, members: dict[str, bytes]) -> None:
+    """Every file that tarfile writes, in any format, is found with its name, offset and length, and streamed whole."""
+    if form == tarfile.USTAR_FORMAT:  # its names are short
+        members = {
+            str(number) + name[-60:].lstrip("/"): content for number, (name, content) in enumerate(members.items())
+        }
+    tar = pack(members, form)
+    with tarfile.open(fileobj=io.BytesIO(tar)) as reference:
+        expected = [(info.name.encode(), info.offset_data, info.size) for info in reference]
+    assert list(iter_members(memoryview(tar), 0, len(tar))) == expected
+    assert read_all(tar) == {name.encode(): content for name, content in members.items()}
+    assert dict(stream_members(io.BytesIO(tar), limit=LIMIT)) == read_all(tar)
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_every_cut_is_found(form: int) -> None:
+    """A tar cut anywhere before the end of its end blocks, member boundaries included, is a fault, never shorter."""
+    tar = pack({"a" * 90: b"x" * 700, "b" * 40 + "/" + "c" * 90: b"y" * 512, "d": b""}, form)
+    *_, (_, offset, length) = iter_members(tar, 0, len(tar))
+    whole = offset + length + 2 * BLOCK
+    assert len(list(iter_members(tar, 0, whole))) == 3
+    for cut in range(whole):
+        with pytest.raises(TarFault) as cutting:
+            list(iter_members(tar, 0, cut))
+        assert cutting.value.offset <= cut
+        if cut % 37 == 0:
+            with pytest.raises(TarFault):
+                list(stream_members(io.BytesIO(tar[:cut]), limit=LIMIT))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(sorted(FORMATS)), st.integers(0, BLOCK - 1), st.integers(1, 255), st.integers(0, 2))
+@example("gnu", 148, 0x10, 0)  # a digit 0 of the checksum becomes a blank
+@example("gnu", 155, 0x20, 1)  # its last blank becomes NUL
+def test_every_changed_header_byte_is_found(form: str, position: int, change: int, member: int) -> None:
+    """One changed byte anywhere in any header is a fault that names the header's offset."""
+    tar = bytearray(pack({f"n01440764_{number}.JPEG": b"z" * 100 * number for number in range(3)}, FORMATS[form]))
+    start = list(iter_members(bytes(tar), 0, len(tar)))[member][1] - BLOCK
+    tar[start + position] ^= change
+    assert fault(bytes(tar)).offset == start
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.binary(max_size=3 * BLOCK) | st.binary(min_size=BLOCK, max_size=BLOCK).map(lambda rest: header() + rest + END)
+)
+def test_random_bytes_raise_nothing_but_tar_fault(content: bytes) -> None:
+    """Whatever the bytes, the answer is members or a TarFault."""
+    assert 0 <= fault_offset(content) <= len(content)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from([b"x", b"g", b"L"]), st.binary(max_size=200) | st.from_regex(rb"[0-9]{1,3} [a-z]*=[0-9a-z]*\n"))
+def test_random_extension_headers_raise_nothing_but_tar_fault(kind: bytes, content: bytes) -> None:
+    """Whatever a long name or a pax header says, the answer is members or a TarFault."""
+    padded = content + bytes(-len(content) % BLOCK)
+    tar = header(b"ext", b"%011o\0" % len(content), kind) + padded + header() + END
+    assert 0 <= fault_offset(tar) <= len(tar)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_are_faults(kind: bytes) -> None:
+    """A link or a device has no place in a data set of files."""
+    info = tarfile.TarInfo("evil")
+    info.type, info.linkname = kind, "/etc/passwd"
+    assert "not a plain file" in fault(pack_info(info)).reason
+
+
+def test_sparse_files_are_faults() -> None:
+    """A sparse file's bytes aren't one range: refused, in GNU's form and in pax's."""
+    assert "sparse" in fault(header(kind=b"S") + END).reason
+    info = tarfile.TarInfo("hole")
+    info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+    assert "sparse" in fault(pack_info(info, tarfile.PAX_FORMAT)).reason
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        *(b"-0000000001\0", b"00000000x00\0", b"+0000000001\0", b"0000_000001\0", b"0o000000001\0", b"00000000009\0"),
+        *(b"\xff" * 12, b"\x80" + b"\xff" * 11, b"\x81" + bytes(11), b"77777777777\0", b"00000004000\0"),
+    ],
+)
+def test_impossible_sizes_are_faults(size: bytes) -> None:
+    """A size that is negative, no number, or larger than what is left is a fault at that header."""
+    assert fault(header(b"first") + header(size=size) + END).offset == BLOCK
+
+
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [
+        (b"\x80" + bytes(10) + b"\x05", 5),
+        (b"          5 ", 5),
+        (b"5\0" + bytes(10), 5),
+        (bytes(12), 0),
+        (b"000000000005", 5),
+    ],
+)
+def test_unusual_sizes_are_read(size: bytes, length: int) -> None:
+    """Base 256, blanks, an early NUL, an empty field and twelve digits are all sizes."""
+    tar = header(b"odd", size) + b"12345".ljust(BLOCK if length else 0, b"\0")[: BLOCK if length else 0] + END
+    assert list(iter_members(tar, 0, len(tar))) == [(b"odd", BLOCK, length)]
+
+
+@pytest.mark.parametrize(
+    ("size", "pad"), [(b"%012o" % 0, b"%07o\0"), (b"%011o " % 0, b"%06o \0"), (b"%11o " % 0, b"%6o\0 ")]
+)
+def test_other_forms_of_the_checksum_are_read(size: bytes, pad: bytes) -> None:
+    """The three other ways in which old tars write a checksum are as good."""
+    tar = header(b"old", size, b"\0", pad) + END
+    assert list(iter_members(tar, 0, len(tar))) == [(b"old", BLOCK, 0)]
+
+
+def test_end_blocks_must_be_two() -> None:
+    """No end block, one, or one followed by something else is a fault; what comes after two of them is no matter."""
+    one = header() + bytes(BLOCK)
+    assert fault(header()).offset == BLOCK
+    assert fault(one).offset == 2 * BLOCK
+    assert fault(one + header()).offset == 2 * BLOCK
+    assert list(iter_members(header() + END + b"rest", 0, BLOCK * 4)) == [(b"a", BLOCK, 0)]
+    assert fault(b"").offset == 0
+    assert "before its member" in fault(header(kind=b"L") + END).reason
+
+
+def test_directories_are_passed_over() -> None:
+    """A directory is no member, whether by its type or, in v7, by its name."""
+    tar = header(b"d/", kind=b"5") + header(b"e/", kind=b"\0") + header(b"e/f") + END
+    assert list(iter_members(tar, 0, len(tar))) == [(b"e/f", 3 * BLOCK, 0)]
+
+
+def test_pax_and_long_names_hold_for_one_member() -> None:
+    """A size or a name from an extension header counts for the next member only, a global one for all that follow."""
+    record = b"10 size=3\n"
+    local = header(b"x", b"%011o\0" % 10, b"x") + record.ljust(BLOCK, b"\0")
+    one = header(b"one") + b"abc".ljust(BLOCK, b"\0")
+    tar = local + one + header(b"two") + END
+    assert read_all(tar) == {b"one": b"abc", b"two": b""}
+    shared = header(b"g", b"%011o\0" % 10, b"g") + record.ljust(BLOCK, b"\0")
+    tar = shared + one + header(b"two") + b"def".ljust(BLOCK, b"\0") + END
+    assert read_all(tar) == {b"one": b"abc", b"two": b"def"}
+
+
+@pytest.mark.parametrize("form", ["v7", "ustar", "oldgnu", "gnu", "pax"])
+def test_tar_of_the_system_is_read(form: str, tmp_path: Path) -> None:
+    """What the tar command writes, in every format it has, is indexed to the same bytes, from an mmap too."""
+    name = "d" * 60 + "/" + "n" * (30 if form == "v7" else 80)
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_bytes(b"content" * 300)
+    subprocess.run(["tar", f"--format={form}", "-cf", "x.tar", "d" * 60], cwd=tmp_path, check=True)
+    with (tmp_path / "x.tar").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        [(found, offset, length)] = iter_members(view, 0, len(view))
+        assert (found, view[offset : offset + length]) == (name.encode(), b"content" * 300)
+
+
+def test_nested_tars_are_indexed_in_place() -> None:
+    """Offsets of members of inner tars are those of the outer file, and so are the offsets of faults."""
+    inner = {
+        f"n0144076{number}.tar": pack({f"n0144076{number}_{image}.JPEG": bytes([image]) * 600 for image in range(3)})
+        for number in range(2)
+    }
+    tar = pack(inner)
+    found = list(index_nested(tar, 0, len(tar)))
+    assert [(outer, name) for outer, (name, _, _) in found][::3] == [
+        (b"n01440760.tar", b"n01440760_0.JPEG"),
+        (b"n01440761.tar", b"n01440761_0.JPEG"),
+    ]
+    assert all(tar[offset : offset + length] == bytes([int(name[10:11])]) * 600 for _, (name, offset, length) in found)
+    broken = bytearray(tar)
+    start = found[4][1][1] - BLOCK
+    broken[start] ^= 1
+    with pytest.raises(TarFault) as caught:
+        list(index_nested(bytes(broken), 0, len(broken)))
+    assert caught.value.offset == start
+    with pytest.raises(TarFault, match="not a tar"):
+        list(index_nested(inner["n01440760.tar"], 0, len(inner["n01440760.tar"])))
+
+
+class Endless:
+    """A stream of one member without end, as a decompression bomb gives it."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Zeros behind a header that promises 8 GiB."""
+        content = b"" if self.given else header(b"bomb", b"77777777777\0")
+        self.given += size
+        return content + bytes(size - len(content))
+
+
+def test_stream_is_capped() -> None:
+    """A stream longer than the limit is a fault as soon as that shows, whether in a member or after the end."""
+    endless = Endless()
+    with pytest.raises(TarFault, match="beyond the limit"):
+        list(stream_members(endless, limit=1 << 20))
+    assert endless.given <= 1 << 20
+    with pytest.raises(TarFault, match="beyond the limit"):
+        list(stream_members(io.BytesIO(header() + bytes(3 << 20)), limit=1 << 20))
+
+
+def test_stream_is_read_to_its_end() -> None:
+    """Bytes after the end blocks are read too, so that a decompressor's own check takes place."""
+    stream = io.BytesIO(header() + bytes(1 << 20))
+    assert list(stream_members(stream, limit=LIMIT)) == [(b"a", b"")]
+    assert stream.read() == b""
+
+
+def test_stream_keeps_only_the_beginning_of_a_long_member() -> None:
+    """With ``keep``, a longer content is cut and the members behind it are read all the same."""
+    tar = pack({"long": b"x" * 3_000_000, "short": b"y" * 10})
+    assert list(stream_members(io.BytesIO(tar), limit=LIMIT, keep=100)) == [
+        (b"long", b"x" * 100),
+        (b"short", b"y" * 10),
+    ]
+
+
+def test_fault_survives_pickling() -> None:
+    """A fault comes back from a worker as it was."""
+    error = pickle.loads(pickle.dumps(TarFault(512, "a reason")))
+    assert (error.offset, error.reason, str(error)) == (512, "a reason", "at byte 512: a reason")

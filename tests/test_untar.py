@@ -1,0 +1,394 @@
+"""untar: archives become class folders, whole or not at all; hostile archives write nothing outside."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WorkerError, WriteError
+from imagenet_prep.ilsvrc2012 import ARCHIVES, TRAIN, VALIDATION
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Done, Failed, R, Silent, T
+from imagenet_prep.stages.untar import UntarSplit, untar
+
+WNID = "n01440764"
+FIRST, SECOND = f"{WNID}_1.JPEG", f"{WNID}_2.JPEG"
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below a folder, links by where they lead."""
+    return {
+        str(path.relative_to(folder)): str(path.readlink())
+        if path.is_symlink()
+        else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def times(folder: Path) -> dict[str, int]:
+    """The time of every file and folder below a folder."""
+    return {str(path): path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]}
+
+
+def expected(made: MadeSet) -> dict[str, str]:
+    """What raw-data must hold besides the archives."""
+    return {f"{image.split}/{image.wnid}/{image.filename}": image.sha256 for image in made.images.values()}
+
+
+def images(layout: Layout) -> dict[str, str]:
+    """What raw-data holds besides the archives."""
+    return {name: digest for name, digest in tree(layout.raw_dir).items() if "/" in name}
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    """A header for a member."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def pack(members: Iterable[tuple[tarfile.TarInfo | str, bytes]]) -> bytes:
+    """A tar of members as given."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for info, content in members:
+            entry = member(info) if isinstance(info, str) else info
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A DATA_DIR with an empty raw-data."""
+    layout = Layout(tmp_path / "data")
+    layout.raw_dir.mkdir(parents=True)
+    return layout
+
+
+def write_train(layout: Layout, inner: bytes, name: str = f"{WNID}.tar") -> Path:
+    """A train archive of one class."""
+    path = layout.archive_path(ARCHIVES[TRAIN])
+    path.write_bytes(pack([(name, inner)]))
+    return path
+
+
+def refused(layout: Layout, kind: type[PrepError] = InputError) -> PrepError:
+    """The error that untar raises."""
+    with pytest.raises(kind) as caught:
+        untar(layout, ThreadEngine(1))
+    assert len(str(caught.value).splitlines()) <= 3
+    return caught.value
+
+
+@pytest.mark.parametrize("engine", [ProcessEngine(2), ThreadEngine(3)], ids=["processes", "threads"])
+def test_every_image_comes_to_its_class_folder(
+    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet
+) -> None:
+    """Both levels of train, and validation by its true classes, come out byte for byte, and nothing else is left."""
+    layout = Layout(tiny_data_dir)
+    summary = untar(layout, engine)
+    assert images(layout) == expected(made_tiny)
+    assert summary.splits == (UntarSplit(TRAIN, 10, 300, 300), UntarSplit(VALIDATION, 10, 80, 80))
+    assert sorted(path.name for path in layout.raw_dir.iterdir() if path.is_dir()) == [TRAIN, VALIDATION]
+
+
+def test_second_run_touches_nothing(tiny_data_dir: Path) -> None:
+    """When all is there, no file and no folder of raw-data is written."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ThreadEngine(2))
+    before = times(layout.raw_dir)
+    summary = untar(layout, ThreadEngine(2))
+    assert times(layout.raw_dir) == before
+    assert (summary.written, [split.images for split in summary.splits]) == (0, [300, 80])
+
+
+def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """A lost folder, a lost file, a cut file and a link in a file's place are mended; the other files stay untouched."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ThreadEngine(2))
+    files = sorted(layout.images_dir(TRAIN).rglob("*.JPEG"))
+    shutil.rmtree(layout.images_dir(VALIDATION) / made_tiny.of(VALIDATION)[0].wnid)
+    files[0].unlink()
+    files[1].write_bytes(files[1].read_bytes()[:-1])
+    files[2].unlink()
+    target = tiny_data_dir / "target"
+    target.write_bytes(b"mine")
+    files[2].symlink_to(target)
+    kept = {path: path.stat().st_mtime_ns for path in files[3:]}
+    summary = untar(layout, ThreadEngine(2))
+    assert images(layout) == expected(made_tiny)
+    assert target.read_bytes() == b"mine"
+    assert summary.splits[0].written == 3
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_a_folder_that_a_crash_left_is_completed(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """Of a class that a crash left half done, whole files are kept, cut ones written again, strange ones removed."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ThreadEngine(1))
+    final = layout.images_dir(TRAIN) / made_tiny.wnids[0]
+    partial = layout.raw_partial_dir / TRAIN / final.name
+    partial.parent.mkdir(parents=True)
+    final.rename(partial)
+    whole, cut, lost, *_ = sorted(partial.iterdir())
+    inode = whole.stat().st_ino
+    cut.write_bytes(cut.read_bytes()[:100])
+    lost.unlink()
+    (partial / "stray").write_bytes(b"?")
+    untar(layout, ThreadEngine(1))
+    assert images(layout) == expected(made_tiny)
+    assert (final / whole.name).stat().st_ino == inode
+    assert not layout.raw_partial_dir.exists()
+
+
+def test_a_crash_between_two_moves_is_mended(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """A partial folder whose files have all been moved, or some of them, ends as if nothing had happened."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ThreadEngine(1))
+    first, second = (layout.raw_partial_dir / TRAIN / wnid for wnid in made_tiny.wnids[:2])
+    first.mkdir(parents=True)
+    second.mkdir()
+    for path in sorted((layout.images_dir(TRAIN) / second.name).iterdir())[:5]:
+        path.rename(second / path.name)
+    untar(layout, ThreadEngine(1))
+    assert images(layout) == expected(made_tiny)
+    assert not layout.raw_partial_dir.exists()
+
+
+UNTAR = """
+import sys
+from pathlib import Path
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.layout import Layout
+from imagenet_prep.stages.untar import untar
+untar(Layout(Path(sys.argv[1])), ProcessEngine(2))
+"""
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has got somewhere, or has ended."""
+    while process.poll() is None and not condition():
+        time.sleep(0.001)
+
+
+def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """After kill -9 at eight random moments, one after the other, a last run ends with the tree of an unbroken one."""
+    layout = Layout(tiny_data_dir)
+    draw = random.Random(8)
+    met = 0
+    for _ in range(8):
+        shutil.rmtree(layout.images_dir(draw.choice((TRAIN, VALIDATION))), ignore_errors=True)
+        process = subprocess.Popen([sys.executable, "-c", UNTAR, str(tiny_data_dir)], start_new_session=True)
+        wait_for(lambda: layout.raw_partial_dir.exists(), process)
+        time.sleep(draw.random() * 0.03)
+        met += process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for name, digest in images(layout).items():  # under a final name, a file is whole at every moment
+            assert name.startswith(".partial/") or expected(made_tiny)[name] == digest
+    assert met >= 4
+    untar(layout, ThreadEngine(2))
+    assert images(layout) == expected(made_tiny)
+    assert not layout.raw_partial_dir.exists()
+
+
+HOSTILE = {
+    "parent": [(f"../{FIRST}", b"x")],
+    "absolute": [("/tmp/n01440764_1.JPEG", b"x")],
+    "inside": [(f"{WNID}_1.JPEG/../../{FIRST}", b"x")],
+    "folder": [(f"{WNID}/{FIRST}", b"x")],
+    "odd-bytes": [(f"{WNID}_\udcff.JPEG", b"x")],
+    "newline": [(f"{WNID}_1\n.JPEG", b"x")],
+    "digits": [(f"{WNID}_١.JPEG", b"x")],
+    "long": [(f"{WNID}_{'1' * 300}.JPEG", b"x")],
+    "other-class": [("n01443537_1.JPEG", b"x")],
+    "no-image": [("README", b"x")],
+    "twice": [(FIRST, b"x"), (SECOND, b"y"), (FIRST, b"z")],
+    "symlink": [(member(FIRST, tarfile.SYMTYPE, "/etc/passwd"), b"")],
+    "symlink-then-file": [(member(FIRST, tarfile.SYMTYPE, "../../../stolen"), b""), (FIRST, b"x")],
+    "hard-link": [(member(FIRST, tarfile.LNKTYPE, "/etc/passwd"), b"")],
+    "device": [(member(FIRST, tarfile.CHRTYPE), b"")],
+    "fifo": [(member(FIRST, tarfile.FIFOTYPE), b"")],
+}
+
+
+@pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_members_are_refused_and_write_nothing(
+    members: list[tuple[tarfile.TarInfo | str, bytes]], layout: Layout, tmp_path: Path
+) -> None:
+    """A member that is no image of its class ends with exit status 4, archive and offset, and nothing is written."""
+    archive = write_train(layout, pack(members))
+    before = tree(tmp_path)
+    error = refused(layout)
+    assert error.exit_code == 4
+    assert str(archive) in error.what
+    assert "at byte 1,024" in error.what or "at byte 1,536" in error.what or "at byte" in error.what
+    assert tree(tmp_path) == before
+    assert not layout.images_dir(TRAIN).exists()
+
+
+def test_a_nul_in_a_name_is_refused(layout: Layout, tmp_path: Path) -> None:
+    """A name that pax extends beyond a NUL byte is no image's name."""
+    info = member(FIRST)
+    info.pax_headers = {"path": f"{FIRST}\0/../evil"}
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info)
+    write_train(layout, out.getvalue())
+    assert "not of this data set" in refused(layout).what
+    assert not layout.images_dir(TRAIN).exists()
+
+
+@pytest.mark.parametrize("name", ["../n01440764.tar", "n01440764", "n99999999.tar", "README.tar", "n01440764.tar.gz"])
+def test_outer_members_must_be_tars_of_classes(name: str, layout: Layout) -> None:
+    """The train archive may hold tars of the 1000 classes and nothing else."""
+    write_train(layout, pack([(FIRST, b"x")]), name)
+    assert "not of this data set, at byte" in refused(layout).what
+
+
+def test_a_class_that_is_there_twice_is_refused(layout: Layout) -> None:
+    """Two tars of one class are a broken archive."""
+    inner = pack([(FIRST, b"x")])
+    layout.archive_path(ARCHIVES[TRAIN]).write_bytes(pack([(f"{WNID}.tar", inner)] * 2))
+    assert "twice, again at byte" in refused(layout).what
+
+
+@pytest.mark.parametrize("name", ["ILSVRC2012_val_00050001.JPEG", "../ILSVRC2012_val_00000001.JPEG", "val/x.JPEG"])
+def test_validation_members_must_have_official_names(name: str, layout: Layout) -> None:
+    """A validation archive with anything but the 50,000 official names is refused, and so is a name twice."""
+    path = layout.archive_path(ARCHIVES[VALIDATION])
+    path.write_bytes(pack([(name, b"x")]))
+    assert "not of this data set, at byte 512" in refused(layout).what
+    path.write_bytes(pack([("ILSVRC2012_val_00000001.JPEG", b"x")] * 2))
+    assert "twice, again at byte 1,536" in refused(layout).what
+    assert not layout.images_dir(VALIDATION).exists()
+
+
+def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
+    """A wrong checksum in an inner tar, and an archive cut at a member boundary, end with exit status 4 and the byte."""
+    inner = bytearray(pack([(FIRST, b"x" * 512), (SECOND, b"y" * 512)]))
+    inner[1024] ^= 1
+    archive = write_train(layout, bytes(inner))
+    error = refused(layout)
+    assert (error.exit_code, error.what) == (4, f"{archive} is damaged at byte 1,536")
+    assert "checksum" in error.detail
+    assert "imagenet-prep download" in error.hint
+    content = archive.read_bytes()
+    archive.write_bytes(content[:-10240])
+    assert "damaged at byte" in refused(layout).what
+    archive.write_bytes(b"")
+    assert "damaged at byte 0" in refused(layout).what
+    assert not layout.images_dir(TRAIN).exists()
+
+
+@pytest.mark.parametrize("where", ["train", f"train/{WNID}", ".partial", ".partial/train", f".partial/train/{WNID}"])
+def test_nothing_is_written_through_links(where: str, layout: Layout, tmp_path: Path) -> None:
+    """A link in place of a folder that untar writes to is refused; a linked raw-data is the user's own choice."""
+    write_train(layout, pack([(FIRST, b"x")]))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = layout.raw_dir / where
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(elsewhere)
+    error = refused(layout, UsageError)
+    assert error.exit_code == 2
+    assert error.what == f"{link} is a link"
+    assert list(elsewhere.iterdir()) == []
+    link.unlink()
+    layout.raw_dir.rename(tmp_path / "moved")
+    layout.raw_dir.symlink_to(tmp_path / "moved")
+    assert untar(layout, ThreadEngine(1)).written == 1
+
+
+def test_other_raw_folder_is_only_read(tiny_data_dir: Path, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """With another folder to read from, the images go to DATA_DIR and that folder stays as it is."""
+    raw_dir = Layout(tiny_data_dir).raw_dir
+    before = times(raw_dir)
+    layout = Layout(tmp_path / "other", raw=raw_dir)
+    untar(layout, ThreadEngine(2))
+    assert tree(layout.own_raw_dir) == expected(made_tiny)
+    assert times(raw_dir) == before
+
+
+def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
+    """With one archive the other split is left out and that is said; with none the error says how to get them."""
+    layout = Layout(tiny_data_dir)
+    layout.archive_path(ARCHIVES[VALIDATION]).unlink()
+    progress = Silent()
+    assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [TRAIN]
+    assert "ILSVRC2012_img_val.tar" in progress.notes[0]
+    layout.archive_path(ARCHIVES[TRAIN]).unlink()
+    assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB, where this machine lets a test mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs takes root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_path: Path) -> None:
+    """Too little space is found before the start, or at the write that fails; then no folder is partly there."""
+    archives = Layout(tmp_path / "archives")
+    archives.raw_dir.mkdir(parents=True)
+    write_train(archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(50_000)) for number in range(8)]))
+    layout = Layout(small_disk, raw=archives.raw_dir)
+    error = refused(layout, SpaceError)
+    assert error.exit_code == 7
+    assert "not enough space" in error.what
+    assert not layout.images_dir(TRAIN).exists()
+    (layout.images_dir(TRAIN) / WNID).mkdir(parents=True)  # a class with a folder counts as whole in the estimate
+    assert "no space left while writing" in refused(layout, SpaceError).what
+    assert list((layout.images_dir(TRAIN) / WNID).iterdir()) == []
+    kept = len(list((layout.raw_partial_dir / TRAIN / WNID).iterdir()))
+    assert kept >= 3
+    subprocess.run(["mount", "-o", "remount,size=2m", small_disk], check=True)
+    assert untar(layout, ThreadEngine(1)).splits[0].images == 8
+    assert len(list((layout.images_dir(TRAIN) / WNID).iterdir())) == 8
+
+
+def test_a_place_that_cannot_be_written_is_named(layout: Layout) -> None:
+    """A file where a class folder belongs is an error that names it, not a traceback."""
+    write_train(layout, pack([(FIRST, b"x")]))
+    layout.images_dir(TRAIN).mkdir()
+    (layout.images_dir(TRAIN) / WNID).write_bytes(b"in the way")
+    assert WNID in refused(layout, WriteError).what
+
+
+class Failing:
+    """An engine whose workers have a bug."""
+
+    workers = 1
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """Fail every task."""
+        for task in tasks:
+            yield Failed(task, KeyError("bug"))
+
+
+def test_a_bug_in_a_worker_is_called_one(tiny_data_dir: Path) -> None:
+    """What no error of ours explains comes out as a WorkerError that names the class."""
+    with pytest.raises(WorkerError, match=r"n\d{8}"):
+        untar(Layout(tiny_data_dir), Failing())

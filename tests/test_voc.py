@@ -1,0 +1,187 @@
+"""Annotation XML: every rule of the original, one by one, and nothing hostile gets through."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep.formats.voc import DEPTH, LARGEST, Annotation, AnnotationFault, parse_annotation
+from imagenet_prep.model import Box
+
+Corners = tuple[object, object, object, object]
+
+
+def xml(*boxes: Corners, size: str = "<size><width>400</width><height>200</height></size>", name: str = "n1") -> bytes:
+    """An annotation in the form of ImageNet's own."""
+    objects = "".join(
+        f"<object><name>{name}</name><bndbox><xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax></bndbox>"
+        "</object>\n"
+        for a, b, c, d in boxes
+    )
+    return f"<annotation>\n<folder>n1</folder><filename>%s</filename>\n{size}{objects}</annotation>\n".encode()
+
+
+def reason(content: bytes) -> str:
+    """Why an annotation is refused."""
+    with pytest.raises(AnnotationFault) as caught:
+        parse_annotation(content)
+    return str(caught.value)
+
+
+def test_corners_are_divided_by_the_size_in_the_file() -> None:
+    """Corners are relative to the size that the annotator was shown."""
+    assert parse_annotation(xml((40, 50, 400, 100))) == Annotation("n1", (Box(0.1, 0.25, 1.0, 0.5),))
+
+
+def test_swapped_corners_are_put_in_order() -> None:
+    """A box drawn from the lower right is the same box."""
+    assert parse_annotation(xml((400, 100, 40, 50))) == parse_annotation(xml((40, 50, 400, 100)))
+
+
+def test_corners_beyond_the_image_are_cut_to_it() -> None:
+    """What lies beyond the image is cut off."""
+    assert parse_annotation(xml((-7, -3, 440, 1000))).boxes == (Box(0.0, 0.0, 1.0, 1.0),)
+
+
+@pytest.mark.parametrize("corners", [(40, 50, 40, 100), (40, 50, 90, 50), (410, 50, 450, 100), (-9, 1, -2, 20)])
+def test_boxes_without_area_are_left_out_and_counted(corners: Corners) -> None:
+    """A box without area, from the start or once it is cut to the image, is left out and the others stay."""
+    found = parse_annotation(xml(corners, (40, 50, 400, 100)))
+    assert (found.boxes, found.no_area) == ((Box(0.1, 0.25, 1.0, 0.5),), 1)
+
+
+def test_a_box_that_rounds_to_nothing_is_left_out() -> None:
+    """A box thinner than the last decimal written has no area either."""
+    wide = "<size><width>100000</width><height>200</height></size>"
+    assert parse_annotation(xml((10000, 1, 10001, 100), size=wide)) == Annotation("n1", (), no_area=1)
+
+
+def test_xmin_of_minus_one_ends_the_list() -> None:
+    """The box whose xmin is exactly -1 and all behind it are not seen, as in the original; -2 does no such thing."""
+    first, last = (40, 50, 400, 100), (1, 1, 100, 100)
+    assert parse_annotation(xml(first, (-1, 5, 6, 7), last)) == Annotation(
+        "n1", (Box(0.1, 0.25, 1.0, 0.5),), ended_early=True
+    )
+    assert parse_annotation(xml((-1, 5, 6, 7))) == Annotation("n1", (), ended_early=True)
+    assert len(parse_annotation(xml(first, (-2, -1, 100, 100), last)).boxes) == 3
+
+
+def test_the_label_is_the_first_name() -> None:
+    """The label is the first name in the file, words or wnid; no name at all is an empty label."""
+    two = xml((1, 1, 9, 9), name="Scottish_deerhound").replace(
+        b"</object>", b"</object><object><name>n2</name></object>"
+    )
+    assert parse_annotation(two).label == "Scottish_deerhound"
+    assert parse_annotation(xml()) == Annotation("", ())
+
+
+def test_the_order_of_the_file_is_kept() -> None:
+    """Boxes come in the order in which they were drawn."""
+    boxes = [(200, 1, 300, 9), (1, 1, 100, 9), (100, 1, 200, 9)]
+    assert [box.xmin for box in parse_annotation(xml(*boxes)).boxes] == [0.5, 0.0025, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "not well-formed"),
+        (b"not XML", "not well-formed"),
+        (xml((1, 1, 9, 9))[:-20], "not well-formed"),
+        (xml((1, 1, 9, 9), size=""), "no size"),
+        (xml(size="<size><width>5</width></size>"), "no size: <height>"),
+        (xml(size="<size><width>0</width><height>0</height></size>"), "a size of 0"),
+        (xml(size="<size><width>5</width><height>-5</height></size>"), "a size of -5"),
+        (xml(size="<size><width>wide</width><height>5</height></size>"), "<width> is 'wide'"),
+        (xml(("x", 1, 9, 9)), "<xmin> is 'x'"),
+        (xml((1, "", 9, 9)), "<ymin> is ''"),
+        (xml((1, 1, "9.5", 9)), "<xmax> is '9.5'"),
+        (xml((1, 1, 9, "1_0")), "<ymax> is '1_0'"),
+        (xml((1, 1, 9, "٣")), "<ymax> is"),
+        (xml((1, 1, 9, "9" * 10)), "<ymax> is"),
+        (xml((1, 1, "<b>9</b>", 9)), "<xmax> is ''"),
+        (xml((1, 1, 9, 9)).replace(b"<ymin>1</ymin>", b""), "1 xmin, 0 ymin, 1 xmax, 1 ymax"),
+        (xml((1, 1, 9, 9)).decode().encode("utf-16"), "not UTF-8"),
+        (xml(name="caf\xe9").decode().encode("latin-1") + b"\xe9", "not well-formed"),
+        (b"<?xml version='1.0' encoding='no-such'?>" + xml(), "not well-formed"),
+        (b"<?xml version='1.0' encoding='rot13'?>" + xml(), "not well-formed"),
+        (b"<?xml version='1.0' encoding='shift_jis'?>" + xml(), "not well-formed"),
+        (b"<!DOCTYPE annotation>" + xml(), "document type"),
+        (b"<a>&undeclared;</a>", "not well-formed"),
+        (b"<annotation>" * (DEPTH + 1) + b"</annotation>" * (DEPTH + 1), "within each other"),
+        (b"<a>" * 100 + b"</a>" * 100, "within each other"),
+        (xml((1, 1, 9, 9)) + b" " * LARGEST, "larger than"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_a_reason(content: bytes, why: str) -> None:
+    """Each kind of broken or hostile annotation is refused, and the reason names it."""
+    assert why in reason(content)
+
+
+def test_entities_are_never_expanded() -> None:
+    """Neither a billion laughs nor a file of the system gets into a label, and refusing takes no time."""
+    levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{levels}]><annotation><name>&l11;</name></annotation>'
+    outside = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation><name>&x;</name></annotation>'
+    start = time.perf_counter()
+    assert "document type" in reason(bomb.encode())
+    assert "document type" in reason(outside.encode())
+    assert "document type" in reason(b"<?xml version='1.0' encoding='latin-1'?>" + outside.encode())
+    assert time.perf_counter() - start < 0.5
+
+
+def test_predefined_entities_and_character_data_are_read() -> None:
+    """What every XML text may hold is read as XML says: &amp;, CDATA, comments, blanks around numbers."""
+    content = xml((" 40\n", "<!-- no -->50", "<![CDATA[400]]>", "&#49;00"), name="black &amp; tan")
+    assert parse_annotation(content) == Annotation("black & tan", (Box(0.1, 0.25, 1.0, 0.5),))
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=300) | st.text(alphabet="<>/!&;xminayDOCTYPE[]'\"?-= 0", max_size=80).map(str.encode))
+def test_random_bytes_raise_nothing_but_annotation_fault(content: bytes) -> None:
+    """Whatever the bytes, the answer is an annotation or an AnnotationFault."""
+    for each in (content, b"<a>" + content + b"</a>", b"<?xml version='1.0' encoding='" + content + b"'?><a/>"):
+        with pytest.raises(AnnotationFault):  # there's no size in any of them
+            parse_annotation(each)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 3000), st.integers(1, 255))
+def test_a_changed_byte_raises_nothing_but_annotation_fault(position: int, change: int) -> None:
+    """An annotation with one changed byte is read or refused, never anything else."""
+    content = bytearray(xml((1, 1, 9, 9), (-1, 2, 3, 4), (10, 20, 30, 40)))
+    content[position % len(content)] ^= change
+    try:
+        found = parse_annotation(bytes(content))
+    except AnnotationFault:
+        return
+    assert all(0 <= box.xmin < box.xmax <= 1 and 0 <= box.ymin < box.ymax <= 1 for box in found.boxes)
+
+
+def expected_boxes(boxes: Sequence[tuple[int, int, int, int]], width: int, height: int) -> list[str]:
+    """What the original printed, by its own formula."""
+    lines = []
+    for x1, y1, x2, y2 in boxes:
+        if x1 == -1:
+            break
+        left, right = max(min(x1, x2) / float(width), 0.0), min(max(x1, x2) / float(width), 1.0)
+        top, bottom = max(min(y1, y2) / float(height), 0.0), min(max(y1, y2) / float(height), 1.0)
+        if left < right and top < bottom:
+            lines.append(f"{left:.4f},{top:.4f},{right:.4f},{bottom:.4f}")
+    return lines
+
+
+sides = st.integers(1, 9999)  # wider images could hold boxes that four decimals can't show
+pixels = st.integers(-3, 600)
+
+
+@given(st.lists(st.tuples(pixels, pixels, pixels, pixels), max_size=6), sides, sides)
+def test_boxes_are_those_of_the_original(boxes: list[tuple[int, int, int, int]], width: int, height: int) -> None:
+    """For any corners and size the boxes are those of the original's formula, to the last decimal printed."""
+    found = parse_annotation(xml(*boxes, size=f"<size><width>{width}</width><height>{height}</height></size>"))
+    texts = [f"{box.xmin:.4f},{box.ymin:.4f},{box.xmax:.4f},{box.ymax:.4f}" for box in found.boxes]
+    assert texts == expected_boxes(boxes, width, height)
+    assert found.ended_early == any(box[0] == -1 for box in boxes)
