@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from imagenet_prep.demo.server import FileHandler, FileServer, parse_range, run_server
@@ -83,13 +85,21 @@ def _start(header: str | None) -> int:
 class FaultServer(FileServer):
     """A file server with faults, which remembers every request."""
 
-    def __init__(self, folder: Path, is_open: bool) -> None:
+    def __init__(self, folder: Path, is_open: bool, tls: ssl.SSLContext | None) -> None:
         super().__init__(FaultHandler, folder, USERNAME, PASSWORD)
+        self.scheme = "https" if tls else "http"
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.is_open = is_open
         self.faults = Faults()
         self.seen: list[Seen] = []
         self.lock = threading.Lock()
         self.over = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The base URL, ending in "/"."""
+        return super().url.replace("http", self.scheme)
 
     def gets(self) -> list[Seen]:
         """The requests seen that were no probes."""
@@ -97,9 +107,9 @@ class FaultServer(FileServer):
 
 
 @contextmanager
-def fault_server(folder: Path, *, is_open: bool = True) -> Iterator[FaultServer]:
+def fault_server(folder: Path, *, is_open: bool = True, tls: ssl.SSLContext | None = None) -> Iterator[FaultServer]:
     """A running FaultServer; ``is_open``: it wants no credentials."""
-    server = FaultServer(folder, is_open)
+    server = FaultServer(folder, is_open, tls)
     with run_server(server):
         try:
             yield server
@@ -112,7 +122,7 @@ class FaultHandler(FileHandler):
 
     server: FaultServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 -- http.server looks for this name
         """Take the sign-in form."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._remember(body)
@@ -147,7 +157,7 @@ class FaultHandler(FileHandler):
         """The range asked for, unless it is to be ignored."""
         return None if self.struck and self.server.faults.ignore_range else super().asked_range(size, headers)
 
-    def send_part(self, path: Path, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
+    def send_part(self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
         """Send a part, with headers and length as the faults want them."""
         faults = self.server.faults
         if self.struck and faults.content_range is not None and "Content-Range" in headers:
@@ -155,18 +165,19 @@ class FaultHandler(FileHandler):
         headers = {name: value for name, value in {**headers, **faults.headers}.items() if value}
         if self.struck and faults.short is not None:
             stop = min(stop, start + faults.short)
-        super().send_part(path, start, stop, status, headers)
+        super().send_part(file, start, stop, status, headers)
 
-    def send_bytes(self, path: Path, start: int, stop: int) -> None:
+    def send_bytes(self, file: BinaryIO, start: int, stop: int) -> None:
         """Send bytes, fewer or slower than announced."""
         faults = self.server.faults
         if not self.struck:
             faults = Faults(rate=faults.rate)
-        end = min(stop, start + min(x for x in (faults.cut, faults.stall, 1 << 60) if x is not None))
-        content = path.read_bytes()[start:end] if end < 1 << 30 else b""
+        end = min(stop, *(start + limit for limit in (faults.cut, faults.stall) if limit is not None), stop)
+        file.seek(start)
+        content = file.read(end - start)
         if faults.content_range is not None and "Range" in self.headers:
             content = b"\xff" * len(content)  # so that whoever keeps a byte of it ends with another file
-        step = max(1, int(faults.rate / 50)) if faults.rate else max(1, len(content))
+        step = max(1, int(faults.rate / 50) if faults.rate else len(content))
         for offset in range(0, len(content), step):
             self.wfile.write(content[offset : offset + step])
             if faults.rate:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from imagenet_prep.demo.server import parse_range, serve
 
 CONTENT = bytes(range(256)) * 40
-AUTH = ("ada", "pässword:1".encode())
+AUTH = (b"ada", "pässword:1".encode())
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def url(tmp_path):
         yield url
 
 
-def get(url, method="GET", auth=("ada".encode(), AUTH[1]), **headers):
+def get(url, method="GET", auth=AUTH, **headers):
     """A request without any help from requests."""
     return requests.request(method, url, headers=headers, auth=auth, timeout=5)
 
@@ -53,7 +53,7 @@ def test_whole_file(url):
 def test_head(url):
     """A HEAD gives the headers of the GET and no body, and the connection stays usable."""
     with requests.Session() as session:
-        session.auth = ("ada".encode(), AUTH[1])
+        session.auth = AUTH
         response = session.head(url + "a.tar", timeout=5)
         assert (response.status_code, response.content) == (200, b"")
         assert response.headers["Content-Length"] == str(len(CONTENT))
@@ -88,7 +88,7 @@ def test_if_range(url):
 @pytest.mark.parametrize("name", ["", ".", "..", "../secret", "%2e%2e/secret", "..%2fsecret", "b.tar", "a.tar/", "%00"])
 def test_nothing_else(url, name):
     """Anything but a file right in the folder is 404."""
-    request = requests.Request("GET", url, auth=("ada".encode(), AUTH[1])).prepare()
+    request = requests.Request("GET", url, auth=AUTH).prepare()
     request.url = url + name  # as it is: requests would tidy the dots away
     with requests.Session() as session:
         assert session.send(request, timeout=5).status_code == 404
@@ -97,7 +97,7 @@ def test_nothing_else(url, name):
 def test_quiet(url):
     """A client that goes away in the middle of a file leaves no trace on the terminal."""
     with redirect_stderr(io.StringIO()) as stderr:
-        requests.get(url + "a.tar", auth=("ada".encode(), AUTH[1]), stream=True, timeout=5).close()
+        requests.get(url + "a.tar", auth=AUTH, stream=True, timeout=5).close()
         assert get(url + "a.tar").content == CONTENT
     assert stderr.getvalue() == ""
 

@@ -9,10 +9,13 @@ import logging
 import os
 import pickle
 import random
+import shutil
+import ssl
 import subprocess
 import threading
 import time
 import traceback
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -243,10 +246,11 @@ def test_other_version(server, part, leave_out):
 
 
 def replace(server, content):
-    """Put other content on the server; its time of change differs by a day."""
-    path = server.folder / "a.tar"
+    """Put another file in the place of the server's, in one step; its time of change differs by years."""
+    path = server.folder / "new"
     path.write_bytes(content)
     os.utime(path, (1_600_000_000, 1_600_000_000))
+    path.replace(server.folder / "a.tar")
 
 
 def test_other_length(server, part):
@@ -540,6 +544,78 @@ def test_redirect_target():
     assert redirect_target("http://a.org/", "http://a.org/", "https://a.org/") == "https://a.org/"
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that nobody trusts, and its key, in one file."""
+    folder = tmp_path_factory.mktemp("tls")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3 -subj /CN=test"
+    command = [
+        "openssl",
+        *words.split(),
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        "key",
+        "-out",
+        "certificate",
+    ]
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a certificate")
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (folder / "both").write_bytes((folder / "key").read_bytes() + (folder / "certificate").read_bytes())
+    return folder / "both"
+
+
+@pytest.fixture
+def secure(tmp_path, certificate):
+    """A server that speaks TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served", tls=tls) as server:
+        yield server
+
+
+def test_untrusted_certificate(secure, part):
+    """A certificate that nobody vouches for ends the attempt at once: nothing is sent, nothing tried again."""
+    with pytest.raises(NetworkError) as caught:
+        run(secure, part)
+    assert_told(caught.value, 5, "127.0.0.1", "certificate", "REQUESTS_CA_BUNDLE")
+    assert secure.seen == []
+
+
+def test_https_to_http(secure, elsewhere, part, certificate, monkeypatch):
+    """From https no redirect is followed to http; without one, TLS serves like anything else."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    secure.faults = Faults(redirect=elsewhere.url + "{path}", times=1)
+    with pytest.raises(NetworkError) as caught:
+        run(secure, part)
+    assert_told(caught.value, 5, "redirect", "from https to http")
+    assert elsewhere.seen == []
+    assert not part.exists()
+    run(secure, part, connections=2)
+    assert part.read_bytes() == CONTENT
+
+
+def test_not_tls(server, part):
+    """A server that answers https with plain HTTP is network trouble."""
+    url = server.url.replace("http", "https")
+    with pytest.raises(NetworkError) as caught:
+        fetch(Session(url, 1), url + "a.tar", part, Silent(), pace=PACE)
+    assert_told(caught.value, 5, "the secure connection failed")
+
+
+def test_proxy_is_not_asked_for_loopback(server, part, monkeypatch):
+    """A proxy in the environment is not asked for servers on this machine."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
+
+
 def test_recompressed(server, part):
     """Identity is asked for; what a server encodes all the same is kept as it comes, and counted raw."""
     server.faults = Faults(headers={"Content-Encoding": "gzip"})
@@ -819,7 +895,7 @@ def test_partial_file(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("partial") / "x.part"
     remote = Remote("http://a.org/x", 60, None, None)
     edges = sorted(data.draw(st.sets(st.integers(1, 59), max_size=8)) | {0, 60})
-    pieces = data.draw(st.permutations(list(zip(edges, edges[1:], strict=False))))
+    pieces = data.draw(st.permutations(list(pairwise(edges))))
     content = bytes(range(60))
     written = data.draw(st.integers(0, len(pieces)))
     with PartialFile(path, remote) as file:

@@ -120,7 +120,7 @@ def test_second_run_touches_nothing(tiny_data_dir: Path) -> None:
 
 
 def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """A lost folder, a lost file, a cut file and a link in a file's place are mended; the other files stay untouched."""
+    """A lost folder, a lost file, a cut file and a link in a file's place are mended; the others stay untouched."""
     layout = Layout(tiny_data_dir)
     untar(layout, ThreadEngine(2))
     files = sorted(layout.images_dir(TRAIN).rglob("*.JPEG"))
@@ -198,9 +198,9 @@ def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, m
         process = subprocess.Popen([sys.executable, "-c", UNTAR, str(tiny_data_dir)], start_new_session=True)
         wait_for(lambda: layout.raw_partial_dir.exists(), process)
         time.sleep(draw.random() * 0.03)
-        met += process.poll() is None
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        met += layout.raw_partial_dir.exists()
         for name, digest in images(layout).items():  # under a final name, a file is whole at every moment
             assert name.startswith(".partial/") or expected(made_tiny)[name] == digest
     assert met >= 4
@@ -216,7 +216,7 @@ HOSTILE = {
     "folder": [(f"{WNID}/{FIRST}", b"x")],
     "odd-bytes": [(f"{WNID}_\udcff.JPEG", b"x")],
     "newline": [(f"{WNID}_1\n.JPEG", b"x")],
-    "digits": [(f"{WNID}_١.JPEG", b"x")],
+    "digits": [(f"{WNID}_\u0661.JPEG", b"x")],
     "long": [(f"{WNID}_{'1' * 300}.JPEG", b"x")],
     "other-class": [("n01443537_1.JPEG", b"x")],
     "no-image": [("README", b"x")],
@@ -229,17 +229,16 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_members_are_refused_and_write_nothing(
-    members: list[tuple[tarfile.TarInfo | str, bytes]], layout: Layout, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_members_are_refused_and_write_nothing(case: str, layout: Layout, tmp_path: Path) -> None:
     """A member that is no image of its class ends with exit status 4, archive and offset, and nothing is written."""
-    archive = write_train(layout, pack(members))
+    archive = write_train(layout, pack(HOSTILE[case]))
     before = tree(tmp_path)
     error = refused(layout)
     assert error.exit_code == 4
     assert str(archive) in error.what
-    assert "at byte 1,024" in error.what or "at byte 1,536" in error.what or "at byte" in error.what
+    offset = {"long": "1,536", "twice": "2,560"}.get(case, "512")
+    assert error.what.endswith(f"at byte {offset}")
     assert tree(tmp_path) == before
     assert not layout.images_dir(TRAIN).exists()
 
@@ -275,14 +274,14 @@ def test_validation_members_must_have_official_names(name: str, layout: Layout) 
     """A validation archive with anything but the 50,000 official names is refused, and so is a name twice."""
     path = layout.archive_path(ARCHIVES[VALIDATION])
     path.write_bytes(pack([(name, b"x")]))
-    assert "not of this data set, at byte 512" in refused(layout).what
+    assert "not of this data set, at byte 0" in refused(layout).what
     path.write_bytes(pack([("ILSVRC2012_val_00000001.JPEG", b"x")] * 2))
-    assert "twice, again at byte 1,536" in refused(layout).what
+    assert "twice, again at byte 1,024" in refused(layout).what
     assert not layout.images_dir(VALIDATION).exists()
 
 
 def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
-    """A wrong checksum in an inner tar, and an archive cut at a member boundary, end with exit status 4 and the byte."""
+    """A wrong checksum in an inner tar, or an archive cut at a member boundary, is exit status 4 with the byte."""
     inner = bytearray(pack([(FIRST, b"x" * 512), (SECOND, b"y" * 512)]))
     inner[1024] ^= 1
     archive = write_train(layout, bytes(inner))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.checks.content import check_content
+from imagenet_prep.checks.content import Finding, check_content
 from imagenet_prep.checks.findings import Findings, place
 from imagenet_prep.checks.index import departure, first_difference, read_index
 from imagenet_prep.formats import compressed
@@ -170,18 +170,17 @@ class _Reading:
 
     def _take(self, record: Record) -> None:
         image = _parse(record.data)
-        filename = ""
+        faults: list[Finding] = []
         if isinstance(image, ImageRecord):
-            filename = image.filename
             self._count(image)
-        where = place(record.number, record.offset, filename)
+            if record.intact:
+                faults += check_content(image, self._split, decode=self._decode)
+        elif record.intact:
+            faults.append((_kind(image), str(image)))
         if not record.intact:
-            self.findings.add(ProblemKind.BAD_CRC, f"{where}: the data do not match their CRC")
-        elif not isinstance(image, ImageRecord):
-            self.findings.add(_kind(image), f"{where}: {image}")
-        else:
-            for kind, detail in check_content(image, self._split, decode=self._decode):
-                self.findings.add(kind, f"{where}: {detail}")
+            faults.append((ProblemKind.BAD_CRC, "the data do not match their CRC"))
+        for kind, detail in faults:
+            self.findings.add(kind, f"{self.place(record.number)}: {detail}")
 
     def _count(self, image: ImageRecord) -> None:
         name = image.filename.encode()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from imagenet_prep.model import Engine
     from imagenet_prep.pipeline import DownloadOptions
     from imagenet_prep.stages.convert import ConvertOptions
-    from imagenet_prep.stages.verify import Depth
+    from imagenet_prep.stages.verify import Depth, Verdict
 
 PROBLEMS_FOUND = 3
 
@@ -77,7 +77,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         progress=make_progress(quiet),
     )
     printing.print_run(summary, quiet)
-    return _conclude(summary.verify, summary.convert.problems, given["json_file"])
+    return _conclude(summary.verify, given["json_file"], set_aside=summary.convert.set_aside)
 
 
 @cli.command()
@@ -98,7 +98,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
 
     layout = Layout(data_dir)
     keys = _archive_keys(only)
-    wanted = pending(layout, only=keys, check_digest=not given["no_digest"])
+    wanted = pending(layout, only=keys)
     summary = download(
         layout,
         only=keys,
@@ -183,7 +183,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
         Layout(data_dir, raw, output), _engine(given), _convert_options(given), progress=make_progress(quiet)
     )
     printing.print_convert(summary, quiet)
-    return PROBLEMS_FOUND if summary.problems else 0
+    return PROBLEMS_FOUND if summary.set_aside else 0
 
 
 @cli.command()
@@ -203,7 +203,7 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     from imagenet_prep.stages.verify import verify
 
     verdict = verify(Layout(data_dir), _engine(given), depth=_depth(given), progress=make_progress(quiet))
-    return _conclude(verdict, (), given["json_file"])
+    return _conclude(verdict, given["json_file"])
 
 
 @cli.command()
@@ -265,7 +265,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     try:
         summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
         printing.print_run(summary, quiet)
-        code = _conclude(summary.verify, summary.convert.problems, None)
+        code = _conclude(summary.verify, None)
         printing.print_demo_end(data_dir)
     finally:
         if data_dir is None:
@@ -339,7 +339,7 @@ def _depth(given: Mapping[str, Any]) -> Depth:
     return "quick" if given["quick"] else "decode" if given["decode"] else "full"
 
 
-def _conclude(verdict: Any, set_aside: tuple[Any, ...], json_file: Path | None) -> int:
+def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:
     from imagenet_prep.cli import printing
 
     printing.print_verdict(verdict)

@@ -70,7 +70,7 @@ converting = _all_of(
         type=click.Choice(["auto", "header", "decode"]),
         default="auto",
         show_default=True,
-        help="Look at each image's header, or at every pixel; auto: every pixel unless the archive's published MD5 was checked.",
+        help="Of each image: its header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
     ),
     click.option(
         "--compression",

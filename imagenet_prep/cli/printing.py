@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.storage import save_json
 
 if TYPE_CHECKING:
     from imagenet_prep.model import Problem
@@ -30,7 +32,8 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
         print_download(summary.download, quiet)
     if summary.untar is not None:
         print_untar(summary.untar, quiet)
-    print_annotate(summary.annotate, quiet)
+    if summary.annotate is not None:
+        print_annotate(summary.annotate, quiet)
     print_convert(summary.convert, quiet)
 
 
@@ -45,9 +48,8 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
     """Images and classes of each split."""
     if not quiet:
         for split in summary.splits:
-            click.echo(
-                f"untar: {split.split}: {split.images:,} images in {split.classes:,} classes, {split.written:,} written now"
-            )
+            count = f"{split.images:,} images in {split.classes:,} classes"
+            click.echo(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
 def print_convert(summary: ConvertSummary, quiet: bool) -> None:
@@ -63,6 +65,93 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
         if split.set_aside:
             click.echo(f"  set aside: {split.set_aside:,} images")
     _print_problems(summary.problems)
+
+
+def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
+    """Files and boxes of each split, the original's totals beside ours, and the files that can't be read."""
+    if quiet:
+        return
+    for split in summary.splits:
+        totals = split.totals
+        of_files, of_boxes = "", ""
+        if split.split == ilsvrc2012.TRAIN:
+            of_files, of_boxes = f" (original: {ilsvrc2012.BOX_FILES:,})", f" (original: {ilsvrc2012.BOXES:,})"
+        state = "up to date" if split.up_to_date else "written"
+        click.echo(
+            f"annotate: {split.split}: {totals.files:,} files{of_files}, {totals.boxes:,} boxes{of_boxes}, {state}"
+        )
+        click.echo(
+            f"  left out: {totals.other_class:,} boxes of another class, {totals.no_area:,} without area; "
+            f"lists ended by xmin -1: {totals.ended_early:,}; files of other classes: {totals.other_files:,}"
+        )
+        _print_problems(split.problems)
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """A table of the splits, what was noticed, every finding, and the verdict in one line."""
+    rows: list[tuple[str, ...]] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
+    for total in verdict.totals:
+        numbers = (total.shards, total.records, total.expected, total.classes, total.boxes)
+        texts = ("-" if number is None else f"{number:,}" for number in numbers)
+        rows.append((total.split, *texts, _size(total.bytes)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        click.echo("  ".join(cells))
+    for note in verdict.notes:
+        click.echo(f"note: {note}")
+    _print_problems(verdict.problems)
+    if verdict.problems:
+        click.secho(f"{len(verdict.problems):,} problems found.", fg="red")
+    elif verdict.is_part:
+        click.secho("These shards are whole and right as what they are: a part of ILSVRC2012.", fg="green")
+    else:
+        click.secho("These shards are ILSVRC2012, whole and right.", fg="green")
+
+
+def save_verdict(verdict: Verdict, path: Path) -> None:
+    """The verdict for machines (docs/cli.md)."""
+    value = {
+        "whole": not verdict.problems and not verdict.is_part,
+        "part": verdict.is_part,
+        "manifest": verdict.has_manifest,
+        "totals": {total.split: dataclasses.asdict(total) for total in verdict.totals},
+        "notes": list(verdict.notes),
+        "problems": [{**dataclasses.asdict(problem), "kind": problem.kind.value} for problem in verdict.problems],
+    }
+    save_json(path, value)
+
+
+def print_status(status: Status, as_json: bool) -> None:
+    """One line a stage, and what to run next."""
+    if as_json:
+        click.echo(json.dumps(status.as_dict(), indent=2))
+        return
+    for stage in status.stages:
+        click.echo(f"{stage.stage:10}{stage.state:12}{stage.detail}")
+    click.echo(f"next: {status.next_command}")
+
+
+def print_record(shown: ShownRecord, as_json: bool) -> None:
+    """A record's features, one line each, or as one JSON object."""
+    if as_json:
+        click.echo(json.dumps(shown.as_dict()))
+        return
+    for line in shown.lines():
+        click.echo(line)
+
+
+def print_demo_end(data_dir: Path | None) -> None:
+    """What to do for the real thing."""
+    if data_dir is not None:
+        shard = data_dir / "train-00000-of-00008"
+        click.echo(f"\nLook at a record:       imagenet-prep show {shard} --limit 1")
+    click.echo(
+        "\nFor the real ImageNet, sign up at "
+        f"{ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):\n"
+        "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...\n"
+        "  make imagenet DATA_DIR=/data/imagenet      or: imagenet-prep run /data/imagenet"
+    )
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:

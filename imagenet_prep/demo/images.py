@@ -59,8 +59,8 @@ def photograph_size(seed: int) -> Size:
 def photograph(seed: int, size: Size) -> Image.Image:
     """An RGB image with light, things with soft edges, and texture; the same for the same arguments.
 
-    Made from coarse to fine: each step doubles the resolution and adds weaker noise, which gives the falling
-    spectrum that natural images have.
+    Made from coarse to fine: each step doubles the resolution and mixes in some noise, so that every scale has its
+    share of detail, as in natural images.
     """
     rng = random.Random(f"photograph {seed} {size}")
     image = _light(rng, size)
@@ -68,7 +68,7 @@ def photograph(seed: int, size: Size) -> Image.Image:
         image = _finer(rng, image, _part(size, step), 0.13)
     image = image.point(_CONTRAST)
     _draw_things(rng, image, rng.randint(2, 4))
-    image = _finer(rng, image, _part(size, 1), 0.16)
+    image = _finer(rng, image, _part(size, 1), 0.18)
     _draw_things(rng, image, rng.randint(1, 3))
     return _textured(rng, image, size)
 
@@ -96,9 +96,9 @@ def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
 
 
 def photograph_bytes(seed: int, kind: Kind = Kind.RGB) -> tuple[bytes, Size]:
-    """A whole photograph file and its width and height, the quality from 85 to 95 as photographs have it."""
+    """A whole photograph file and its width and height, its quality from 85 to 95."""
     size = photograph_size(seed)
-    quality = random.Random(f"quality {seed}").choice((85, 90, 92, 94, 95, 95))
+    quality = random.Random(f"quality {seed}").choice((85, 92, 94, 95, 95, 95))
     return encode(photograph(seed, size), kind, quality), size
 
 
@@ -166,7 +166,7 @@ def _textured(rng: random.Random, image: Image.Image, size: Size) -> Image.Image
     image = image.resize(size, Image.Resampling.BILINEAR)
     regions = Image.frombytes("L", (5, 5), rng.randbytes(25)).resize(size, Image.Resampling.BILINEAR)
     grain = Image.composite(_noise(rng, size), Image.new("L", size, 128), regions)
-    return Image.blend(image, Image.merge("RGB", (grain,) * 3), rng.uniform(0.2, 0.47))
+    return Image.blend(image, Image.merge("RGB", (grain,) * 3), rng.uniform(0.25, 0.5))
 
 
 # how the odd ones are written ----------------------------------------------------------------------------------

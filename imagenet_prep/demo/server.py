@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import email.utils
+import os
 import re
 import secrets
 import threading
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
@@ -100,23 +101,24 @@ class FileHandler(BaseHTTPRequestHandler):
 
     def send_file(self, path: Path) -> None:
         """Send a file or the part of it that is asked for."""
-        stat = path.stat()
-        size = stat.st_size
-        headers = {
-            "Accept-Ranges": "bytes",
-            "Content-Type": "application/octet-stream",
-            "ETag": f'"{stat.st_mtime_ns:x}-{size:x}"',
-            "Last-Modified": email.utils.formatdate(int(stat.st_mtime), usegmt=True),
-        }
-        span = self.asked_range(size, headers)
-        if span is None:
-            self.send_part(path, 0, size, HTTPStatus.OK, headers)
-        elif span[0] >= span[1]:
-            headers["Content-Range"] = f"bytes */{size}"
-            self.send_nothing(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
-        else:
-            headers["Content-Range"] = f"bytes {span[0]}-{span[1] - 1}/{size}"
-            self.send_part(path, *span, HTTPStatus.PARTIAL_CONTENT, headers)
+        with path.open("rb") as file:
+            stat = os.fstat(file.fileno())  # of the very file that is sent, even if it is replaced meanwhile
+            size = stat.st_size
+            headers = {
+                "Accept-Ranges": "bytes",
+                "Content-Type": "application/octet-stream",
+                "ETag": f'"{stat.st_mtime_ns:x}-{size:x}"',
+                "Last-Modified": email.utils.formatdate(int(stat.st_mtime), usegmt=True),
+            }
+            span = self.asked_range(size, headers)
+            if span is None:
+                self.send_part(file, 0, size, HTTPStatus.OK, headers)
+            elif span[0] >= span[1]:
+                headers["Content-Range"] = f"bytes */{size}"
+                self.send_nothing(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
+            else:
+                headers["Content-Range"] = f"bytes {span[0]}-{span[1] - 1}/{size}"
+                self.send_part(file, *span, HTTPStatus.PARTIAL_CONTENT, headers)
 
     def asked_range(self, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
         """Start and stop of the range asked for, None if it is the whole file; start >= stop: it isn't there."""
@@ -129,11 +131,11 @@ class FileHandler(BaseHTTPRequestHandler):
         """Send an answer without a body."""
         self.send_head(status, {**(headers or {}), "Content-Length": "0"})
 
-    def send_part(self, path: Path, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
+    def send_part(self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
         """Send the bytes ``start`` to ``stop`` of a file."""
         self.send_head(status, {**headers, "Content-Length": str(stop - start)})
         if self.command != "HEAD":
-            self.send_bytes(path, start, stop)
+            self.send_bytes(file, start, stop)
 
     def send_head(self, status: int, headers: dict[str, str]) -> None:
         """Send the status line and the headers."""
@@ -142,12 +144,11 @@ class FileHandler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def send_bytes(self, path: Path, start: int, stop: int) -> None:
+    def send_bytes(self, file: BinaryIO, start: int, stop: int) -> None:
         """Send the bytes ``start`` to ``stop`` of a file, by the system's sendfile."""
         self.wfile.flush()
         if start < stop:
-            with path.open("rb") as file:
-                self.connection.sendfile(file, start, stop - start)
+            self.connection.sendfile(file, start, stop - start)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import ssl
 from collections.abc import Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
@@ -26,6 +27,7 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] 
     (urllib3.exceptions.NewConnectionError, "no connection to the server"),
     ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
     ((requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError), "the server fell silent"),
+    ((requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
 )
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
 
@@ -47,8 +49,8 @@ class Session:
     def __init__(self, base_url: str, stall: float) -> None:
         self.home = _home(base_url)
         self._timeout = (min(stall, 30), stall)
-        self._at_home = _plain_session(self.home)
-        self._abroad = _plain_session(None)
+        self._at_home = _plain_session()
+        self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._auth: AuthBase = _NoAuth()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
@@ -105,14 +107,15 @@ class Session:
                 allow_redirects=False,
                 stream=True,
                 timeout=self._timeout,
+                proxies=_no_proxy(url),
             )
-        except requests.exceptions.SSLError:
-            raise NetworkError(
-                f"no trusted connection to {host_of(url)}",
-                "its TLS certificate could not be verified",
-                "check the address and the clock of this machine; set REQUESTS_CA_BUNDLE for a private authority",
-            ) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            if _is_untrusted(error):
+                raise NetworkError(
+                    f"{host_of(url)} can't be trusted to be what it says",
+                    "its TLS certificate could not be verified",
+                    "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for an authority of your own",
+                ) from None
             raise CutError(reason_of(error)) from None  # the original's text holds the URL, and with it the query
 
 
@@ -123,18 +126,19 @@ class _NoAuth(AuthBase):
         return request
 
 
-def _plain_session(home: Origin | None) -> requests.Session:
+def _plain_session() -> requests.Session:
     session = requests.Session()
     session.headers.clear()
     session.headers.update(_HEADERS)
-    session.trust_env = home is None or not _is_loopback(home[1])  # a proxy can't reach this machine's own loopback
     for prefix in ("http://", "https://"):
         session.mount(prefix, HTTPAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
     return session
 
 
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+def _no_proxy(url: str) -> dict[str, str] | None:
+    """What keeps requests from asking a proxy for this machine's own loopback, which none can reach."""
+    host = origin(url)[1]
+    return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else None
 
 
 def _home(base_url: str) -> Origin:
@@ -211,11 +215,21 @@ def _refused(url: str, why: str) -> NetworkError:
 
 def reason_of(error: Exception) -> str:
     """What failed on the network, in words that hold no URL."""
-    cause = getattr(error.args[0], "reason", error) if error.args else error  # requests wraps what urllib3 wrapped
     for kinds, words in _REASONS:
-        if isinstance(cause, kinds) or isinstance(error, kinds):
+        if isinstance(error, kinds) or isinstance(_cause(error), kinds):
             return words
     return "the connection broke"
+
+
+def _cause(error: Exception) -> Exception:
+    """What urllib3 had raised before requests wrapped it, twice."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    return cause if isinstance(cause, Exception) else error
+
+
+def _is_untrusted(error: Exception) -> bool:
+    """Whether a certificate was found wanting; any other trouble with TLS may be a broken connection."""
+    return any(isinstance(argument, ssl.SSLCertVerificationError) for argument in _cause(error).args)
 
 
 def _hide_queries(record: logging.LogRecord) -> bool:

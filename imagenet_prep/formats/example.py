@@ -1,7 +1,8 @@
 """Fields <-> tf.train.Example bytes, without TensorFlow.
 
 The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in byte order of
-their names. (Where one name begins with another, protobuf's implementations differ; no name of a record does.) Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core/example/feature.proto.
+their names. (Where one name begins with another, protobuf's implementations differ; no name of a record does.)
+Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core/example/feature.proto.
 """
 
 from __future__ import annotations

@@ -73,11 +73,16 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConvertSummary:
-    """What a conversion did. ``problems`` are the images that ``skip_bad`` set aside."""
+    """What a conversion did. ``problems`` are the images that ``skip_bad`` set aside in this run."""
 
     splits: tuple[SplitSummary, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
+
+    @property
+    def set_aside(self) -> int:
+        """How many images are missing from the shards because ``skip_bad`` set them aside, in this run or before."""
+        return sum(split.set_aside for split in self.splits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,24 +35,55 @@ class DownloadSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An archive and where it goes; ``size`` and ``md5`` are what is expected, None if not checked."""
+    """An archive and where it goes; ``size`` and ``md5`` are what is expected, None if not checked.
+
+    ``checked`` is where it is remembered what was checked.
+    """
 
     archive: Archive
     path: Path
     partial: Path
+    checked: Path
     size: int | None
     md5: str | None
 
+    def remembered(self) -> str | None:
+        """The MD5 that the file had when it was last checked, None if it was touched since."""
+        checked = storage.load_json(self.checked)
+        entry = checked.get(self.path.name) if isinstance(checked, dict) else None
+        stat = self.path.stat()
+        if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (
+            stat.st_size,
+            stat.st_mtime_ns,
+        ):
+            return None
+        md5 = entry.get("md5")
+        return md5 if isinstance(md5, str) else None
 
-def pending(layout: Layout, *, only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES) -> list[Archive]:
-    """The archives that a download still has to ask a server for.
+    def remember(self, md5: str | None) -> None:
+        """Remember the MD5 of the file; None: it was not hashed."""
+        checked = storage.load_json(self.checked)
+        stat = self.path.stat()
+        entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": md5}
+        entries = {**checked, self.path.name: entry} if isinstance(checked, dict) else {self.path.name: entry}
+        storage.save_json(self.checked, entries)
 
-    One that lies under its final name is not among them, checked or not: checking needs no server.
+
+def pending(
+    layout: Layout,
+    *,
+    only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES,
+    check_digest: bool = True,
+    digests: Mapping[str, str] | None = None,
+) -> list[Archive]:
+    """The archives that a download with these settings would ask a server for; finding out costs nothing.
 
     Raises:
+        InputError: a file is there that is known not to be the archive, by its size or the MD5 it had when checked.
         UsageError: ``only`` names an archive that isn't known.
     """
-    return [target.archive for target in _targets(layout, only, True, {}) if not target.path.exists()]
+    targets = _targets(layout, only, check_digest, digests or {})
+    return [target.archive for target in _missing(targets)]
 
 
 def download(
@@ -89,13 +121,12 @@ def download(
         SpaceError: the disk is full, or would be.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
-    layout = dataclasses.replace(layout, raw=None)  # that place is only ever read
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
     targets = _targets(layout, only, check_digest, digests or {})
-    job = _Download(layout, progress or Silent(), connections, pace or Pace())
+    job = _Download(progress or Silent(), connections, pace or Pace())
     with storage.hold(layout):
-        missing = [target for target in targets if not target.path.exists()]
+        missing = _missing(targets)
         if missing:
             first = missing[0].archive.filename
             session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace)
@@ -117,6 +148,7 @@ def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: M
     unknown = [key for key in only if key not in ARCHIVES]
     if unknown:
         raise UsageError(f"no archive is called {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
+    layout = dataclasses.replace(layout, raw=None)  # that place is only ever read
     return [_target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in dict.fromkeys(only)]
 
 
@@ -125,16 +157,37 @@ def _target(layout: Layout, archive: Archive, check_digest: bool, digest: str | 
         archive,
         layout.download_path(archive),
         layout.raw_partial_dir / f"{archive.filename}.part",
+        layout.checked_path,
         archive.size if digest is None else None,
         (digest or archive.md5) if check_digest else None,
     )
+
+
+def _missing(targets: list[_Target]) -> list[_Target]:
+    """The targets that aren't there. What is there and is known to be wrong is told now, not after hours."""
+    missing = [target for target in targets if not target.path.exists()]
+    for target in targets:
+        if target not in missing:
+            _check_size(target)
+            _check_digest(target, target.remembered())
+    return missing
+
+
+def _check_size(target: _Target) -> None:
+    size = target.path.stat().st_size
+    if target.size not in (None, size):
+        raise _not_the_archive(target.path, f"expected {target.size:,} bytes, it has {size:,}")
+
+
+def _check_digest(target: _Target, digest: str | None) -> None:
+    if target.md5 and digest and digest != target.md5:
+        raise _not_the_archive(target.path, f"expected MD5 {target.md5}, it has {digest}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Download:
     """The steps of a download."""
 
-    layout: Layout
     progress: Progress
     connections: int
     pace: Pace
@@ -151,7 +204,7 @@ class _Download:
                     "check the address given with --base-url; nothing was fetched",
                 )
         needed = sum(remotes[t.path].total - durable_bytes(t.partial, remotes[t.path]) for t in missing)
-        storage.check_free_space(self.layout.own_raw_dir, needed, "for what is still to be downloaded")
+        storage.check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
         return remotes
 
     def fetch(self, session: Session, url: str, remote: Remote, target: _Target) -> None:
@@ -169,20 +222,14 @@ class _Download:
         if digest != target.md5:
             raise self._set_aside(target, str(digest))
         finish(target.partial, target.path)
-        self._remember(target.path, digest)
+        target.remember(digest)
 
     def check_present(self, target: _Target) -> None:
-        """Check an archive that lies there already; one that was checked before and not touched since is not hashed."""
-        size = target.path.stat().st_size
-        if target.size not in (None, size):
-            raise _not_the_archive(target.path, f"expected {target.size:,} bytes, it has {size:,}")
-        if target.md5:
-            known = self._remembered(target.path)
-            digest = known or self._digest(target.path)
-            if digest != target.md5:
-                raise _not_the_archive(target.path, f"expected MD5 {target.md5}, it has {digest}")
-            if not known:
-                self._remember(target.path, digest)
+        """Hash an archive that is there already, unless that was done before and it was not touched since."""
+        if target.md5 and not target.remembered():
+            digest = self._digest(target.path)
+            _check_digest(target, digest)
+            target.remember(digest)
         state_path(target.partial).unlink(missing_ok=True)  # a crash right after the renaming leaves it behind
 
     def _set_aside(self, target: _Target, digest: str) -> InputError:
@@ -207,30 +254,10 @@ class _Download:
             self.progress.end()
         return digest.hexdigest()
 
-    def _remembered(self, path: Path) -> str | None:
-        """The MD5 that the file had when it was last checked, None if it was touched since."""
-        checked = storage.load_json(self.layout.checked_path)
-        entry = checked.get(path.name) if isinstance(checked, dict) else None
-        stat = path.stat()
-        if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (
-            stat.st_size,
-            stat.st_mtime_ns,
-        ):
-            return None
-        md5 = entry.get("md5")
-        return md5 if isinstance(md5, str) else None
-
-    def _remember(self, path: Path, md5: str | None) -> None:
-        checked = storage.load_json(self.layout.checked_path)
-        stat = path.stat()
-        entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": md5}
-        entries = {**checked, path.name: entry} if isinstance(checked, dict) else {path.name: entry}
-        storage.save_json(self.layout.checked_path, entries)
-
 
 def _not_the_archive(path: Path, detail: str) -> InputError:
     return InputError(
         f"{path} is there, but is not the expected archive",
         detail,
-        f"move it away (mv {path} {path}.bad) and run the same command again to fetch it",
+        f"move it away (mv {shlex.quote(str(path))} ELSEWHERE) and run the same command again to fetch it",
     )

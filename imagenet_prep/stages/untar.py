@@ -18,7 +18,7 @@ from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, WriteError
-from imagenet_prep.formats.tar import Member, TarFault, iter_members
+from imagenet_prep.formats.tar import BLOCK, Member, TarFault, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
 from imagenet_prep.sources.reader import Reader, map_file
@@ -334,13 +334,12 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
     return InputError(
-        f"{archive} holds a member that is not of this data set, at byte {offset:,}",
+        f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
         f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
         _REMEDY,
     )
 
 
 def _duplicate(archive: Path, name: bytes, offset: int) -> InputError:
-    return InputError(
-        f"{archive} holds {name.decode('ascii')} twice, again at byte {offset:,}", "expected every name once", _REMEDY
-    )
+    where = f"again at byte {offset - BLOCK:,}"
+    return InputError(f"{archive} holds {name.decode('ascii')} twice, {where}", "expected every name once", _REMEDY)

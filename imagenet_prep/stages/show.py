@@ -1,0 +1,249 @@
+"""Records of any TFRecord file of tf.train.Example, in a form to read."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from imagenet_prep.checks.findings import printable
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.formats import compressed, jpeg
+from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.formats.tfrecord import FramingError, Record
+from imagenet_prep.sources.reader import map_file
+from imagenet_prep.storage import atomic_file
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Buffer = bytes | memoryview
+
+SHOWN_VALUES = 8
+SHOWN_BYTES = 16
+
+_BOX_COLOUR = (255, 64, 0)
+_FLOAT = struct.Struct("<f")
+_PNG_SIZE = struct.Struct(">II")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """One record: number from 0, byte offset of its header (uncompressed), data in bytes, features by name, sorted."""
+
+    number: int
+    offset: int
+    size: int
+    features: Mapping[str, Feature]
+
+    def lines(self) -> list[str]:
+        """One line for the record and one a feature: name, kind, values; long ones abbreviated."""
+        width = max((len(printable(name)) for name in self.features), default=0)
+        first = f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {len(self.features)} features"
+        return [first] + [
+            f"  {printable(name):<{width}}  {_kind(feature):<5}  {_values(feature)}"
+            for name, feature in self.features.items()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON: every feature a list; bytes as text, images and other bytes as what they are."""
+        return {
+            "record": self.number,
+            "offset": self.offset,
+            "bytes": self.size,
+            "features": {
+                name: [_json_value(value) for value in feature.values] for name, feature in self.features.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """An image as its first bytes describe it; ``width`` and ``height`` in pixels, None if they can't be read."""
+
+    kind: Literal["JPEG", "PNG"]
+    width: int | None
+    height: int | None
+
+
+def show(path: Path, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
+    """The records of a file, plain or compressed: the first ``limit`` of them, or only number ``record``.
+
+    Raises:
+        UsageError: there is no such file or record.
+        InputError: a record is damaged, or is no Example.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path} is no file", "expected a TFRecord file")
+    if (limit is not None and limit < 1) or (record is not None and record < 0):
+        raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
+    records = _iter_records(path)
+    return _pick(path, records, record) if record is not None else _first(path, records, limit)
+
+
+def _first(path: Path, records: Iterator[Record], limit: int | None) -> Iterator[ShownRecord]:
+    for record in records:
+        if record.number == limit:
+            return
+        yield _shown(path, record)
+
+
+def _pick(path: Path, records: Iterator[Record], number: int) -> Iterator[ShownRecord]:
+    count = 0
+    for record in records:
+        if record.number == number:
+            yield _shown(path, record)
+            return
+        count += 1
+    numbers = f"0 to {count - 1}" if count else "none"
+    raise UsageError(f"{path} has no record {number}", f"it holds {count:,} records: {numbers}")
+
+
+def _iter_records(path: Path) -> Iterator[Record]:
+    view = map_file(path)
+    try:
+        yield from compressed.iter_records(view, compressed.detect(view))
+    except FramingError as error:
+        if error.offset == 0:
+            raise InputError(f"{path} is damaged at its first byte, or no TFRecord file", error.reason) from error
+        raise _damaged(path, error.record, error.offset, error.reason) from error
+
+
+def _shown(path: Path, record: Record) -> ShownRecord:
+    if not record.intact:
+        raise _damaged(path, record.number, record.offset, "the data do not match their CRC")
+    try:
+        features = parse_example(record.data)
+    except ExampleError as error:
+        reason = f"it is no tf.train.Example: {error}"
+        raise _damaged(path, record.number, record.offset, reason) from error
+    return ShownRecord(record.number, record.offset, len(record.data), dict(sorted(features.items())))
+
+
+def _damaged(path: Path, number: int, offset: int, reason: str) -> InputError:
+    hint = f"imagenet-prep verify {path.parent}    (finds all that is wrong with a set of shards)"
+    return InputError(f"{path}: record {number} at byte {offset} is damaged", reason, hint)
+
+
+# values as text ------------------------------------------------------------------------------------------------
+
+
+def _kind(feature: Feature) -> str:
+    match feature:
+        case BytesList():
+            return "bytes"
+        case FloatList():
+            return "float"
+        case Int64List():
+            return "int64"
+
+
+def _values(feature: Feature) -> str:
+    shown = ", ".join(map(_value, feature.values[:SHOWN_VALUES]))
+    count = len(feature.values)
+    return f"{shown}, ... ({count:,} values)" if count > SHOWN_VALUES else shown or "(no values)"
+
+
+def _value(value: Buffer | float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    picture = _picture(value)
+    if picture is not None:
+        size = f"{picture.width} x {picture.height} pixels" if picture.width else "its size can't be read"
+        return f"{picture.kind}, {len(value):,} bytes, {size}"
+    text = _text(value)
+    if text is None:
+        more = " ..." if len(value) > SHOWN_BYTES else ""
+        return f"{len(value):,} bytes: {bytes(value[:SHOWN_BYTES]).hex(' ')}{more}"
+    return printable(text)
+
+
+def _text(value: Buffer) -> str | None:
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _json_value(value: Buffer | float) -> object:
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return _shortest(value) if math.isfinite(value) else str(value)  # JSON has no infinity
+    picture = _picture(value)
+    if picture is not None:
+        return {"image": picture.kind, "bytes": len(value), "width": picture.width, "height": picture.height}
+    text = _text(value)
+    return text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
+
+
+def _shortest(value: float) -> float:
+    """The shortest decimal number that is the same 32-bit float."""
+    shorter = (float(f"{value:.{digits}g}") for digits in (6, 7, 8))
+    return next((number for number in shorter if _FLOAT.pack(number) == _FLOAT.pack(value)), float(f"{value:.9g}"))
+
+
+def _picture(value: Buffer) -> _Picture | None:
+    if bytes(value[:8]) == jpeg.PNG_SIGNATURE:
+        return _Picture("PNG", *_PNG_SIZE.unpack_from(value, 16)) if len(value) >= 24 else _Picture("PNG", None, None)
+    if bytes(value[:3]) != b"\xff\xd8\xff":
+        return None
+    try:
+        header = jpeg.read_header(value)
+    except jpeg.ImageError:
+        return _Picture("JPEG", None, None)
+    return _Picture("JPEG", header.width, header.height)
+
+
+# a record's image ----------------------------------------------------------------------------------------------
+
+
+def save_image(path: Path, record: int, png_path: Path) -> None:
+    """Write the image of a record, its boxes drawn, as PNG.
+
+    The image is ``image/encoded``, else the first feature that holds one.
+
+    Raises:
+        UsageError: there is no such file or record.
+        InputError: the record is damaged, holds no image, or one that does not decode.
+    """
+    shown = next(show(path, record=record))
+    encoded = _find_image(shown.features)
+    if encoded is None:
+        raise InputError(f"{path}: record {record} holds no image", "expected a JPEG or a PNG in one of its features")
+    try:
+        image = jpeg.decode_rgb(encoded)
+    except jpeg.ImageError as error:
+        raise InputError(f"{path}: the image of record {record} can't be decoded", str(error)) from error
+    _draw_boxes(image, shown.features)
+    with atomic_file(png_path) as file:
+        image.save(file, "PNG")
+
+
+def _find_image(features: Mapping[str, Feature]) -> Buffer | None:
+    first = [features[name] for name in ("image/encoded",) if name in features]
+    for feature in [*first, *features.values()]:
+        if isinstance(feature, BytesList) and feature.values and _picture(feature.values[0]):
+            return feature.values[0]
+    return None
+
+
+def _draw_boxes(image: Image.Image, features: Mapping[str, Feature]) -> None:
+    from PIL import ImageDraw
+
+    edges = [features.get(f"image/object/bbox/{edge}") for edge in ("xmin", "ymin", "xmax", "ymax")]
+    corners = [edge.values for edge in edges if isinstance(edge, FloatList)]
+    if len(corners) < len(edges):
+        return
+    draw = ImageDraw.Draw(image)
+    line = max(1, min(image.size) // 150)
+    for box in zip(*corners, strict=False):
+        if all(0 <= value <= 1 for value in box):
+            x0, y0, x1, y1 = (value * (size - 1) for value, size in zip(box, image.size * 2, strict=True))
+            if x0 <= x1 and y0 <= y1:
+                draw.rectangle((x0, y0, x1, y1), outline=_BOX_COLOUR, width=line)

@@ -1,0 +1,190 @@
+"""How far each stage has come, and what to run next: told by names, sizes and records alone, within a second."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.sources.imagenet import find_source
+from imagenet_prep.storage import load_json
+
+State = Literal["done", "partly", "not begun", "problems", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatus:
+    """One stage: ``detail`` says in words what there is of what there should be."""
+
+    stage: str
+    state: State
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Every stage in order, and the command to run next."""
+
+    stages: tuple[StageStatus, ...]
+    next_command: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return dataclasses.asdict(self)
+
+
+def status(layout: Layout) -> Status:
+    """How far each stage has come; reads no archive and no shard."""
+    stages = (
+        _download(layout),
+        _untar(layout),
+        _annotate(layout),
+        _convert(layout),
+        _verify(layout),
+    )
+    return Status(stages, _next_command(layout, {stage.stage: stage.state for stage in stages}))
+
+
+# the stages ----------------------------------------------------------------------------------------------------
+
+
+def _download(layout: Layout) -> StageStatus:
+    archives = [ilsvrc2012.ARCHIVES[key] for key in ilsvrc2012.DEFAULT_ARCHIVES]
+    present = [archive for archive in archives if layout.archive_path(archive).is_file()]
+    checked = sum(_is_checked(layout, archive) for archive in present)
+    begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
+    detail = f"{len(present)} of {len(archives)} archives, {checked} of them checked"
+    if begun:
+        detail += f", {begun} begun"
+    sources = [find_source(layout, split) for split in ilsvrc2012.SPLITS]
+    folders = [source.name for source in sources if source and source.is_dir()]
+    if folders:
+        detail += f"; images in folders: {', '.join(folders)}"
+    return StageStatus("download", _state(len(present), len(archives), begun > 0), detail)
+
+
+def _is_checked(layout: Layout, archive: ilsvrc2012.Archive) -> bool:
+    """Whether an archive's digest was compared, and the file not touched since."""
+    checked = load_json(layout.checked_path)
+    entry = checked.get(archive.filename) if isinstance(checked, dict) else None
+    found = layout.archive_path(archive).stat()
+    return (
+        isinstance(entry, dict)
+        and bool(entry.get("md5"))
+        and (entry.get("size"), entry.get("mtime_ns")) == (found.st_size, found.st_mtime_ns)
+    )
+
+
+def _untar(layout: Layout) -> StageStatus:
+    counts = {split: _count_classes(layout.images_dir(split)) for split in ilsvrc2012.SPLITS}
+    words = (f"{count:,} of {ilsvrc2012.CLASSES:,} {split} class folders" for split, count in counts.items())
+    expected = ilsvrc2012.CLASSES * len(counts)
+    return StageStatus("untar", _state(sum(counts.values()), expected), f"{', '.join(words)} (optional)")
+
+
+def _count_classes(folder: Path) -> int:
+    if not folder.is_dir():
+        return 0
+    with os.scandir(folder) as entries:
+        return sum(ilsvrc2012.is_wnid(entry.name) and entry.is_dir() for entry in entries)
+
+
+def _annotate(layout: Layout) -> StageStatus:
+    if not layout.boxes_csv.is_file():
+        return StageStatus("annotate", "not begun", "no boxes")
+    with layout.boxes_csv.open("rb") as file:
+        boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    return StageStatus("annotate", "done", f"{boxes:,} boxes")
+
+
+def _convert(layout: Layout) -> StageStatus:
+    sizes = _shard_sizes(layout)
+    recorded, is_complete = _recorded(layout)
+    if not recorded:
+        words = f"{len(sizes):,} shards that were not made here" if sizes else "no shards"
+        return StageStatus("convert", "unknown" if sizes else "not begun", words)
+    done = sum(sizes.get(name) == size for name, size in recorded.items())
+    planned = len(recorded) if is_complete else _planned(recorded)
+    return StageStatus("convert", _state(done, planned, begun=True), f"{done:,} of {planned:,} shards")
+
+
+def _shard_sizes(layout: Layout) -> dict[str, int]:
+    if not layout.output_dir.is_dir():
+        return {}
+    with os.scandir(layout.output_dir) as entries:
+        return {entry.name: entry.stat().st_size for entry in entries if parse_shard_name(entry.name)}
+
+
+def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
+    """The size of each finished shard as recorded, and whether that record is of a whole conversion."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None  # verify says what is wrong with it
+    if manifest is not None:
+        return {name: info.size for name, info in manifest.shards.items()}, True
+    journal = Journal(layout.journal_path)
+    return {name: info.size for name in journal.names() if (info := journal.get(name))}, False
+
+
+def _planned(names: Iterable[str]) -> int:
+    """How many shards a conversion under way will make, as far as the names of those made tell."""
+    counts: dict[str, Counter[int]] = {split: Counter() for split in ilsvrc2012.SPLITS}
+    for parsed in map(parse_shard_name, names):
+        if parsed is not None:
+            counts[parsed[0]][parsed[2]] += 1
+    return sum(found.most_common(1)[0][0] if found else ilsvrc2012.SHARDS[split] for split, found in counts.items())
+
+
+def _verify(layout: Layout) -> StageStatus:
+    if layout.problems_path.is_file():
+        with layout.problems_path.open("rb") as file:
+            count = sum(1 for _ in file)
+        return StageStatus("verify", "problems", f"{count:,} problems found by the last verify: {layout.problems_path}")
+    if not _shard_sizes(layout):
+        return StageStatus("verify", "not begun", "no shards")
+    return StageStatus("verify", "unknown", "no problems on record; whether verify has run is not recorded")
+
+
+def _state(done: int, expected: int, begun: bool = False) -> State:
+    if expected and done >= expected:
+        return "done"
+    return "partly" if done or begun else "not begun"
+
+
+def _count(folder: Path, suffix: str) -> int:
+    return sum(name.endswith(suffix) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
+# what next -----------------------------------------------------------------------------------------------------
+
+
+def _next_command(layout: Layout, states: dict[str, State]) -> str:
+    if states["convert"] in ("done", "unknown"):
+        return _command("verify", layout.output_dir)
+    options = _options(layout)
+    sources = [find_source(layout, split) for split in ilsvrc2012.SPLITS]
+    if not all(sources) and states["convert"] == "not begun":
+        return _command("download", layout.data_dir)
+    has_boxes = layout.archive_path(ilsvrc2012.ARCHIVES["boxes"]).is_file()
+    if states["annotate"] == "not begun" and has_boxes:
+        return _command("annotate", layout.data_dir)
+    return _command("convert", layout.data_dir, *options)
+
+
+def _options(layout: Layout) -> list[str]:
+    given = (("--raw", layout.raw), ("--output", layout.output))
+    return [text for option, path in given if path for text in (option, str(path))]
+
+
+def _command(stage: str, data_dir: Path, *options: str) -> str:
+    return shlex.join(["imagenet-prep", stage, str(data_dir), *options])

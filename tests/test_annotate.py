@@ -1,0 +1,368 @@
+"""annotate: the CSV of boxes from archives and folders, every quirk by its rule, every fault named."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.demo.annotations import Quirk
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
+from imagenet_prep.formats.boxes_csv import parse_boxes
+from imagenet_prep.formats.voc import LARGEST
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Done, Failed, R, Silent, T
+from imagenet_prep.stages import annotate as stage
+from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate, find_annotations
+
+WNID = "n01440764"
+BOX = "<object><name>{name}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>50</xmax><ymax>60</ymax></bndbox></object>"
+SIZE = "<size><width>100</width><height>100</height></size>"
+
+
+def xml(name: str = WNID, size: str = SIZE) -> bytes:
+    """A sound annotation of one box."""
+    return f"<annotation>{size}{BOX.format(name=name)}</annotation>".encode()
+
+
+LINE = b"%s,0.0100,0.0200,0.5000,0.6000\n"
+
+
+def pack(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """A tar of files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, content in files:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A DATA_DIR with an empty raw-data."""
+    layout = Layout(tmp_path / "data")
+    layout.raw_dir.mkdir(parents=True)
+    return layout
+
+
+def write_archive(layout: Layout, content: bytes) -> Path:
+    """The annotation archive of train, with content as given."""
+    path = layout.archive_path(ARCHIVES["boxes"])
+    path.write_bytes(content)
+    return path
+
+
+def train(layout: Layout, boxes: Path | None = None) -> BoxesSummary:
+    """The summary of the train boxes."""
+    [summary] = annotate(layout, ThreadEngine(1), boxes=boxes).splits
+    return summary
+
+
+def refused(layout: Layout, boxes: Path | None = None, kind: type[PrepError] = InputError) -> PrepError:
+    """The error that annotate raises; it leaves no CSV."""
+    with pytest.raises(kind) as caught:
+        annotate(layout, ThreadEngine(1), boxes=boxes)
+    assert len(str(caught.value).splitlines()) <= 3
+    assert not layout.boxes_csv.exists()
+    return caught.value
+
+
+def unpack(made: MadeSet, folder: Path) -> Path:
+    """The annotations of train as a folder of <wnid>/*.xml."""
+    for each in made.annotations:
+        (folder / each.wnid).mkdir(parents=True, exist_ok=True)
+        (folder / each.wnid / f"{each.name}.xml").write_bytes(each.xml)
+    return folder
+
+
+@pytest.mark.parametrize("engine", [ProcessEngine(1), ProcessEngine(3), ThreadEngine(2)], ids=["1", "3", "threads"])
+def test_boxes_are_those_that_the_annotations_were_made_from(
+    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every quirk by its rule, in batches of any kind: CSV and totals are the known ones, bad files are named."""
+    monkeypatch.setattr(stage, "_BATCH", 7)
+    layout = Layout(tiny_data_dir)
+    summary = annotate(layout, engine, validation=True)
+    boxes, validation_boxes = summary.splits
+    assert layout.boxes_csv.read_bytes() == made_tiny.boxes_csv
+    assert layout.validation_boxes_csv.read_bytes() == made_tiny.validation_boxes_csv
+    assert (boxes.totals.files, boxes.totals.boxes) == (made_tiny.box_files, made_tiny.box_count)
+    assert boxes.totals.other_class + boxes.totals.no_area == sum(each.skipped for each in made_tiny.annotations)
+    assert boxes.totals.no_area == 2
+    assert boxes.totals.ended_early == sum(each.quirk is Quirk.MINUS_ONE for each in made_tiny.annotations)
+    assert sorted(Path(problem.subject).name for problem in boxes.problems) == sorted(made_tiny.bad_annotations)
+    assert (validation_boxes.totals.files, validation_boxes.problems) == (80, ())
+    assert len(parse_boxes(layout.boxes_csv.read_bytes())) > 200
+
+
+def test_validation_boxes_only_when_asked_for(data_dir: Path) -> None:
+    """Without being asked for, the CSV of validation boxes isn't made."""
+    layout = Layout(data_dir)
+    assert [each.split for each in annotate(layout, ThreadEngine(1)).splits] == ["train"]
+    assert not layout.validation_boxes_csv.exists()
+
+
+def test_second_run_does_nothing(data_dir: Path) -> None:
+    """The same input and an unchanged CSV: nothing is read or written, and the summary is the same."""
+    layout = Layout(data_dir)
+    first = annotate(layout, ThreadEngine(1), validation=True)
+    before = [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)]
+    progress = Counting()
+    second = annotate(layout, ThreadEngine(1), validation=True, progress=progress)
+    assert [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)] == before
+    assert progress.begun == []
+    for once, again in zip(first.splits, second.splits, strict=True):
+        assert (once.up_to_date, again.up_to_date) == (False, True)
+        assert (again.totals, again.problems, again.csv_path) == (once.totals, once.problems, once.csv_path)
+
+
+class Counting(Silent):
+    """A Progress that remembers what was begun and how far it came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[tuple[str, int | None]] = []
+        self.done = 0
+        self.ended = 0
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Remember the bar."""
+        self.begun.append((label, total))
+
+    def advance(self, amount: int = 1) -> None:
+        """Remember the step."""
+        self.done += amount
+
+    def end(self) -> None:
+        """Remember the end."""
+        self.ended += 1
+
+
+def test_progress_counts_the_bytes_of_the_archive(tiny_data_dir: Path) -> None:
+    """The bar's total is the archive's size; it never goes beyond, and it is closed after a fault too."""
+    layout = Layout(tiny_data_dir)
+    progress = Counting()
+    annotate(layout, ThreadEngine(1), progress=progress)
+    size = layout.archive_path(ARCHIVES["boxes"]).stat().st_size
+    assert progress.begun == [("read ILSVRC2012_bbox_train_v2.tar.gz", size)]
+    assert 0 < progress.done <= size
+    assert progress.ended == 1
+    write_archive(layout, b"broken")
+    with pytest.raises(InputError):
+        annotate(layout, ThreadEngine(1), progress=progress)
+    assert progress.ended == 2
+
+
+@pytest.mark.parametrize("change", ["csv", "csv-gone", "archive", "state", "state-form", "rules"])
+def test_what_changed_is_made_again(
+    change: str, data_dir: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed CSV, archive, rule or state file: the CSV is made again, from the archive."""
+    layout = Layout(data_dir)
+    train(layout)
+    if change == "csv":
+        layout.boxes_csv.write_bytes(made.boxes_csv.replace(b"0", b"1", 1))
+    elif change == "csv-gone":
+        layout.boxes_csv.unlink()
+    elif change == "archive":
+        write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())])))
+    elif change == "state":
+        layout.annotate_path.write_bytes(layout.annotate_path.read_bytes()[:-30])
+    elif change == "state-form":
+        layout.annotate_path.write_text('{"train": ["made_from"]}')
+    else:
+        monkeypatch.setattr(stage, "RULES_VERSION", 99)
+    assert not train(layout).up_to_date
+    assert layout.boxes_csv.read_bytes() == (LINE % b"n01440764_1.JPEG" if change == "archive" else made.boxes_csv)
+    assert train(layout).up_to_date
+
+
+def test_folders_give_the_same_boxes(data_dir: Path, made: MadeSet, tmp_path: Path) -> None:
+    """An unpacked folder, Kaggle's tree and a plain tar give the CSV that the archive gives."""
+    layout = Layout(data_dir)
+    folder = unpack(made, tmp_path / "unpacked")
+    (folder / "README.txt").write_text("not an annotation")
+    assert train(layout, folder).totals == train(layout).totals
+    assert train(layout, folder).source == folder
+    assert layout.boxes_csv.read_bytes() == made.boxes_csv
+    assert train(layout, folder).up_to_date
+    bare = Layout(tmp_path / "bare")
+    tar = tmp_path / "boxes.tar"
+    tar.write_bytes(gzip.decompress(made.archives["boxes"].read_bytes()))
+    train(bare, tar)
+    assert bare.boxes_csv.read_bytes() == made.boxes_csv
+
+
+def test_the_tree_of_kaggle_is_found(made: MadeSet, tmp_path: Path) -> None:
+    """Without archives, Kaggle's annotations of train and validation are taken, also from another raw folder."""
+    raw = tmp_path / "kaggle"
+    unpack(made, raw / "ILSVRC/Annotations/CLS-LOC/train")
+    (raw / "ILSVRC/Annotations/CLS-LOC/val").mkdir()
+    for each in made.validation_annotations:
+        (raw / f"ILSVRC/Annotations/CLS-LOC/val/{each.name}.xml").write_bytes(each.xml)
+    layout = Layout(tmp_path / "data", raw=raw)
+    assert find_annotations(layout) == raw / "ILSVRC/Annotations/CLS-LOC/train"
+    assert find_annotations(layout, validation=True) == raw / "ILSVRC/Annotations/CLS-LOC/val"
+    annotate(layout, ThreadEngine(2), validation=True)
+    assert layout.boxes_csv.read_bytes() == made.boxes_csv
+    assert layout.validation_boxes_csv.read_bytes() == made.validation_boxes_csv
+
+
+def test_a_changed_file_in_a_folder_is_seen(made: MadeSet, tmp_path: Path) -> None:
+    """The fingerprint of a folder is that of all its files."""
+    folder = unpack(made, tmp_path / "unpacked")
+    layout = Layout(tmp_path / "data")
+    train(layout, folder)
+    (folder / WNID / f"{WNID}_77777.xml").write_bytes(xml())
+    assert not train(layout, folder).up_to_date
+    assert LINE % b"n01440764_77777.JPEG" in layout.boxes_csv.read_bytes()
+
+
+def test_class_rules(layout: Layout) -> None:
+    """Boxes named after another of the 1000 classes go; those named with words stay; folders of other classes go."""
+    files = {
+        "n02092002/n02092002_1.xml": xml("Scottish_deerhound"),
+        "n02092002/n02092002_2.xml": xml("n02092002"),
+        "n02092002/n02092002_3.xml": xml("n01440764"),
+        "n02092002/n02092002_4.xml": xml("n00007846"),
+        "n00007846/n00007846_5.xml": xml("n00007846"),
+    }
+    write_archive(layout, gzip.compress(pack(files.items())))
+    summary = train(layout)
+    assert summary.totals == BoxTotals(files=5, boxes=3, other_class=1, other_files=1)
+    assert layout.boxes_csv.read_bytes() == b"".join(LINE % b"n02092002_%d.JPEG" % number for number in (1, 2, 4))
+
+
+BAD = {
+    "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "document type"),
+    "deep": (b"<a>" * 100 + b"</a>" * 100, "within each other"),
+    "large": (xml() + b" " * 3 * LARGEST, "larger than"),
+    "no-size": (xml(size=""), "no size"),
+    "size-0": (xml(size=SIZE.replace("100", "0")), "a size of 0"),
+    "text": (xml(size=SIZE.replace("100", "hundred")), "'hundred', not an integer"),
+    "encoding": (xml().decode().encode("utf-16"), "not UTF-8"),
+    "cut": (xml()[:-5], "not well-formed"),
+    "empty": (b"", "not well-formed"),
+}
+
+
+def test_bad_files_are_problems_and_the_run_goes_on(layout: Layout) -> None:
+    """Each bad file is a Problem with its name and reason; every other file's boxes are there."""
+    files = [(f"{WNID}/{WNID}_{2 * number}.xml", content) for number, (content, _) in enumerate(BAD.values())]
+    good = [(f"{WNID}/{WNID}_{2 * number + 1}.xml", xml()) for number in range(len(BAD))]
+    misnamed = [(f"{WNID}/n02092002_1.xml", xml()), (f"{WNID}/x,y.xml", xml())]
+    mixed = [file for pair in zip(files, good, strict=True) for file in pair]
+    write_archive(layout, gzip.compress(pack([*mixed, *misnamed])))
+    summary = train(layout)
+    found = {problem.subject: problem.detail for problem in summary.problems}
+    assert len(found) == len(BAD) + 2
+    for (name, _), (_, why) in zip(files, BAD.values(), strict=True):
+        assert why in found[name]
+    assert "expected a name like" in found[f"{WNID}/x,y.xml"]
+    assert summary.totals == BoxTotals(files=2 * len(BAD) + 2, boxes=len(BAD))
+    assert layout.boxes_csv.read_bytes().count(b"\n") == len(BAD)
+
+
+def test_a_large_file_in_a_folder_is_a_problem(tmp_path: Path) -> None:
+    """Of a file far too large only the beginning is read, and it is a Problem."""
+    (tmp_path / "in" / WNID).mkdir(parents=True)
+    with (tmp_path / "in" / WNID / f"{WNID}_1.xml").open("wb") as file:
+        file.truncate(100_000_000)
+    summary = train(Layout(tmp_path / "data"), tmp_path / "in")
+    assert [problem.detail for problem in summary.problems] == [f"larger than {LARGEST:,} bytes"]
+
+
+def test_a_damaged_archive_is_exit_4(data_dir: Path, made: MadeSet) -> None:
+    """An archive cut anywhere, or with one changed byte, is named with an offset, and no CSV is written."""
+    layout = Layout(data_dir)
+    whole = made.archives["boxes"].read_bytes()
+    for cut in [*range(0, len(whole), len(whole) // 12), len(whole) - 8, len(whole) - 1]:
+        path = write_archive(layout, whole[:cut])
+        error = refused(layout)
+        assert error.exit_code == 4
+        assert f"{path}" in error.what
+        assert "byte" in error.what
+    for position in range(20, len(whole), len(whole) // 12):
+        write_archive(layout, whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        refused(layout)
+    write_archive(layout, whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:])  # the CRC, behind the last member
+    assert "CRC" in refused(layout).detail
+
+
+def test_a_damaged_tar_within_is_exit_4(layout: Layout) -> None:
+    """A sound gzip around a tar that is cut, has a wrong checksum, or is a web page is refused with the byte."""
+    tar = bytearray(pack([(f"{WNID}/{WNID}_1.xml", xml()), (f"{WNID}/{WNID}_2.xml", xml())]))
+    path = write_archive(layout, gzip.compress(tar[:1024]))
+    assert refused(layout).what == f"{path}, unpacked, is damaged at byte 1,024"
+    tar[1024] ^= 1
+    write_archive(layout, gzip.compress(tar))
+    assert "damaged at byte 1,024" in refused(layout).what
+    write_archive(layout, b"<html>" + b"please log in" * 100 + b"</html>")
+    assert "damaged at byte 0" in refused(layout).what
+
+
+@pytest.mark.parametrize("where", ["member", "after"])
+def test_an_archive_that_inflates_without_end_is_capped(
+    where: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the allowed multiple of the archive's size, in a member or behind the end, is exit status 4."""
+    monkeypatch.setattr(stage, "INFLATION_FLOOR", 2_000_000)
+    bomb = bytes(100_000_000)
+    files = [(f"{WNID}/{WNID}_1.xml", xml())] + [(f"{WNID}/{WNID}_2.xml", bomb)] * (where == "member")
+    packed = gzip.compress(pack(files) + bomb * (where == "after"), 9)
+    assert stage.INFLATION * len(packed) < 100_000_000
+    write_archive(layout, packed)
+    error = refused(layout)
+    assert error.exit_code == 4
+    assert "beyond the limit" in error.detail
+
+
+def test_the_limits_leave_room_for_the_real_archives() -> None:
+    """544,546 files of 1.5 kB in their tar, packed to 20 MB, are less than half of the limit."""
+    limit = max(stage.INFLATION_FLOOR, stage.INFLATION * ARCHIVES["boxes"].about)
+    assert limit > 2 * 1536 * 544_546
+
+
+def test_a_file_that_is_there_twice_is_refused(layout: Layout) -> None:
+    """An archive that holds a file twice would double its boxes: refused."""
+    write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())] * 2)))
+    assert f"holds {WNID}/{WNID}_1.xml twice" in refused(layout).what
+
+
+def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
+    """No archive, no such path, and an input without annotations each say what to do or what was expected."""
+    error = refused(layout)
+    assert error.exit_code == 4
+    assert error.hint == f"imagenet-prep download {layout.data_dir} --only boxes"
+    assert find_annotations(layout) is None
+    assert refused(layout, tmp_path / "nowhere", UsageError).exit_code == 2
+    assert "no annotations" in refused(layout, tmp_path).what
+    write_archive(layout, gzip.compress(pack([])))
+    assert "no annotations" in refused(layout).what
+
+
+class Failing:
+    """An engine whose workers have a bug."""
+
+    workers = 1
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """Fail every task."""
+        for task in tasks:
+            yield Failed(task, KeyError("bug"))
+
+
+def test_a_bug_in_a_worker_is_called_one(data_dir: Path) -> None:
+    """What no error of ours explains comes out as a WorkerError."""
+    with pytest.raises(WorkerError, match="bug"):
+        annotate(Layout(data_dir), Failing())

@@ -1,0 +1,156 @@
+"""The record of 2016: its bytes against TensorFlow's protobuf, its fields through Inception's own parsing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import tf_fixture
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.formats import inception
+from imagenet_prep.formats.example import encode_example, parse_example
+from imagenet_prep.model import Box, ByteRange, Item
+
+tf = tf_fixture.tf
+
+WHERE = ByteRange("unused", 0, 0)  # type: ignore[arg-type]
+BOXES = {
+    "none": (),
+    "one": (Box(0.006, 0.262, 0.7545, 0.994),),
+    "many": tuple(Box(i / 100, 0.0, (i + 1) / 100, 1.0) for i in range(60)),
+}
+EDGES = [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
+
+
+def _item(boxes: tuple[Box, ...] = (), label: int = 127, name: str = "n02011460_10026.JPEG") -> Item:
+    return Item(name, label, "n02011460", "bittern", boxes, WHERE)
+
+
+def _record(item: Item, width: int, height: int, encoded: bytes) -> bytes:
+    head, tail = inception.record_parts(item, width, height, len(encoded))
+    return head + encoded + tail
+
+
+def _theirs(tf: Any, item: Item, width: int, height: int, encoded: bytes) -> bytes:
+    """The record as build_imagenet_data.py's _convert_to_example makes it, serialized by TensorFlow."""
+
+    def integers(*values: int) -> Any:
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    def floats(*values: float) -> Any:
+        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+
+    def text(value: bytes) -> Any:
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+
+    feature = {
+        "image/height": integers(height),
+        "image/width": integers(width),
+        "image/colorspace": text(b"RGB"),
+        "image/channels": integers(3),
+        "image/class/label": integers(item.label),
+        "image/class/synset": text(item.wnid.encode()),
+        "image/class/text": text(item.text.encode()),
+        "image/object/bbox/xmin": floats(*(box.xmin for box in item.boxes)),
+        "image/object/bbox/xmax": floats(*(box.xmax for box in item.boxes)),
+        "image/object/bbox/ymin": floats(*(box.ymin for box in item.boxes)),
+        "image/object/bbox/ymax": floats(*(box.ymax for box in item.boxes)),
+        "image/object/bbox/label": integers(*[item.label] * len(item.boxes)),
+        "image/format": text(b"JPEG"),
+        "image/filename": text(item.filename.encode()),
+        "image/encoded": text(encoded),
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+@pytest.mark.parametrize("boxes", BOXES.values(), ids=BOXES)
+@pytest.mark.parametrize("length", EDGES)
+def test_record_bytes_are_tensorflows(tf: Any, boxes: tuple[Box, ...], length: int) -> None:
+    """With no box, one and many, and images of sizes where a length takes one byte more: equal to the last byte."""
+    item, encoded = _item(boxes), b"\xff\xd8" + bytes(length)
+    encoded = encoded[:length]
+    assert _record(item, 500, 375, encoded) == _theirs(tf, item, 500, 375, encoded)
+
+
+@pytest.mark.parametrize("size", EDGES[1:6])
+def test_sizes_and_labels_at_varint_edges_are_tensorflows(tf: Any, size: int) -> None:
+    """Widths, heights and labels where a varint grows by a byte are encoded as TensorFlow does."""
+    item = _item(BOXES["one"], label=min(size, 1000))
+    assert _record(item, size, size, b"jpeg") == _theirs(tf, item, size, size, b"jpeg")
+
+
+@given(
+    st.integers(1, 1000),
+    st.integers(1, 65_535),
+    st.integers(1, 65_535),
+    st.binary(max_size=400),
+    st.lists(st.builds(Box, *[st.floats(0, 1, width=32)] * 4), max_size=4),
+)
+def test_parts_are_the_features_encoded(
+    label: int, width: int, height: int, encoded: bytes, boxes: list[Box]
+) -> None:
+    """Cut around the image or spelled out as features, a record has the same bytes."""
+    item = _item(tuple(boxes), label)
+    assert _record(item, width, height, encoded) == encode_example(inception.features(item, width, height, encoded))
+
+
+def test_no_feature_name_begins_with_another() -> None:
+    """Their byte order is the same to every implementation of protobuf."""
+    names = sorted(inception.features(_item(), 1, 1, b""))
+    assert len(names) == 15
+    assert not any(second.startswith(first) for first, second in itertools.pairwise(names))
+
+
+@pytest.mark.parametrize("boxes", BOXES.values(), ids=BOXES)
+def test_inceptions_reader_understands_a_record(tf: Any, boxes: tuple[Box, ...]) -> None:
+    """parse_single_example with the spec of Inception's parse_example_proto gives image, label, text and boxes."""
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature([], dtype=tf.string, default_value=""),
+        "image/class/label": tf.io.FixedLenFeature([1], dtype=tf.int64, default_value=-1),
+        "image/class/text": tf.io.FixedLenFeature([], dtype=tf.string, default_value=""),
+    }
+    edges = [f"image/object/bbox/{edge}" for edge in ("ymin", "xmin", "ymax", "xmax")]
+    spec.update({name: tf.io.VarLenFeature(dtype=tf.float32) for name in edges})
+    parsed = tf.io.parse_single_example(_record(_item(boxes), 500, 375, b"\xff\xd8jpeg"), spec)
+    assert parsed["image/encoded"].numpy() == b"\xff\xd8jpeg"
+    assert parsed["image/class/label"].numpy().tolist() == [127]
+    assert parsed["image/class/text"].numpy() == b"bittern"
+    found = tf.stack([parsed[name].values for name in edges], axis=1).numpy()
+    wanted = tf.constant([[b.ymin, b.xmin, b.ymax, b.xmax] for b in boxes], tf.float32, shape=(len(boxes), 4)).numpy()
+    assert found.tolist() == wanted.tolist()
+
+
+def test_every_field_of_a_record_can_be_read_as_required(tf: Any) -> None:
+    """All scalar features are there without defaults, of the kind that readers ask for."""
+    names = {
+        tf.int64: ["image/height", "image/width", "image/channels", "image/class/label"],
+        tf.string: ["image/encoded", "image/colorspace", "image/format", "image/class/synset", "image/class/text"],
+    }
+    names[tf.string].append("image/filename")
+    spec = {name: tf.io.FixedLenFeature([], kind) for kind, group in names.items() for name in group}
+    spec["image/object/bbox/label"] = tf.io.VarLenFeature(tf.int64)
+    parsed = tf.io.parse_single_example(_record(_item(BOXES["one"]), 500, 375, b"jpeg"), spec)
+    assert {name: parsed[name].numpy() for group in names.values() for name in group} == {
+        "image/height": 375,
+        "image/width": 500,
+        "image/channels": 3,
+        "image/class/label": 127,
+        "image/encoded": b"jpeg",
+        "image/colorspace": b"RGB",
+        "image/format": b"JPEG",
+        "image/class/synset": b"n02011460",
+        "image/class/text": b"bittern",
+        "image/filename": b"n02011460_10026.JPEG",
+    }
+    assert parsed["image/object/bbox/label"].values.numpy().tolist() == [127]
+
+
+def test_empty_box_lists_are_written_and_not_left_out() -> None:
+    """A record without boxes has the five box features all the same, as empty lists."""
+    features = parse_example(_record(_item(), 1, 1, b"jpeg"))
+    empty = {name for name, feature in features.items() if not feature.values}
+    assert empty == {f"image/object/bbox/{field}" for field in ("xmin", "xmax", "ymin", "ymax", "label")}

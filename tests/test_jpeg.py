@@ -1,0 +1,399 @@
+"""JPEG: what is taken, what is refused, and repairs held against TensorFlow's own decoding."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import zlib
+from typing import Any
+
+import pytest
+import simplejpeg
+import tf_fixture
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, PngImagePlugin
+
+from imagenet_prep.demo import images
+from imagenet_prep.demo.images import Kind
+from imagenet_prep.formats import jpeg
+from imagenet_prep.formats.jpeg import Header, ImageError
+
+tf = tf_fixture.tf
+
+NOISE = Image.frombytes("RGB", (24, 20), random.Random(1).randbytes(24 * 20 * 3))
+PHOTOGRAPH = images.photograph(5, (160, 120))
+
+
+def _save(image: Image.Image, form: str = "JPEG", **options: Any) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()
+
+
+PLAIN = _save(NOISE)
+
+
+def _with_segment(data: bytes, marker: int, content: bytes) -> bytes:
+    """A JPEG with one more segment right after its first two bytes."""
+    return data[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content + data[2:]
+
+
+def _segments(data: bytes) -> dict[int, bytes]:
+    """The marker segments before the image data; several of one marker are joined."""
+    found: dict[int, bytes] = {}
+    position = 2
+    while data[position + 1] != 0xDA:
+        (length,) = struct.unpack_from(">H", data, position + 2)
+        found[data[position + 1]] = found.get(data[position + 1], b"") + data[position + 4 : position + 2 + length]
+        position += 2 + length
+    return found
+
+
+def _without_adobe(data: bytes) -> bytes:
+    """A four-component JPEG without the Adobe marker: by the standard its inks aren't inverted then."""
+    start = data.index(b"\xff\xee\x00\x0eAdobe")
+    return data[:start] + data[start + 16 :]
+
+
+def _sampled(factors: tuple[int, ...]) -> bytes:
+    """A JPEG of one grey block group with any sampling factors, written by hand: each is h << 4 | v."""
+    tables = b"".join(
+        bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
+        for marker, content in _segments(_save(NOISE)).items()
+        if marker in (0xDB, 0xC4)
+    )
+    width, height = 8 * max(f >> 4 for f in factors), 8 * max(f & 15 for f in factors)
+    frame = struct.pack(">BHHB", 8, height, width, len(factors))
+    frame += b"".join(bytes([number + 1, factor, min(number, 1)]) for number, factor in enumerate(factors))
+    scan = bytes([len(factors)]) + b"".join(bytes([n + 1, 0x11 if n else 0]) for n in range(len(factors))) + b"\0\x3f\0"
+    # One block: no difference to the last one, and no other coefficient, as Annex K's tables code them.
+    bits = "".join(("0000" if n else "001010") * (f >> 4) * (f & 15) for n, f in enumerate(factors))
+    bits += "1" * (-len(bits) % 8)
+    data = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
+    head = b"\xff\xd8" + tables + b"\xff\xc0" + struct.pack(">H", len(frame) + 2) + frame
+    return head + b"\xff\xda" + struct.pack(">H", len(scan) + 2) + scan + data + b"\xff\xd9"
+
+
+# headers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "header"),
+    [
+        pytest.param(PLAIN, Header(24, 20, 3), id="rgb"),
+        pytest.param(_save(NOISE.convert("L")), Header(24, 20, 1), id="grey"),
+        pytest.param(_save(NOISE.convert("CMYK")), Header(24, 20, 4), id="cmyk"),
+        pytest.param(_save(NOISE, progressive=True), Header(24, 20, 3), id="progressive"),
+        pytest.param(_save(NOISE, restart_marker_rows=1), Header(24, 20, 3), id="restart-markers"),
+        pytest.param(_save(NOISE, keep_rgb=True), Header(24, 20, 3), id="not-YCbCr"),
+        pytest.param(_with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), Header(24, 20, 3), id="thumb"),
+        pytest.param(_with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"), Header(24, 20, 3), id="comment"),
+        pytest.param(PLAIN[:2] + b"\xff" * 7 + PLAIN[2:], Header(24, 20, 3), id="fill-bytes"),
+        pytest.param(_with_segment(PLAIN, 0xE2, bytes(65_533)), Header(24, 20, 3), id="long-segment"),
+    ],
+)
+def test_sizes_are_read_from_the_frame_header(data: bytes, header: Header) -> None:
+    """Size and components come from the image's own frame header, not from a thumbnail's or a comment's bytes."""
+    assert jpeg.read_header(data) == header
+    assert Image.open(io.BytesIO(data)).size == (header.width, header.height)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.CMYK, Kind.YCCK, Kind.PNG)])
+@pytest.mark.parametrize("check", ["header", "decode"])
+def test_jpegs_are_taken_as_they_are(kind: Kind, check: jpeg.Check) -> None:
+    """Grey, progressive, rotated, with a corrupt EXIF block: the file's own bytes, stored size, no repair."""
+    data = images.encode(PHOTOGRAPH, kind)
+    assert jpeg.prepare(data, check) == jpeg.Prepared(data, 160, 120)
+
+
+def test_the_bytes_of_an_archive_are_not_copied() -> None:
+    """What comes as a view of a mapped archive goes on as that view."""
+    view = memoryview(PLAIN)
+    assert jpeg.prepare(view, "decode").encoded is view
+
+
+@pytest.mark.parametrize("factors", [(0x11, 0x11, 0x11), (0x22, 0x21, 0x21), (0x22, 0x21, 0x12), (0x31, 0x11, 0x11)])
+def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) -> None:
+    """A JPEG that TensorFlow decodes is not refused because its chroma is sampled in an unusual way."""
+    data = _sampled(factors)
+    assert tf.io.decode_jpeg(data).shape[2] == 3
+    assert jpeg.prepare(data, "decode").encoded == data
+
+
+@pytest.mark.parametrize("padding", [b"\0" * 40, b"\r\n", b"trailing words" * 100])
+def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
+    """Some cameras pad behind the end of image; that is no cut."""
+    assert jpeg.prepare(PLAIN + padding, "decode").encoded == PLAIN + padding
+
+
+# refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(b"", "empty", id="empty"),
+        pytest.param(b"\xff\xd8", "not a JPEG", id="two-bytes"),
+        pytest.param(_save(NOISE, "GIF"), "not a JPEG: it begins 47 49 46 38", id="gif"),
+        pytest.param(_save(NOISE, "BMP"), "not a JPEG", id="bmp"),
+        pytest.param(_save(NOISE, "TIFF"), "not a JPEG", id="tiff"),
+        pytest.param(_save(NOISE, "WEBP"), "not a JPEG", id="webp"),
+        pytest.param(b"<!DOCTYPE html><html><body>Sign in</body></html>", "not a JPEG", id="html"),
+        pytest.param(bytes(5000), "not a JPEG", id="zeros"),
+        pytest.param(b"\xff\xd8\xff\xd9" * 3, "no frame header", id="no-frame"),
+        pytest.param(b"\xff\xd8" + b"\xff" * 5000, "no frame header", id="fill-bytes-only"),
+        pytest.param(PLAIN[:2] + b"garbage" + PLAIN[2:], "no JPEG marker at byte 2", id="garbage"),
+        pytest.param(PLAIN[:-2], "end-of-image", id="no-end"),
+    ],
+)
+@pytest.mark.parametrize("check", ["header", "decode"])
+def test_what_is_no_whole_jpeg_is_refused(data: bytes, reason: str, check: jpeg.Check) -> None:
+    """Other formats, web pages, nothing at all: refused with the reason, whatever the name said."""
+    with pytest.raises(ImageError, match=reason):
+        jpeg.prepare(data, check)
+
+
+def _with_frame(form: str, *values: int) -> bytes:
+    start = PLAIN.index(b"\xff\xc0") + 4
+    return PLAIN[:start] + struct.pack(form, *values) + PLAIN[start + struct.calcsize(form) :]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (_with_frame(">BHH", 8, 65_535, 65_535), "claims 65535 x 65535 pixels"),
+        (_with_frame(">BHH", 8, 0, 24), "size is 24 x 0"),
+        (_with_frame(">BHH", 8, 20, 0), "size is 0 x 20"),
+        (_with_frame(">B", 12), "3 components of 12 bits"),
+        (_with_frame(">BHHB", 8, 20, 24, 2), "2 components"),
+    ],
+)
+def test_absurd_frames_are_refused(data: bytes, reason: str) -> None:
+    """A claimed size that would take gigabytes, no size, 12 bits, two components."""
+    with pytest.raises(ImageError, match=reason):
+        jpeg.prepare(data, "header")
+
+
+def _png(width: int, height: int, rows: bytes) -> bytes:
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return jpeg.PNG_SIGNATURE + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("size", [(60_000, 60_000), (20_000, 10_000), (0, 5)])
+def test_a_png_bomb_is_refused_before_it_is_inflated(size: tuple[int, int]) -> None:
+    """A small PNG that claims more pixels than any photograph has is refused from its header."""
+    with pytest.raises(ImageError):
+        jpeg.prepare(_png(*size, bytes(100)), "header")
+
+
+def test_a_png_of_text_is_refused() -> None:
+    """A PNG whose compressed text inflates to megabytes is a bad image, not a crash."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text("words", "z" * 5_000_000, zip=True)
+    with pytest.raises(ImageError, match="does not decode"):
+        jpeg.prepare(_save(NOISE, "PNG", pnginfo=info), "header")
+
+
+# damage --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(PLAIN, id="baseline"),
+        pytest.param(_save(NOISE, progressive=True), id="progressive"),
+        pytest.param(_save(NOISE, restart_marker_rows=1), id="restart-markers"),
+        pytest.param(_with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), id="thumbnail"),
+        pytest.param(_save(NOISE.convert("CMYK")), id="cmyk"),
+        pytest.param(_save(NOISE, "PNG"), id="png"),
+    ],
+)
+def test_no_cut_is_taken(data: bytes) -> None:
+    """An image cut at any length is refused when it is decoded, even if the last byte alone is missing.
+
+    Of a PNG the last 4 bytes may: they are the CRC of its end chunk, which is empty.
+    """
+    spare = 4 if data.startswith(jpeg.PNG_SIGNATURE) else 0
+    for length in range(len(data) - spare):
+        with pytest.raises(ImageError):
+            jpeg.prepare(data[:length], "decode")
+
+
+@pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.CMYK, Kind.YCCK])
+def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
+    """Of 150 single wrong bits within the image data, all that libjpeg warns of are refused, and many are."""
+    data = images.encode(PHOTOGRAPH, kind)
+    start = data.index(b"\xff\xda") + 12
+    rng, refused = random.Random(3), 0
+    colorspace = "CMYK" if kind in (Kind.CMYK, Kind.YCCK) else "RGB"
+    for _ in range(150):
+        damaged = bytearray(data)
+        damaged[rng.randrange(start, len(data) - 2)] ^= 1 << rng.randrange(8)
+        try:
+            simplejpeg.decode_jpeg(bytes(damaged), colorspace=colorspace, strict=True)
+        except ValueError:
+            refused += 1
+            with pytest.raises(ImageError, match="does not decode"):
+                jpeg.prepare(bytes(damaged), "decode")
+    assert refused > 20
+
+
+def test_a_block_of_zeros_within_the_data_is_refused() -> None:
+    """A page that a file system lost is found."""
+    data = images.encode(PHOTOGRAPH, Kind.RGB)
+    middle = len(data) // 2
+    with pytest.raises(ImageError):
+        jpeg.prepare(data[:middle] + bytes(512) + data[middle + 512 :], "decode")
+
+
+def test_every_flipped_bit_of_a_png_is_refused() -> None:
+    """Its chunks have CRCs, and they are looked at: the repaired image would hide the damage for good.
+
+    The CRC of the empty end chunk is the one that guards nothing.
+    """
+    data = _save(NOISE.resize((3, 3)), "PNG")
+    for position in range(len(data) - 4):
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << position % 8
+        with pytest.raises(ImageError):
+            jpeg.prepare(bytes(damaged), "decode")
+
+
+@given(st.binary(max_size=300), st.sampled_from([b"", b"\xff\xd8", b"\xff\xd8\xff", jpeg.PNG_SIGNATURE, PLAIN[:400]]))
+@settings(deadline=None)
+def test_random_bytes_raise_image_errors_only(data: bytes, start: bytes) -> None:
+    """Any bytes are an image or an ImageError."""
+    try:
+        jpeg.prepare(start + data, "decode")
+    except ImageError as error:
+        assert str(error)
+
+
+MUTABLE = [PLAIN, _save(NOISE, progressive=True), _save(NOISE.convert("CMYK")), _save(NOISE, "PNG"), _sampled((0x31, 0x11, 0x11))]
+
+
+@given(st.sampled_from(MUTABLE), st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=4))
+@settings(deadline=None, max_examples=300)
+def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple[float, bytes]]) -> None:
+    """Images with bytes replaced anywhere, headers and tables included, are taken or refused, never a crash."""
+    damaged = bytearray(data)
+    for place, patch in changes:
+        position = int(place * len(data))
+        damaged[position : position + len(patch)] = patch
+    try:
+        prepared = jpeg.prepare(bytes(damaged), "decode")
+    except ImageError as error:
+        assert str(error)
+    else:
+        assert 0 < prepared.width * prepared.height <= jpeg.MAX_PIXELS
+
+
+# repairs -------------------------------------------------------------------------------------------------------
+
+
+def _alpha(mode: str) -> Image.Image:
+    image = PHOTOGRAPH.convert(mode)
+    image.putalpha(PHOTOGRAPH.convert("L"))
+    return image
+
+
+REPAIRED = {
+    "cmyk": images.encode(PHOTOGRAPH, Kind.CMYK),
+    "ycck": images.encode(PHOTOGRAPH, Kind.YCCK),
+    "cmyk without Adobe's marker": _without_adobe(images.encode(PHOTOGRAPH, Kind.CMYK)),
+    "png": images.encode(PHOTOGRAPH, Kind.PNG),
+    "png with alpha": _save(_alpha("RGBA"), "PNG"),
+    "png grey": _save(PHOTOGRAPH.convert("L"), "PNG"),
+    "png grey with alpha": _save(_alpha("LA"), "PNG"),
+    "png of 16 bits": _save(PHOTOGRAPH.convert("I").point(lambda value: value * 256).convert("I;16"), "PNG"),
+    "png with a palette": _save(PHOTOGRAPH.convert("P"), "PNG"),
+    "png of one bit": _save(PHOTOGRAPH.convert("1"), "PNG"),
+}
+repaired = pytest.mark.parametrize("data", REPAIRED.values(), ids=REPAIRED)
+
+
+def _differences(tf: Any, first: Any, second: Any) -> tuple[int, float]:
+    """The largest and the average difference of two images, in levels of 256."""
+    apart = tf.abs(tf.cast(first, tf.int32) - tf.cast(second, tf.int32))
+    return int(tf.reduce_max(apart)), float(tf.reduce_mean(tf.cast(apart, tf.float64)))
+
+
+def _pixels(tf: Any, image: Image.Image) -> Any:
+    return tf.reshape(tf.io.decode_raw(image.tobytes(), tf.uint8), (image.height, image.width, 3))
+
+
+@repaired
+def test_odd_images_decode_as_tensorflow_decodes_them(tf: Any, data: bytes) -> None:
+    """Every pixel is within 2 levels of TensorFlow's, decoded with the accurate transform.
+
+    TensorFlow's default transform is the fast one, which is up to 4 levels off for any JPEG; hence the average there.
+    """
+    ours = _pixels(tf, jpeg.decode_rgb(data))
+    assert _differences(tf, ours, tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE"))[0] <= 2
+    assert _differences(tf, ours, tf.io.decode_jpeg(data, channels=3))[1] <= 2
+
+
+@repaired
+def test_repaired_images_are_what_tensorflow_would_have_made(tf: Any, data: bytes) -> None:
+    """A repaired file decodes to within 2 levels, on average, of decode_jpeg -> encode_jpeg(quality=100) -> decode.
+
+    That was the path of 2016. With the accurate transform throughout, the average is within 1.
+    """
+    encoded = jpeg.prepare(data, "decode").encoded
+    for method, limit in (("", 2.0), ("INTEGER_ACCURATE", 1.0)):
+        rgb = tf.io.decode_jpeg(data, channels=3, dct_method=method)
+        theirs = tf.io.encode_jpeg(rgb, format="rgb", quality=100)
+        average = _differences(
+            tf, tf.io.decode_jpeg(encoded, dct_method=method), tf.io.decode_jpeg(theirs, dct_method=method)
+        )[1]
+        assert average <= limit
+
+
+@repaired
+def test_repaired_images_show_the_photograph(data: bytes) -> None:
+    """Not inverted, not grey noise: the repaired image is near the one that was made (one bit and alpha set aside)."""
+    image = jpeg.decode_rgb(jpeg.prepare(data, "decode").encoded)
+    grey, wanted = image.convert("L").resize((8, 6)), PHOTOGRAPH.convert("L").resize((8, 6))
+    apart = [abs(a - b) for a, b in zip(grey.tobytes(), wanted.tobytes(), strict=True)]
+    if data != REPAIRED["cmyk without Adobe's marker"]:  # there the same numbers mean other inks
+        assert sum(apart) / len(apart) < 25
+
+
+@repaired
+def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
+    """The repaired file is a baseline JPEG, chroma halved both ways, every quantiser 1, size unchanged."""
+    prepared = jpeg.prepare(data, "decode")
+    segments = _segments(bytes(prepared.encoded))
+    frame = segments[0xC0]
+    assert [frame[7 + 3 * n] for n in range(3)] == [0x22, 0x11, 0x11]
+    tables = segments[0xDB]
+    assert len(tables) % 65 == 0
+    assert {*tables} - {tables[0], tables[65 % len(tables)]} <= {1}
+    assert all(set(tables[start + 1 : start + 65]) == {1} for start in range(0, len(tables), 65))
+    assert (prepared.width, prepared.height) == PHOTOGRAPH.size
+    assert jpeg.read_header(prepared.encoded) == Header(*PHOTOGRAPH.size, 3)
+    assert segments.keys() <= {0xE0, 0xDB, 0xC0, 0xC4}
+
+
+@repaired
+def test_repairs_are_named_and_repeatable(data: bytes) -> None:
+    """A repair says which it was; the same input gives the same bytes; the result needs no repair any more."""
+    prepared = jpeg.prepare(data, "header")
+    assert prepared.repair == ("png" if data.startswith(jpeg.PNG_SIGNATURE) else "cmyk")
+    assert prepared == jpeg.prepare(memoryview(data), "decode")
+    assert jpeg.prepare(prepared.encoded, "decode") == jpeg.Prepared(prepared.encoded, *PHOTOGRAPH.size)
+
+
+def test_comments_are_not_carried_over() -> None:
+    """Words in the original, however long, neither reach the repaired file nor keep it from being written."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text("comment", "z" * 70_000)
+    info.add_itxt("XML:com.adobe.xmp", "y" * 70_000)
+    encoded = bytes(jpeg.prepare(_save(NOISE, "PNG", pnginfo=info), "decode").encoded)
+    assert b"zzz" not in encoded
+    assert b"yyy" not in encoded
