@@ -63,6 +63,14 @@ class Layout:
         """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
         return self.own_raw_dir / ".partial"
 
+    def part_path(self, archive: Archive) -> Path:
+        """What has come of an archive that is still being downloaded; its state lies beside it."""
+        return self.raw_partial_dir / f"{archive.filename}.part"
+
+    def corrupt_path(self, archive: Archive, digest: str) -> Path:
+        """Where a download with a wrong digest is kept: no stage reads it."""
+        return self.raw_partial_dir / f"{archive.filename}.corrupt-{digest[:8]}"
+
     @property
     def checked_path(self) -> Path:
         """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""

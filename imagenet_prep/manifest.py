@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
@@ -36,9 +36,8 @@ class Journal:
 
     def append(self, info: ShardInfo) -> None:
         """Record a finished shard durably."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not self._path.exists()
-        with space_errors(self._path), self._path.open("ab") as file:
+        with space_errors(self._path), self._opened() as file:
             if file.tell() and not _ends_with_newline(self._path):
                 file.write(b"\n")
             file.write(json.dumps(dataclasses.asdict(info), sort_keys=True).encode() + b"\n")
@@ -47,6 +46,10 @@ class Journal:
         if is_new:
             fsync_dir(self._path.parent)
         self._infos[info.name] = info
+
+    def _opened(self) -> IO[bytes]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return self._path.open("ab")
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -113,7 +113,7 @@ class ShardMaker:
                         ProblemKind.BAD_IMAGE,
                         item.filename,
                         f"{error} ({where}, {item.where.length:,} bytes)",
-                        "get a sound copy of it, or leave it out with --skip-bad",
+                        "get a sound copy of it, or leave it out with --skip-bad; --check header takes it as it is",
                     )
                 )
 

@@ -65,10 +65,10 @@ def fsync_dir(folder: Path) -> None:
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
         with space_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
                 yield file
                 file.flush()
@@ -111,7 +111,7 @@ def hold(layout: Layout) -> Iterator[None]:
     Raises:
         BusyError: another process holds it; the error names the process.
     """
-    path = layout.lock_path.absolute()
+    path = layout.lock_path.resolve()
     if path not in _held:
         _held[path] = 0
         try:

@@ -75,7 +75,7 @@ def test_validation_names_give_their_number(number: int) -> None:
         "ILSVRC2012_val_00050001.JPEG",
         "ILSVRC2012_val_0000001.JPEG",
         "ILSVRC2012_val_00000001.jpeg",
-        "ILSVRC2012_val_0000000١.JPEG",
+        "ILSVRC2012_val_0000000\u0661.JPEG",
         "ILSVRC2012_val_+0000001.JPEG",
         "ILSVRC2012_test_00000001.JPEG",
         "../C2012_valx__00000001.JPEG",

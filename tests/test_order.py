@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -63,7 +64,7 @@ def test_the_first_validation_record_has_label_550() -> None:
 def test_shard_sizes_are_those_of_2016(count: int, shards: int, sizes: dict[int, int], digest: str) -> None:
     """So many shards of this size and of that, in the order with the published digest."""
     edges = bounds(count, shards)
-    found = [stop - start for start, stop in zip(edges, edges[1:], strict=False)]
+    found = [stop - start for start, stop in pairwise(edges)]
     assert Counter(found) == sizes
     assert _digest(found) == digest
 
@@ -87,7 +88,7 @@ def test_bounds_cover_every_image_once(count: int, shards: int) -> None:
 def test_bounds_are_even(count: int, shards: int) -> None:
     """Two shards never differ by more than two images."""
     edges = bounds(count, shards)
-    sizes = [stop - start for start, stop in zip(edges, edges[1:], strict=False)]
+    sizes = [stop - start for start, stop in pairwise(edges)]
     assert max(sizes) - min(sizes) <= 2
 
 

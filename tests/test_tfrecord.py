@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gzip
 import os
@@ -148,7 +149,7 @@ def test_records_before_a_cut_are_still_read() -> None:
     """The records in front of the damage come out before the error does."""
     content, _ = _written(SMALL)
     found = []
-    with pytest.raises(TruncatedError):
+    with pytest.raises(TruncatedError):  # noqa: PT012 - what the loop did before is what is tested
         for record in iter_records(memoryview(content[:-1])):
             found.append(record.number)
     assert found == [0, 1, 2]
@@ -183,10 +184,8 @@ def test_an_absurd_length_with_a_right_crc_is_a_cut() -> None:
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_framing_errors_only(content: bytes) -> None:
     """Any bytes are records, a LengthError or a TruncatedError, and nothing else."""
-    try:
-        _read(content)
-    except (LengthError, TruncatedError) as error:
-        assert 0 <= error.offset <= len(content)
+    with contextlib.suppress(LengthError, TruncatedError):
+        assert sum(len(record.data) + OVERHEAD for record in _read(content)) == len(content)
 
 
 # sinks ---------------------------------------------------------------------------------------------------------

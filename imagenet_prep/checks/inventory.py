@@ -158,7 +158,7 @@ def check_names(inventory: Inventory) -> list[Problem]:
     for name in missing:
         info = inventory.infos.get(name)
         detail = "it is missing" + (f": expected {info.records} records in {info.size} bytes" if info else "")
-        remedy = REMEDY_RERUN if info else REMEDY_FOREIGN
+        remedy = REMEDY_RERUN if inventory.infos else REMEDY_FOREIGN
         problems.append(Problem(ProblemKind.MISSING_SHARD, name, detail, remedy))
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}

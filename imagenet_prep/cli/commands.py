@@ -98,7 +98,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
 
     layout = Layout(data_dir)
     keys = _archive_keys(only)
-    wanted = pending(layout, only=keys)
+    wanted = pending(layout, only=keys, check_digest=not given["no_digest"])
     summary = download(
         layout,
         only=keys,

@@ -59,7 +59,7 @@ fetching = _all_of(
     click.option(
         "--connections", type=click.IntRange(1, 16), default=1, show_default=True, help="Connections for each archive."
     ),
-    click.option("--no-digest", is_flag=True, help="Do not check the MD5 of what was fetched."),
+    click.option("--no-digest", is_flag=True, help="Take the server's word for size and content."),
 )
 
 converting = _all_of(
@@ -70,7 +70,7 @@ converting = _all_of(
         type=click.Choice(["auto", "header", "decode"]),
         default="auto",
         show_default=True,
-        help="Of each image: its header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
+        help="Each image's header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
     ),
     click.option(
         "--compression",

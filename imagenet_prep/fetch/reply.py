@@ -130,9 +130,17 @@ def read_some(response: requests.Response, size: int) -> bytes:
 
 
 def read_head(response: requests.Response, size: int = PROBE) -> bytes:
-    """The first ``size`` bytes of a body, fewer if it is shorter. Raises CutError."""
+    """The first ``size`` bytes of a body, fewer if it is shorter or breaks off. Raises CutError if not one came."""
     head = b""
-    while len(head) < size and (more := read_some(response, size - len(head))):
+    while len(head) < size:
+        try:
+            more = read_some(response, size - len(head))
+        except CutError:
+            if not head:
+                raise
+            break  # what came is worth keeping: the next read fails again
+        if not more:
+            break
         head += more
     return head
 

@@ -46,9 +46,13 @@ class ExampleError(ValueError):
 
 def varint(value: int) -> bytes:
     """A base-128 varint; negative numbers as their 64-bit two's complement."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    if value < 0x80:
+    if 0 <= value < 0x80:
         return bytes((value,))
+    if 0 <= value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if 0 <= value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -7,6 +7,7 @@ names, everything but the image is two short byte strings: one before ``image/en
 from __future__ import annotations
 
 import functools
+import struct
 
 from imagenet_prep.formats import example
 from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_entry, varint
@@ -45,10 +46,13 @@ def features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, e
 def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
     """What comes before and after the ``length`` bytes of the image in the record of ``item``.
 
-    ``width`` and ``height`` are in pixels. Equal to ``encode_example(features(...))`` cut around the image.
+    ``width`` and ``height`` are in pixels. Equal to ``encode_example(features(...))`` cut around the image; what many
+    records share is encoded once.
     """
+    name = item.filename.encode()
     tail = (
-        encode_entry("image/filename", BytesList((item.filename.encode(),)))
+        _value_prefix("image/filename", len(name))
+        + name
         + _FORMAT_ENTRY
         + _size_entry("image/height", height)
         + _bbox_entries(item.label, item.boxes)
@@ -77,14 +81,49 @@ def _size_entry(name: str, pixels: int) -> bytes:
     return encode_entry(name, Int64List((pixels,)))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4096)
+def _value_prefix(name: str, length: int) -> bytes:
+    """Everything of the entry of one byte string that precedes its ``length`` bytes."""
+    return example.SplitEntry(name).head(length)
+
+
 def _bbox_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
+    count = len(boxes)
+    if count == 0:
+        return _NO_BOXES
+    xmax, xmin, ymax, ymin = _bbox_prefixes(count)
+    floats = _floats(count).pack
     return b"".join(
         (
-            encode_entry("image/object/bbox/label", Int64List((label,) * len(boxes))),
-            encode_entry("image/object/bbox/xmax", FloatList(tuple(box.xmax for box in boxes))),
-            encode_entry("image/object/bbox/xmin", FloatList(tuple(box.xmin for box in boxes))),
-            encode_entry("image/object/bbox/ymax", FloatList(tuple(box.ymax for box in boxes))),
-            encode_entry("image/object/bbox/ymin", FloatList(tuple(box.ymin for box in boxes))),
+            _bbox_labels(label, count),
+            xmax,
+            floats(*[box.xmax for box in boxes]),
+            xmin,
+            floats(*[box.xmin for box in boxes]),
+            ymax,
+            floats(*[box.ymax for box in boxes]),
+            ymin,
+            floats(*[box.ymin for box in boxes]),
         )
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _bbox_labels(label: int, count: int) -> bytes:
+    return encode_entry("image/object/bbox/label", Int64List((label,) * count))
+
+
+@functools.lru_cache(maxsize=256)
+def _floats(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}f")
+
+
+@functools.lru_cache(maxsize=256)
+def _bbox_prefixes(count: int) -> tuple[bytes, ...]:
+    """Everything of the four entries of ``count`` floats, in byte order of their names, that precedes the floats."""
+    size = 4 * count
+    return tuple(encode_entry(name, FloatList((0.0,) * count))[:-size] for name in _BBOX_SIDES)
+
+
+_BBOX_SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmax", "xmin", "ymax", "ymin"))
+_NO_BOXES = _bbox_labels(0, 0) + b"".join(encode_entry(name, FloatList(())) for name in _BBOX_SIDES)

@@ -152,10 +152,7 @@ def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...]
 
 def _read_size(tail: bytes, position: int, name: str) -> tuple[int, int]:
     head = _size_head(name, tail[position + len(name) + 9])
-    value, stop = _varint(tail, _require(tail, position, head))
-    if stop - position != len(head) + head[-1]:
-        raise ValueError("more than one value")
-    return value, stop
+    return _varint(tail, _require(tail, position, head))
 
 
 def _require(tail: bytes, position: int, expected: bytes) -> int:

@@ -8,7 +8,6 @@ holds the bytes of a regular file is taken. Formats: v7, ustar and pax (POSIX.1-
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterator
 from typing import Protocol
 from zlib import adler32
@@ -40,6 +39,18 @@ class TarFault(ValueError):  # noqa: N818 - the data is at fault, no error of th
         return f"at byte {self.offset:,}: {self.reason}"
 
 
+class Sliceable(Protocol):
+    """What iter_members needs of an archive: bytes, a memoryview, or a file that answers slices."""
+
+    def __len__(self) -> int:
+        """How many bytes there are."""
+        ...
+
+    def __getitem__(self, where: slice, /) -> bytes | memoryview:
+        """The bytes of a slice, fewer where the archive ends before it."""
+        ...
+
+
 class Readable(Protocol):
     """What stream_members needs of a stream."""
 
@@ -48,7 +59,7 @@ class Readable(Protocol):
         ...
 
 
-def iter_members(view: memoryview | mmap.mmap | bytes, start: int, stop: int) -> Iterator[Member]:
+def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
     """Name, offset in ``view`` and length in bytes of each regular file in the tar at ``view[start:stop]``.
 
     Directories are passed over; names are bytes as stored and may occur twice. Costs some 2 microseconds a member.
@@ -64,21 +75,6 @@ def iter_members(view: memoryview | mmap.mmap | bytes, start: int, stop: int) ->
 
     stop = min(stop, len(view))
     return _walk(read, start, stop, "beyond the end of the archive")
-
-
-def index_nested(view: memoryview | mmap.mmap | bytes, start: int, stop: int) -> Iterator[tuple[bytes, Member]]:
-    """Each regular file of each tar in the tar at ``view[start:stop]``, with the inner tar's name before it.
-
-    The same, in parallel: take the outer members with iter_members, then call iter_members on each one's own range.
-
-    Raises:
-        TarFault: as iter_members; also for an outer member that is no tar by its name.
-    """
-    for outer, offset, length in iter_members(view, start, stop):
-        if not outer.endswith(b".tar"):
-            raise TarFault(offset - BLOCK, f"{outer!r} is not a tar")
-        for member in iter_members(view, offset, offset + length):
-            yield outer, member
 
 
 def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> Iterator[tuple[bytes, bytes]]:

@@ -54,7 +54,7 @@ class Catalog:
     names: bytes = b""
     name_starts: array[int] = field(default_factory=lambda: array("Q", [0]))
     labels: array[int] = field(default_factory=lambda: array("H"))
-    container_ids: array[int] = field(default_factory=lambda: array("H"))
+    container_ids: array[int] = field(default_factory=lambda: array("I"))
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     lengths: array[int] = field(default_factory=lambda: array("Q"))
     stamps: array[int] = field(default_factory=lambda: array("q"))

@@ -17,8 +17,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.formats import tar
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
+from imagenet_prep.sources.archive_faults import naming, stranger
 from imagenet_prep.sources.catalog import Catalog, Container, Part
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.sources.reader import FileSlices
 
 _FOLDERS = {
     ilsvrc2012.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
@@ -76,15 +77,14 @@ def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
 
 def _archive_tasks(archive: Path, split: str) -> list[tuple[str, int, int]]:
     """What can be indexed on its own: each class's tar within the train archive; the validation archive as a whole."""
-    view = map_file(archive)
-    if split == ilsvrc2012.VALIDATION:
-        return [("", 0, len(view))]
-    with tar_faults(archive):
+    with FileSlices(archive) as view, naming(archive):
+        if split == ilsvrc2012.VALIDATION:
+            return [("", 0, len(view))]
         members = list(tar.iter_members(view, 0, len(view)))
     for name, offset, _ in members:
         wnid, dot, suffix = name.decode("ascii", "replace").partition(".")
         if wnid not in ilsvrc2012.labels() or dot + suffix != ".tar":
-            raise _stranger(archive, name, offset, "1000 members <wnid>.tar")
+            raise stranger(archive, name, offset, "1000 members <wnid>.tar")
     return [(name.decode("ascii")[:9], offset, length) for name, offset, length in members]
 
 
@@ -100,44 +100,18 @@ class _ArchiveIndex:
         container = Container(self.archive, is_folder=False)
         stamp = self.archive.stat().st_mtime_ns
         parts: dict[int, Part] = {}
-        with tar_faults(self.archive, wnid):
-            for name, offset, size in tar.iter_members(map_file(self.archive), start, start + length):
+        with FileSlices(self.archive) as view, naming(self.archive, wnid):
+            for name, offset, size in tar.iter_members(view, start, start + length):
                 label = _label_of(name, self.split, wnid)
                 if label is None:
-                    raise _stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
+                    raise stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
                 part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
                 part.names.append(name)
                 part.offsets.append(offset)
                 part.lengths.append(size)
-                part.stamps.append(stamp)
+        for part in parts.values():
+            part.stamps.extend([stamp] * len(part.names))
         return list(parts.values())
-
-
-def _stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
-    return InputError(
-        f"{archive} holds a member that is not of this data set, at byte {offset}",
-        f"expected {expected}, got {name.decode('utf-8', 'backslashreplace')!r}",
-        "check where this archive comes from, or download it again: imagenet-prep download DATA_DIR",
-    )
-
-
-class tar_faults:  # noqa: N801 - a context manager, used like a function
-    """Turns a TarFault of an archive into the InputError that names archive, byte offset and remedy."""
-
-    def __init__(self, archive: Path, wnid: str = "") -> None:
-        self._where = f"{archive} ({wnid}.tar)" if wnid else str(archive)
-
-    def __enter__(self) -> None:
-        """Watch the block."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Translate what it raised."""
-        if isinstance(error, tar.TarFault):
-            raise InputError(
-                f"{self._where} is damaged at byte {error.offset:,}",
-                error.reason,
-                "download it again: imagenet-prep download DATA_DIR",
-            ) from error
 
 
 # folders -------------------------------------------------------------------------------------------------------
@@ -157,7 +131,12 @@ class _FolderScan:
     split: str
 
     def __call__(self, task: tuple[str, int, int]) -> list[Part]:
-        wnid = task[0]
+        try:
+            return self._scan(task[0])
+        except OSError as error:  # no right to read it, a link to nowhere
+            raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
+
+    def _scan(self, wnid: str) -> list[Part]:
         container = Container(self.folder / wnid, is_folder=True)
         parts: dict[int, Part] = {}
         for entry in os.scandir(container.path):
@@ -192,15 +171,12 @@ def _refuse_misplaced(folder: Path, name: str, split: str) -> None:
 
 def _label_of(name: bytes, split: str, wnid: str) -> int | None:
     """The label of an image by its official name, or None if it isn't one (or not of ``wnid``, where that is given)."""
-    text = name.decode("ascii", "replace")
     if split == ilsvrc2012.TRAIN:
-        found = ilsvrc2012.train_wnid(text)
-    else:
-        number = ilsvrc2012.validation_number(text)
-        found = ilsvrc2012.validation_wnids()[number - 1] if number else None
-    if found is None or (wnid and found != wnid) or (not wnid and split == ilsvrc2012.TRAIN):
-        return None
-    return ilsvrc2012.labels().get(found)
+        is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
+        return ilsvrc2012.labels().get(wnid) if is_ours else None
+    number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
+    found = ilsvrc2012.validation_wnids()[number - 1] if number else None
+    return ilsvrc2012.labels()[found] if found and wnid in ("", found) else None
 
 
 def _empty_part(label: int, container: Container) -> Part:
@@ -221,7 +197,8 @@ def missing_text(catalog: Catalog | None, split: str) -> str | None:
     floor = 50 if split == ilsvrc2012.VALIDATION else 732  # the smallest train class has 732 images
     absent = [wnid for label, wnid in enumerate(wnids, 1) if label not in counts]
     short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
-    text = f"{split}: {got:,} of {expected:,} images, {expected - got:,} missing"
+    difference = f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
+    text = f"{split}: {got:,} of {expected:,} images, {difference}"
     if absent:
         text += f"; {len(absent)} classes without any: {_some(absent)}"
     if short:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from imagenet_prep import __version__, ilsvrc2012, order
 from imagenet_prep.errors import DataProblemsError, IncompleteError, InputError, UsageError
-from imagenet_prep.formats.boxes_csv import parse_boxes
+from imagenet_prep.formats.boxes_csv import BoxesFault, parse_boxes
 from imagenet_prep.formats.jpeg import Check
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals
@@ -187,9 +187,19 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
         return []
     if not path.is_file():
         return [f"no boxes for {catalog.split}: {path} is not there (imagenet-prep annotate makes it)"]
-    boxes: dict[str, tuple[Box, ...]] = parse_boxes(path.read_bytes())
-    catalog.attach_boxes(boxes)
+    catalog.attach_boxes(_read_boxes(path, layout))
     return []
+
+
+def _read_boxes(path: Path, layout: Layout) -> dict[str, tuple[Box, ...]]:
+    try:
+        return parse_boxes(path.read_bytes())
+    except BoxesFault as fault:
+        raise InputError(
+            f"{path} is damaged at line {fault.line:,}",
+            fault.reason,
+            f"remove it and make it again: imagenet-prep annotate {layout.data_dir}",
+        ) from fault
 
 
 def _plan_split(catalog: Catalog, source: Path, layout: Layout, options: ConvertOptions) -> _Split:
@@ -208,8 +218,9 @@ def _depth(source: Path, split: str, layout: Layout, options: ConvertOptions) ->
     """How closely to look at images: "auto" trusts an archive whose published digest was checked."""
     if options.check != "auto":
         return options.check
-    known = (load_json(layout.checked_path) or {}).get(source.name) if source.is_file() else None
-    if known is None:
+    checked = load_json(layout.checked_path) if source.is_file() else None
+    known = checked.get(source.name) if isinstance(checked, dict) else None
+    if not isinstance(known, dict):
         return "decode"
     status = source.stat()
     unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)

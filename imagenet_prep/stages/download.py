@@ -108,7 +108,7 @@ def download(
         credentials: used if the server asks for them.
         cookies: a cookies.txt from a browser.
         connections: how many pieces of a file to fetch at a time.
-        check_digest: hash every file and compare; otherwise only sizes are.
+        check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
         digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
         progress: gets a bar for each transfer and each hashing, in bytes.
         pace: timing and budget of retries.
@@ -124,7 +124,7 @@ def download(
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
     targets = _targets(layout, only, check_digest, digests or {})
-    job = _Download(progress or Silent(), connections, pace or Pace())
+    job = _Download(layout, progress or Silent(), connections, pace or Pace())
     with storage.hold(layout):
         missing = _missing(targets)
         if missing:
@@ -156,9 +156,9 @@ def _target(layout: Layout, archive: Archive, check_digest: bool, digest: str | 
     return _Target(
         archive,
         layout.download_path(archive),
-        layout.raw_partial_dir / f"{archive.filename}.part",
+        layout.part_path(archive),
         layout.checked_path,
-        archive.size if digest is None else None,
+        archive.size if digest is None and check_digest else None,
         (digest or archive.md5) if check_digest else None,
     )
 
@@ -188,6 +188,7 @@ def _check_digest(target: _Target, digest: str | None) -> None:
 class _Download:
     """The steps of a download."""
 
+    layout: Layout
     progress: Progress
     connections: int
     pace: Pace
@@ -233,7 +234,7 @@ class _Download:
         state_path(target.partial).unlink(missing_ok=True)  # a crash right after the renaming leaves it behind
 
     def _set_aside(self, target: _Target, digest: str) -> InputError:
-        aside = target.partial.with_name(f"{target.archive.filename}.corrupt-{digest[:8]}")
+        aside = self.layout.corrupt_path(target.archive, digest)
         target.partial.replace(aside)
         state_path(target.partial).unlink(missing_ok=True)
         return InputError(

@@ -103,14 +103,14 @@ def _annotate(layout: Layout) -> StageStatus:
         return StageStatus("annotate", "not begun", "no boxes")
     with layout.boxes_csv.open("rb") as file:
         boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-    return StageStatus("annotate", "done", f"{boxes:,} boxes")
+    return StageStatus("annotate", "done", _number(boxes, "box", "boxes"))
 
 
 def _convert(layout: Layout) -> StageStatus:
     sizes = _shard_sizes(layout)
     recorded, is_complete = _recorded(layout)
     if not recorded:
-        words = f"{len(sizes):,} shards that were not made here" if sizes else "no shards"
+        words = f"{_number(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not begun", words)
     done = sum(sizes.get(name) == size for name, size in recorded.items())
     planned = len(recorded) if is_complete else _planned(recorded)
@@ -149,10 +149,16 @@ def _verify(layout: Layout) -> StageStatus:
     if layout.problems_path.is_file():
         with layout.problems_path.open("rb") as file:
             count = sum(1 for _ in file)
-        return StageStatus("verify", "problems", f"{count:,} problems found by the last verify: {layout.problems_path}")
+        return StageStatus(
+            "verify", "problems", f"{_number(count, 'problem')} found by the last verify: {layout.problems_path}"
+        )
     if not _shard_sizes(layout):
         return StageStatus("verify", "not begun", "no shards")
     return StageStatus("verify", "unknown", "no problems on record; whether verify has run is not recorded")
+
+
+def _number(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _state(done: int, expected: int, begun: bool = False) -> State:

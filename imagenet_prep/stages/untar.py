@@ -18,10 +18,11 @@ from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, WriteError
-from imagenet_prep.formats.tar import BLOCK, Member, TarFault, iter_members
+from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
-from imagenet_prep.sources.reader import Reader, map_file
+from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
+from imagenet_prep.sources.reader import FileSlices, Reader
 from imagenet_prep.storage import check_free_space, fsync_dir, hold, space_errors
 
 _SYNC_SECONDS = 5.0
@@ -124,8 +125,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 def _list_classes(archive: Path, split: str) -> list[_Class]:
     """The work, a class at a time: a tar each of the train archive, some 50 members of the validation archive."""
-    view = map_file(archive)
-    with _naming(archive):
+    with FileSlices(archive) as view, naming(archive):
         members = list(iter_members(view, 0, len(view)))
     if split == ilsvrc2012.VALIDATION:
         return _sort_validation(archive, members)
@@ -133,9 +133,9 @@ def _list_classes(archive: Path, split: str) -> list[_Class]:
     for name, offset, length in members:
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
-            raise _stranger(archive, name, offset, "tars named <wnid>.tar")
+            raise stranger(archive, name, offset, "tars named <wnid>.tar")
         if wnid in classes:
-            raise _duplicate(archive, name, offset)
+            raise duplicate(archive, name, offset)
         classes[wnid] = _Class(wnid, length, offset, offset + length)
     return list(classes.values())
 
@@ -146,7 +146,7 @@ def _sort_validation(archive: Path, members: list[Member]) -> list[_Class]:
         name, offset, _ = member
         number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
         if number is None:
-            raise _stranger(archive, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
+            raise stranger(archive, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
         found.setdefault(ilsvrc2012.validation_wnids()[number - 1], []).append(member)
     return [
         _Class(wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid])) for wnid in sorted(found)
@@ -217,16 +217,16 @@ class _Unpacker:
 
     def _index(self, task: _Class) -> dict[str, ByteRange]:
         """Where each image is, by name; every name is safe to make a path of."""
-        members: Iterable[Member] = task.members or iter_members(map_file(self.archive), task.start, task.stop)
         wanted: dict[str, ByteRange] = {}
-        with _naming(self.archive):
+        with FileSlices(self.archive) as view, naming(self.archive):
+            members: Iterable[Member] = task.members or iter_members(view, task.start, task.stop)
             for raw, offset, length in members:
                 name = raw.decode("ascii", "replace")
                 is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
                 if not is_ours or len(name) > _LONGEST_NAME:
-                    raise _stranger(self.archive, raw, offset, f"names like {task.wnid}_1.JPEG")
+                    raise stranger(self.archive, raw, offset, f"names like {task.wnid}_1.JPEG")
                 if name in wanted:
-                    raise _duplicate(self.archive, raw, offset)
+                    raise duplicate(self.archive, raw, offset)
                 wanted[name] = ByteRange(self.archive, offset, length)
         return wanted
 
@@ -310,17 +310,6 @@ def _remove_empty(*folders: Path) -> None:
 
 # errors --------------------------------------------------------------------------------------------------------
 
-_REMEDY = "check where it comes from, or download it again: imagenet-prep download DATA_DIR"
-
-
-@contextlib.contextmanager
-def _naming(archive: Path) -> Iterator[None]:
-    """Turn the TarFault of an archive into the error that names the archive."""
-    try:
-        yield
-    except TarFault as fault:
-        raise InputError(f"{archive} is damaged at byte {fault.offset:,}", fault.reason, _REMEDY) from fault
-
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
@@ -330,16 +319,3 @@ def _writing(path: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
-
-
-def _stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
-    return InputError(
-        f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
-        f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
-        _REMEDY,
-    )
-
-
-def _duplicate(archive: Path, name: bytes, offset: int) -> InputError:
-    where = f"again at byte {offset - BLOCK:,}"
-    return InputError(f"{archive} holds {name.decode('ascii')} twice, {where}", "expected every name once", _REMEDY)

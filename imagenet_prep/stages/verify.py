@@ -90,8 +90,6 @@ def verify(layout: Layout, engine: Engine, *, depth: Depth = "full", progress: P
         totals = _totals(inventory, reports)
         notes += _partition_notes(inventory, reports)
     notes += _save_problems(layout, problems)
-    for note in notes:
-        progress.note(note)
     return Verdict(tuple(problems), totals, inventory.is_part, inventory.manifest is not None, tuple(notes))
 
 

@@ -1,0 +1,37 @@
+"""What is said when an archive can't be trusted: which archive, at which byte, what to do."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats.tar import BLOCK, TarFault
+
+_REMEDY = "check where it comes from, or download it again: imagenet-prep download DATA_DIR"
+
+
+@contextlib.contextmanager
+def naming(archive: Path, wnid: str = "") -> Iterator[None]:
+    """Turn the TarFault of an archive into the error that names archive, byte and, where it is known, the class."""
+    try:
+        yield
+    except TarFault as fault:
+        where = f"{archive} ({wnid}.tar)" if wnid else str(archive)
+        raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, _REMEDY) from fault
+
+
+def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
+    """The error for a member, its data at ``offset``, that can't be of this data set."""
+    return InputError(
+        f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
+        f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
+        _REMEDY,
+    )
+
+
+def duplicate(archive: Path, name: bytes, offset: int) -> InputError:
+    """The error for a member, its data at ``offset``, whose name occurred before."""
+    where = f"again at byte {offset - BLOCK:,}"
+    return InputError(f"{archive} holds {name.decode('ascii')} twice, {where}", "expected every name once", _REMEDY)

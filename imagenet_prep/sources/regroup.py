@@ -1,0 +1,172 @@
+"""The sequential plan: one pass over an archive in its own order, each image copied to the bundle of its shard.
+
+Shards hold images in shuffled order. Where a seek is dear (a spinning disk, a network file system) and the page cache
+can't hold the archive, fetching them one by one would crawl. So the archive is read once from front to back, images
+are collected for their shards up to a memory bound, then appended to a bundle a shard; the shards are made from the
+bundles, each small enough to be read whole. Costs one more copy of the data, written and read in large pieces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Progress
+from imagenet_prep.sources.catalog import Catalog, Container
+from imagenet_prep.storage import space_errors
+
+CHUNK = 16 << 20
+"""Bytes asked of the archive at a time."""
+
+_GAP = 1 << 20  # what lies between two images is read along with them if it is no more than this
+_IOV_MAX = 1024
+_LEAD = b"bundle\n\0"  # no image starts at offset 0: that would mean a file of its own
+
+ReadAt = Callable[[int, int, int], bytes]
+"""os.pread: descriptor, length, offset."""
+
+
+def regroup(
+    catalog: Catalog,
+    shards: Sequence[tuple[str, Sequence[int]]],
+    folder: Path,
+    *,
+    memory: int,
+    progress: Progress,
+    read: ReadAt = os.pread,
+) -> Catalog:
+    """Copy the images of ``shards`` (name, rows) from the archive to ``folder``/name, and say where they are now.
+
+    Args:
+        catalog: a split that lies in one archive.
+        shards: which rows each shard needs.
+        folder: where the bundles go.
+        memory: how many bytes to hold before writing them out.
+        progress: told of bytes read.
+        read: reads the archive; every byte is asked for once, in rising order.
+
+    Returns:
+        A catalog of the same rows, those of ``shards`` at their new place.
+
+    Raises:
+        InputError: the archive is shorter than it was.
+        SpaceError: no space left for the bundles.
+    """
+    (archive,) = catalog.containers
+    bundle_of = array("i", [-1]) * len(catalog)
+    for number, (_, rows) in enumerate(shards):
+        for row in rows:
+            bundle_of[row] = number
+    wanted = sorted((row for row in range(len(catalog)) if bundle_of[row] >= 0), key=catalog.offsets.__getitem__)
+    bundles = _Bundles([folder / name for name, _ in shards], memory)
+    offsets, container_ids = array("Q", catalog.offsets), array("I", catalog.container_ids)
+    progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in wanted), "B")
+    with bundles:
+        for row, data in _read_in_order(catalog, wanted, archive.path, read):
+            offsets[row] = bundles.add(bundle_of[row], data)
+            container_ids[row] = 1 + bundle_of[row]
+            progress.advance(len(data))
+    progress.end()
+    containers = [archive, *(Container(path, is_folder=False) for path in bundles.paths)]
+    return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
+
+
+def _read_in_order(
+    catalog: Catalog, wanted: Sequence[int], archive: Path, read: ReadAt
+) -> Iterator[tuple[int, memoryview]]:
+    """Each wanted row, by rising offset, with its bytes; neighbours are read together."""
+    descriptor = os.open(archive, os.O_RDONLY)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        for rows, start, stop in _runs(catalog, wanted):
+            chunk = memoryview(_read_all(read, descriptor, stop - start, start, archive))
+            for row in rows:
+                begin = catalog.offsets[row] - start
+                yield row, chunk[begin : begin + catalog.lengths[row]]
+    finally:
+        os.close(descriptor)
+
+
+def _runs(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[list[int], int, int]]:
+    """Rows that lie close together, and the byte range from the first to the end of the last; about CHUNK each."""
+    rows: list[int] = []
+    start = stop = 0
+    for row in wanted:
+        offset = catalog.offsets[row]
+        if rows and (offset - stop > _GAP or stop - start >= CHUNK):
+            yield rows, start, stop
+            rows = []
+        if not rows:
+            start = offset
+        rows.append(row)
+        stop = offset + catalog.lengths[row]
+    if rows:
+        yield rows, start, stop
+
+
+def _read_all(read: ReadAt, descriptor: int, length: int, offset: int, archive: Path) -> bytes:
+    data = read(descriptor, length, offset)
+    while len(data) < length:  # a read may give less than it was asked for, at most 2 GiB for one
+        more = read(descriptor, length - len(data), offset + len(data))
+        if not more:
+            raise InputError(
+                f"{archive} became shorter while it was read",
+                f"expected {length:,} bytes at offset {offset:,}, got {len(data):,}",
+                "run the same command again once nothing writes to it",
+            )
+        data += more
+    return data
+
+
+class _Bundles:
+    """Files that are appended to, all at once whenever ``memory`` bytes have been collected."""
+
+    def __init__(self, paths: list[Path], memory: int) -> None:
+        self.paths = paths
+        self._memory = memory
+        self._held = 0
+        self._pending: list[list[bytes | memoryview]] = [[_LEAD] for _ in paths]
+        self._sizes = [len(_LEAD)] * len(paths)
+
+    def __enter__(self) -> None:
+        """Make the folder."""
+        for folder in {path.parent for path in self.paths}:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, number: int, data: memoryview) -> int:
+        """Append to bundle ``number``; returns the offset at which the data will stand."""
+        offset = self._sizes[number]
+        self._pending[number].append(data)
+        self._sizes[number] += len(data)
+        self._held += len(data)
+        if self._held >= self._memory:
+            self._flush()
+        return offset
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Write what is left, unless something went wrong."""
+        if kind is None:
+            self._flush()
+
+    def _flush(self) -> None:
+        for path, parts in zip(self.paths, self._pending, strict=True):
+            if parts:
+                with space_errors(path), path.open("ab", buffering=0) as file:
+                    _write_all(file.fileno(), parts)
+                parts.clear()
+        self._held = 0
+
+
+def _write_all(descriptor: int, parts: list[bytes | memoryview]) -> None:
+    for start in range(0, len(parts), _IOV_MAX):
+        batch = parts[start : start + _IOV_MAX]
+        written = os.writev(descriptor, batch)
+        if written < sum(map(len, batch)):  # rare: a signal, or the last free bytes of a disk
+            rest = memoryview(b"".join(batch))[written:]
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]

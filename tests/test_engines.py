@@ -1,0 +1,354 @@
+"""Both engines: one outcome a task, whatever happens to task, worker or parent."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep import errors
+from imagenet_prep.engines import available_cpus, make_engine
+from imagenet_prep.engines.processes import TRIES, ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
+from imagenet_prep.model import Done, Engine, Failed
+
+both = pytest.mark.parametrize("make", [ProcessEngine, ThreadEngine])
+Make = Callable[[int], Engine]
+
+SLEEPERS = """
+import os, sys, time
+from pathlib import Path
+from imagenet_prep.engines.processes import ProcessEngine
+
+def sleep(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(60)
+
+try:
+    for outcome in ProcessEngine(3).map(sleep, [sys.argv[1]] * 9):
+        pass
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def _square(number: int) -> int:
+    if number % 5 == 3:
+        raise InputError(f"number {number}", "expected another", "try again")
+    if number % 5 == 4:
+        raise KeyError(number)
+    return number * number
+
+
+@both
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 23])
+def test_every_task_has_one_outcome(make: Make, workers: int, count: int) -> None:
+    """Results, errors of ours and bugs all come back as values, each with its task."""
+    outcomes = {outcome.task: outcome for outcome in make(workers).map(_square, range(count))}
+    assert sorted(outcomes) == list(range(count))
+    for number, outcome in outcomes.items():
+        if number % 5 == 3:
+            assert isinstance(outcome, Failed)
+            assert isinstance(outcome.error, InputError)
+            assert str(outcome.error) == f"number {number}\nexpected another\ntry again"
+        elif number % 5 == 4:
+            assert isinstance(outcome, Failed)
+            assert isinstance(outcome.error, WorkerError)
+            assert f"KeyError({number})" in outcome.error.what
+            assert "_square" in outcome.error.detail  # where it happened
+        else:
+            assert outcome == Done(number, number * number)
+
+
+@both
+def test_outcomes_are_counted_even_if_tasks_are_equal(make: Make) -> None:
+    """Equal tasks are tasks of their own."""
+    assert len(list(make(2).map(_square, [2] * 11))) == 11
+
+
+ALL_ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, PrepError)]
+
+
+@pytest.mark.parametrize("kind", ALL_ERRORS)
+def test_errors_survive_pickling(kind: type[PrepError]) -> None:
+    """What, detail, hint and exit code cross from worker to parent."""
+    error = pickle.loads(pickle.dumps(kind("what", "detail", "hint")))
+    assert type(error) is kind
+    assert (error.what, error.detail, error.hint) == ("what", "detail", "hint")
+    assert error.exit_code == kind.exit_code
+
+
+@both
+def test_tasks_are_taken_as_they_are_needed(make: Make) -> None:
+    """An endless supply of tasks is drawn on only as far as workers are free."""
+    taken = []
+
+    def endless() -> Iterator[int]:
+        number = 0
+        while True:
+            taken.append(number)
+            yield number
+            number += 5
+
+    outcomes = make(2).map(_square, endless())
+    for seen in range(1, 20):
+        next(outcomes)
+        assert len(taken) <= seen + 3
+    outcomes.close()  # type: ignore[attr-defined]
+
+
+@both
+def test_nothing_begins_before_the_first_outcome_is_asked_for(make: Make) -> None:
+    """Making the iterator takes no task and starts no worker."""
+    taken: list[int] = []
+    outcomes = make(2).map(_square, (taken.append(number) or number for number in range(3)))  # type: ignore[func-returns-value]
+    assert taken == []
+    assert len(list(outcomes)) == 3
+
+
+@both
+def test_a_fault_in_the_supply_of_tasks_is_raised(make: Make) -> None:
+    """If the tasks themselves can't be made, that is the caller's error, and no worker is left behind."""
+
+    def broken() -> Iterator[int]:
+        yield 1
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        list(make(2).map(_square, broken()))
+
+
+def test_threads_share_this_process() -> None:
+    """A thread's task sees what this process sees, on another thread than this one."""
+    idents = [o.value for o in ThreadEngine(2).map(lambda _: threading.get_ident(), range(4)) if isinstance(o, Done)]
+    assert len(idents) == 4
+    assert threading.get_ident() not in idents
+
+
+def test_processes_are_others_and_at_most_so_many() -> None:
+    """Tasks run in other processes, no more of them than asked for."""
+    pids = {o.value for o in ProcessEngine(3).map(lambda _: os.getpid(), range(30)) if isinstance(o, Done)}
+    assert os.getpid() not in pids
+    assert 1 <= len(pids) <= 3
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_functions_need_not_be_picklable(workers: int) -> None:
+    """Workers are forked: closures over what the parent has read reach them without a copy."""
+    table = {number: str(number) for number in range(10)}
+    outcomes = ProcessEngine(workers).map(lambda number: table[number], range(10))
+    assert {o.value for o in outcomes if isinstance(o, Done)} == set(table.values())
+
+
+# workers that die ----------------------------------------------------------------------------------------------
+
+
+def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
+    """A function whose call for task 2 kills its worker the first ``deaths`` times."""
+
+    def call(task: int) -> int:
+        if task == 2:
+            marks = len(list(folder.glob("death-*")))
+            if marks < deaths:
+                (folder / f"death-{marks}").touch()
+                faulthandler.disable()  # pytest's own; it would print a stack
+                os.kill(os.getpid(), how)
+        return task
+
+    return call
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_workers_task_is_tried_again(tmp_path: Path, workers: int) -> None:
+    """A worker killed twice on one task costs nothing but time: all tasks are done."""
+    outcomes = list(ProcessEngine(workers).map(_dying(tmp_path, TRIES - 1, signal.SIGKILL), range(6)))
+    assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == list(range(6))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("how", "cause"), [(signal.SIGKILL, "out of memory"), (signal.SIGBUS, "cut short")])
+def test_a_task_that_kills_three_workers_has_failed(tmp_path: Path, workers: int, how: int, cause: str) -> None:
+    """After three deaths the task is given up, its error names the cause, and the other tasks are done."""
+    outcomes = {o.task: o for o in ProcessEngine(workers).map(_dying(tmp_path, 99, how), range(6))}
+    failed = outcomes.pop(2)
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, DataProblemsError)
+    assert cause in str(failed.error)
+    assert len(list(tmp_path.glob("death-*"))) == TRIES == 3
+    assert all(isinstance(outcome, Done) for outcome in outcomes.values())
+    assert len(outcomes) == 5
+
+
+def test_a_worker_killed_while_idle_is_replaced() -> None:
+    """Death between two tasks costs no outcome either."""
+    outcomes = []
+    for outcome in ProcessEngine(1).map(lambda task: (task, os.getpid()), range(4)):
+        outcomes.append(outcome.task)
+        assert isinstance(outcome, Done)
+        os.kill(outcome.value[1], signal.SIGKILL)
+        _wait_until(partial(_is_gone, outcome.value[1]), 5)
+    assert outcomes == [0, 1, 2, 3]
+
+
+def test_a_worker_killed_in_the_middle_of_its_answer_is_replaced(tmp_path: Path) -> None:
+    """An answer of which only a part arrived counts as none: the task is tried again."""
+
+    def answer(task: int) -> bytes:
+        if task == 0:
+            return b""
+        _wait_until((tmp_path / "go").exists, 5)
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        return bytes(20_000_000)
+
+    outcomes = ProcessEngine(2).map(answer, [0, 1])
+    assert next(outcomes) == Done(0, b"")
+    (tmp_path / "go").touch()
+    _wait_until((tmp_path / "pid").exists, 5)
+    time.sleep(0.3)  # by now the socket is full, and it waits for someone to read
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert [len(outcome.value) for outcome in outcomes if isinstance(outcome, Done)] == [20_000_000]
+
+
+def test_an_answer_that_cant_be_sent_is_a_failure() -> None:
+    """A result that can't be pickled ends as a failed task, not as a hanging run."""
+    outcomes = list(ProcessEngine(2).map(lambda task: (lambda: task) if task else 0, [0, 1]))
+    assert {type(outcome) for outcome in outcomes} == {Done, Failed}
+
+
+# an end before the end -----------------------------------------------------------------------------------------
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process still runs; a zombie that nobody has buried yet doesn't."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def _is_gone(pid: int) -> bool:
+    return not _alive(pid)
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def _begun(folder: Path, count: int) -> list[int]:
+    """The ids of ``count`` workers, once all of them are at work."""
+    _wait_until(lambda: len(list(folder.iterdir())) >= count, 15)
+    return [int(path.name) for path in folder.iterdir()]
+
+
+def test_closing_the_iterator_stops_the_workers(tmp_path: Path) -> None:
+    """Whoever stops early waits for no task, and no worker is left."""
+
+    def call(task: int) -> int:
+        if task:
+            (tmp_path / str(os.getpid())).touch()
+            time.sleep(60)
+        else:
+            time.sleep(0.2)
+        return task
+
+    outcomes = ProcessEngine(3).map(call, [1, 2, 0])
+    assert next(outcomes) == Done(0, 0)
+    pids = _begun(tmp_path, 2)
+    begin = time.monotonic()
+    outcomes.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - begin < 2
+    assert not any(map(_alive, pids))
+
+
+def test_threads_drop_what_has_not_begun() -> None:
+    """Closed early, a thread engine finishes what runs and begins nothing more."""
+    begun: list[int] = []
+
+    def call(task: int) -> int:
+        begun.append(task)
+        return task
+
+    outcomes = ThreadEngine(1).map(call, range(100))
+    next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    count = len(begun)
+    assert count <= 2
+    time.sleep(0.05)
+    assert len(begun) == count
+
+
+def test_no_descriptor_is_left_open() -> None:
+    """Ten pools, closed early or not, leave as many open files as there were."""
+    list(ProcessEngine(2).map(_square, range(3)))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        list(ProcessEngine(2).map(_square, range(3)))
+        outcomes = ProcessEngine(2).map(_square, range(5))
+        next(outcomes)
+        outcomes.close()  # type: ignore[attr-defined]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.fixture
+def sleepers(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A process of its own group with three busy workers, and their ids."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SLEEPERS, tmp_path], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        pids = _begun(tmp_path, 3)
+        yield process, pids
+        for pid in (process.pid, *pids):
+            if _alive(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_a_killed_parent_leaves_no_worker(sleepers: tuple[subprocess.Popen[str], list[int]]) -> None:
+    """Two seconds after kill -9 of the parent no worker is alive, though all were busy."""
+    parent, workers = sleepers
+    assert all(map(_alive, workers))
+    parent.kill()
+    parent.wait()
+    _wait_until(lambda: not any(map(_alive, workers)), 2)
+
+
+def test_ctrl_c_ends_parent_and_workers_quietly(sleepers: tuple[subprocess.Popen[str], list[int]]) -> None:
+    """SIGINT to the whole group, as a terminal sends it: the parent decides, and no worker prints a traceback."""
+    parent, workers = sleepers
+    os.killpg(parent.pid, signal.SIGINT)
+    _, printed = parent.communicate(timeout=5)
+    assert parent.returncode == 130
+    assert printed == ""
+    assert not any(map(_alive, workers))
+
+
+# choice --------------------------------------------------------------------------------------------------------
+
+
+def test_engines_are_made_by_name() -> None:
+    """The default is a process a CPU that this process may use."""
+    assert make_engine() == ProcessEngine(available_cpus())
+    assert make_engine("threads", 3) == ThreadEngine(3)
+    assert 1 <= available_cpus() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(("name", "workers"), [("steam", 1), ("processes", 0), ("threads", -2)])
+def test_wrong_engines_are_usage_errors(name: str, workers: int) -> None:
+    """Unknown names and no workers are refused."""
+    with pytest.raises(UsageError):
+        make_engine(name, workers)

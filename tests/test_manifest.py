@@ -1,0 +1,168 @@
+"""The journal of finished shards and the manifest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest, shard_info
+from imagenet_prep.model import ShardInfo
+
+FIRST = ShardInfo("train-00000-of-00002", "f" * 64, 12, 3456, "d" * 64)
+SECOND = ShardInfo("train-00001-of-00002", "e" * 64, 11, 3333, "c" * 64, ("n01440764_1.JPEG", "n01440764_2.JPEG"))
+
+MANIFEST = Manifest(
+    version="0.1.0",
+    settings={"format": 1, "compression": "none"},
+    sources={"train": {"name": "ILSVRC2012_img_train.tar", "images": 23}},
+    totals={"train": SplitTotals(23, 1_281_167, 2, 5, 2)},
+    shards={info.name: info for info in (FIRST, SECOND)},
+)
+
+
+def test_entries_come_back(tmp_path: Path) -> None:
+    """What was appended is found by another Journal of the same file, set-aside names included."""
+    path = tmp_path / "state" / "journal.jsonl"
+    journal = Journal(path)
+    assert journal.get(FIRST.name) is None
+    journal.append(FIRST)
+    journal.append(SECOND)
+    for each in (journal, Journal(path)):
+        assert each.get(FIRST.name) == FIRST
+        assert each.get(SECOND.name) == SECOND
+        assert set(each.names()) == {FIRST.name, SECOND.name}
+
+
+def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
+    """A journal cut anywhere within its last line keeps the lines before it, and goes on with a line of its own."""
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    journal.append(FIRST)
+    whole = path.stat().st_size
+    journal.append(SECOND)
+    content = path.read_bytes()
+    for length in range(whole, len(content) - 1):
+        path.write_bytes(content[:length])
+        torn = Journal(path)
+        assert (torn.get(FIRST.name), torn.get(SECOND.name)) == (FIRST, None)
+        torn.append(SECOND)
+        assert Journal(path).get(FIRST.name) == FIRST
+        assert Journal(path).get(SECOND.name) == SECOND
+
+
+def test_a_line_without_its_newline_is_a_line(tmp_path: Path) -> None:
+    """Cut just before the newline, the entry is whole; the next one starts a new line."""
+    path = tmp_path / "journal.jsonl"
+    Journal(path).append(FIRST)
+    path.write_bytes(path.read_bytes()[:-1])
+    journal = Journal(path)
+    assert journal.get(FIRST.name) == FIRST
+    journal.append(SECOND)
+    assert set(Journal(path).names()) == {FIRST.name, SECOND.name}
+
+
+def test_a_later_line_wins(tmp_path: Path) -> None:
+    """A shard made again replaces its former entry."""
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    again = replace(FIRST, fingerprint="0" * 64, size=1)
+    journal.append(FIRST)
+    journal.append(again)
+    assert journal.get(FIRST.name) == Journal(path).get(FIRST.name) == again
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"5", b"null", b"[]", b'"text"', b"{}", b'{"name": "x"}', b"\xff\xfe", b"\0" * 90]
+)
+def test_foreign_lines_are_passed_over(tmp_path: Path, line: bytes) -> None:
+    """A line that is no entry, such as the zeros that a power cut leaves, hides none of the others."""
+    path = tmp_path / "journal.jsonl"
+    Journal(path).append(FIRST)
+    path.write_bytes(line + b"\n" + path.read_bytes() + line + b"\n")
+    assert list(Journal(path).names()) == [FIRST.name]
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_journal(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    """Reading never fails, whatever the file holds."""
+    path = tmp_path_factory.getbasetemp() / "any-journal.jsonl"
+    path.write_bytes(content)
+    assert list(Journal(path).names()) == []
+
+
+def test_the_manifest_comes_back(tmp_path: Path) -> None:
+    """What was saved is loaded, and saving it again touches nothing."""
+    path = tmp_path / "manifest.json"
+    assert load_manifest(path) is None
+    assert MANIFEST.save(path)
+    assert load_manifest(path) == MANIFEST
+    assert not MANIFEST.save(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b'"schema"',
+        b"{}",
+        b'{"schema": 2}',
+        b'{"schema": 1}',
+        b'{"schema": 1, "version": "x", "settings": 3, "sources": {}, "totals": {}, "shards": {}}',
+        b'{"schema": 1, "version": "x", "settings": {}, "sources": {}, "totals": [], "shards": {}}',
+        b'{"schema": 1, "version": "x", "settings": {}, "sources": {}, "totals": {"train": {}}, "shards": {}}',
+        b'{"schema": 1, "version": "x", "settings": {}, "sources": {}, "totals": {}, "shards": {"x": {}}}',
+        b'{"schema": 1, "version": "x", "settings": {}, "sources": {}, "totals": {}, "shards": {"x": "y"}}',
+    ],
+)
+def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> None:
+    """A manifest that can't be understood is said to be one, with what to do about it."""
+    path = tmp_path / "manifest.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="can't be understood") as caught:
+        load_manifest(path)
+    assert str(path) in caught.value.what
+    assert "imagenet-prep convert" in caught.value.hint
+    assert str(caught.value).count("\n") == 2
+
+
+def test_every_cut_of_a_manifest_is_an_input_error(tmp_path: Path) -> None:
+    """No cut manifest passes for a smaller one."""
+    path = tmp_path / "manifest.json"
+    MANIFEST.save(path)
+    content = path.read_bytes()
+    for length in range(0, len(content) - 1, 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError):
+            load_manifest(path)
+
+
+def test_only_the_full_data_set_is_whole() -> None:
+    """Both splits, every image of them, 1000 classes each."""
+    full = {
+        "train": SplitTotals(1_281_167, 1_281_167, 1000, 615_299, 1024),
+        "validation": SplitTotals(50_000, 50_000, 1000, 0, 128),
+    }
+    assert replace(MANIFEST, totals=full).is_whole
+    assert not MANIFEST.is_whole
+    assert not replace(MANIFEST, totals={"train": full["train"]}).is_whole
+    assert not replace(MANIFEST, totals={**full, "validation": SplitTotals(50_000, 50_000, 999, 0, 128)}).is_whole
+    assert not replace(MANIFEST, totals={**full, "validation": SplitTotals(49_999, 50_000, 1000, 0, 128)}).is_whole
+
+
+def test_a_shard_info_knows_its_json_form() -> None:
+    """Lists become tuples again; anything else than the known fields is refused."""
+    value = json.loads(json.dumps({**{name: getattr(SECOND, name) for name in SECOND.__slots__}}))
+    assert shard_info(value) == SECOND
+    with pytest.raises(TypeError):
+        shard_info({**value, "unknown": 1})
+    with pytest.raises(KeyError):
+        shard_info({"name": "x"})

@@ -1,0 +1,204 @@
+"""stages.show: any TFRecord file of Examples, readable."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.formats import inception, tfrecord
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.stages.show import save_image, show
+
+
+def jpeg(width: int, height: int) -> bytes:
+    """A grey JPEG."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height), (128, 128, 128)).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def framed(*records: bytes) -> bytes:
+    """A TFRecord file."""
+    return b"".join(
+        b"".join((header, data, footer)) for data in records for header, footer, _ in [tfrecord.frame(data)]
+    )
+
+
+ITEM = Item(
+    "n01440764_10026.JPEG",
+    1,
+    "n01440764",
+    "tench, Tinca tinca",
+    (Box(0.1, 0.25, 0.5, 0.75),),
+    ByteRange(Path(), 0, 0),
+)
+RECORD = encode_example(inception.features(ITEM, 40, 30, jpeg(40, 30)))
+
+
+def example(**features: Feature) -> bytes:
+    """An Example of any features."""
+    return encode_example(features)
+
+
+def write(path: Path, *records: bytes) -> Path:
+    """A TFRecord file at ``path``."""
+    path.write_bytes(framed(*records))
+    return path
+
+
+def test_record_as_lines(tmp_path: Path) -> None:
+    """A record is a heading and a line a feature; the image is shown by kind, bytes and pixels."""
+    (shown,) = show(write(tmp_path / "f", RECORD))
+    heading, *lines = shown.lines()
+    assert heading == f"record 0 at byte 0: {len(RECORD):,} bytes, 15 features"
+    table = {words[0]: (words[1], " ".join(words[2:])) for words in map(str.split, lines)}
+    assert len(table) == len(lines) == 15
+    assert table["image/encoded"] == ("bytes", f"JPEG, {len(jpeg(40, 30))} bytes, 40 x 30 pixels")
+    assert table["image/class/text"] == ("bytes", "tench, Tinca tinca")
+    assert table["image/class/label"] == ("int64", "1")
+    assert table["image/object/bbox/ymax"] == ("float", "0.75")
+    assert table["image/object/bbox/xmin"] == ("float", "0.1")
+
+
+def test_record_as_json(tmp_path: Path) -> None:
+    """The dictionary of a record is JSON: floats as short as they were, texts as text, images as their measures."""
+    (shown,) = show(write(tmp_path / "f", RECORD))
+    value = json.loads(json.dumps(shown.as_dict(), allow_nan=False))
+    assert (value["record"], value["offset"], value["bytes"]) == (0, 0, len(RECORD))
+    features = value["features"]
+    measures = {"image": "JPEG", "bytes": len(jpeg(40, 30)), "width": 40, "height": 30}
+    assert features["image/encoded"] == [measures]
+    assert features["image/object/bbox/xmin"] == [0.1]
+    assert features["image/class/label"] == [1]
+    assert features["image/filename"] == ["n01440764_10026.JPEG"]
+
+
+def test_odd_values(tmp_path: Path) -> None:
+    """Long lists, binary bytes, control characters and numbers that JSON has not are all shown, and harmlessly."""
+    record = example(
+        many=Int64List(tuple(range(100))),
+        none=FloatList(()),
+        raw=BytesList((b"\xff\x00" * 50,)),
+        text=BytesList((b"\x1b[2J\n" + b"x" * 500,)),
+        nan=FloatList((float("nan"), float("inf"))),
+        broken=BytesList((b"\xff\xd8\xff\xe0",)),
+    )
+    (shown,) = show(write(tmp_path / "f", record))
+    lines = {line.split()[0]: line for line in shown.lines()[1:]}
+    assert lines["many"].endswith("0, 1, 2, 3, 4, 5, 6, 7, ... (100 values)")
+    assert lines["none"].endswith("(no values)")
+    assert "100 bytes: ff 00 ff 00" in lines["raw"]
+    assert "its size can't be read" in lines["broken"]
+    assert all(line.isprintable() and len(line) < 300 for line in shown.lines())
+    value = json.loads(json.dumps(shown.as_dict(), allow_nan=False))["features"]
+    assert value["nan"] == ["nan", "inf"]
+    assert value["raw"] == [{"bytes": 100, "hex": "ff00" * 8}]
+    assert value["broken"] == [{"image": "JPEG", "bytes": 4, "width": None, "height": None}]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress], ids=["plain", "gzip", "zlib"])
+def test_compressed_files(tmp_path: Path, pack: type[bytes]) -> None:
+    """Plain, gzip and zlib files show the same records."""
+    path = tmp_path / "f"
+    path.write_bytes(pack(framed(example(a=Int64List((1,))), example(a=Int64List((2,))))))
+    assert [shown.features["a"].values for shown in show(path)] == [(1,), (2,)]
+
+
+def test_limit_and_record(tmp_path: Path) -> None:
+    """A limit stops early; a record number picks one, at its offset."""
+    records = [example(a=Int64List((i,))) for i in range(5)]
+    path = write(tmp_path / "f", *records)
+    assert [shown.number for shown in show(path, limit=2)] == [0, 1]
+    assert [shown.number for shown in show(path, limit=9)] == [0, 1, 2, 3, 4]
+    (shown,) = show(path, record=3)
+    assert (shown.number, shown.offset, shown.features["a"].values) == (3, 3 * (len(records[0]) + 16), (3,))
+
+
+@pytest.mark.parametrize("options", [{"record": 2}, {"record": -1}, {"limit": 0}])
+def test_impossible_requests(tmp_path: Path, options: dict[str, int]) -> None:
+    """A record that isn't there, or a senseless number, is wrong usage."""
+    with pytest.raises(UsageError):
+        list(show(write(tmp_path / "f", RECORD, RECORD), **options))
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A path that is no file is wrong usage, at the call and not at the first record."""
+    with pytest.raises(UsageError):
+        show(tmp_path / "absent")
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    """An empty file is a TFRecord file without records."""
+    assert list(show(write(tmp_path / "f"))) == []
+
+
+@pytest.mark.parametrize("position", [0, 9, 20, -1])
+def test_damaged_record(tmp_path: Path, position: int) -> None:
+    """Damage anywhere is an InputError that names record and offset; records before it are shown."""
+    content = bytearray(framed(RECORD, RECORD))
+    start = len(RECORD) + 16
+    content[position if position < 0 else start + position] ^= 1
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    records = show(path)
+    assert next(records).number == 0
+    with pytest.raises(InputError) as caught:
+        next(records)
+    assert f"record 1 at byte {start} is damaged" in caught.value.what
+    assert "imagenet-prep verify" in caught.value.hint
+
+
+def test_other_files(tmp_path: Path) -> None:
+    """A file that is no TFRecord file, or whose records are no Examples, is an InputError."""
+    (tmp_path / "text").write_text("It was a bright cold day in April.")
+    for path, word in ((tmp_path / "text", "no TFRecord file"), (write(tmp_path / "f", b"\xff"), "is damaged")):
+        with pytest.raises(InputError) as caught:
+            list(show(path))
+        assert word in caught.value.what
+
+
+def test_record_behind_a_damaged_one(tmp_path: Path) -> None:
+    """Damaged data don't hide a later record."""
+    content = bytearray(framed(RECORD, RECORD))
+    content[100] ^= 1
+    (tmp_path / "f").write_bytes(content)
+    assert next(show(tmp_path / "f", record=1)).number == 1
+
+
+def test_save_image(tmp_path: Path) -> None:
+    """The image is saved as PNG of the same size, the box drawn on its edges and nowhere else."""
+    png = tmp_path / "x.png"
+    save_image(write(tmp_path / "f", RECORD), 0, png)
+    with Image.open(png) as image:
+        assert (image.format, image.size, image.mode) == ("PNG", (40, 30), "RGB")
+        left, top = round(0.1 * 39), round(0.25 * 29)
+        assert image.getpixel((left, top)) == (255, 64, 0)
+        assert image.getpixel((left + 5, top + 5)) != (255, 64, 0)
+        assert image.getpixel((0, 0)) != (255, 64, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "x.png"]
+
+
+def test_save_image_of_any_feature(tmp_path: Path) -> None:
+    """An image under another name is found too, and boxes that make no sense are not drawn."""
+    boxes = {f"image/object/bbox/{edge}": FloatList((float("nan"),)) for edge in ("xmin", "ymin", "xmax", "ymax")}
+    record = encode_example({"label": Int64List((3,)), "picture": BytesList((jpeg(8, 9),)), **boxes})
+    save_image(write(tmp_path / "f", record), 0, tmp_path / "x.png")
+    with Image.open(tmp_path / "x.png") as image:
+        assert image.size == (8, 9)
+
+
+@pytest.mark.parametrize("value", [b"no image", jpeg(8, 8)[:150]])
+def test_no_image_to_save(tmp_path: Path, value: bytes) -> None:
+    """Without an image, or with one that does not decode, nothing is written."""
+    path = write(tmp_path / "f", example(a=BytesList((value,))))
+    with pytest.raises(InputError):
+        save_image(path, 0, tmp_path / "x.png")
+    assert not (tmp_path / "x.png").exists()

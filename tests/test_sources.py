@@ -1,0 +1,444 @@
+"""Where Items come from: archives in place and folders of every shape give the same catalog, faults are named."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tarfile
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Box, ByteRange
+from imagenet_prep.sources.catalog import Catalog, Container, Part
+from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
+from imagenet_prep.sources.reader import Reader, map_file
+from imagenet_prep.stages.convert import ConvertOptions, convert
+
+ENGINE = ThreadEngine(2)
+SPLITS = ilsvrc2012.SPLITS
+
+
+def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every image of an archive, as Python's tarfile has them."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            content = tar.extractfile(member)
+            assert content is not None
+            if member.name.endswith(".tar"):
+                with tarfile.open(fileobj=io.BytesIO(content.read())) as inner:
+                    yield from ((each.name, inner.extractfile(each).read()) for each in inner)  # type: ignore[union-attr]
+            else:
+                yield member.name, content.read()
+
+
+def _unpack(made: MadeSet, split: str, folder: Path, *, flat: bool = False) -> Path:
+    for name, content in _members(made.archives[split]):
+        path = folder / name if flat else folder / made.images[name].wnid / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
+    return [(catalog.filename(row), catalog.labels[row], catalog.lengths[row]) for row in range(len(catalog))]
+
+
+def _pack(path: Path, members: dict[str, bytes]) -> bytes:
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path.read_bytes()
+
+
+# one catalog, whatever it is made from -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_an_archive_gives_every_image_in_canonical_order(made_tiny: MadeSet, split: str) -> None:
+    """Sorted by label and then by name, every image once, with its true label, wnid and words."""
+    catalog = read_catalog(made_tiny.archives[split], split, ENGINE)
+    wanted = sorted((image.label, image.filename.encode()) for image in made_tiny.of(split))
+    assert [(label, name.encode()) for name, label, _ in _rows(catalog)] == wanted
+    for row in range(len(catalog)):
+        item = catalog.item(row)
+        assert item.wnid == made_tiny.images[item.filename].wnid
+        assert item.text == ilsvrc2012.texts()[item.wnid]
+        assert item.boxes == ()
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_items_address_the_bytes_of_their_image(made_tiny: MadeSet, split: str) -> None:
+    """Each ByteRange of an archive holds just the bytes that tarfile extracts."""
+    catalog = read_catalog(made_tiny.archives[split], split, ENGINE)
+    reader, contents = Reader(), dict(_members(made_tiny.archives[split]))
+    assert len(contents) == len(catalog)
+    for row in range(len(catalog)):
+        item = catalog.item(row)
+        assert bytes(reader.read(item.where)) == contents[item.filename]
+
+
+@pytest.mark.parametrize(
+    ("split", "place", "flat"),
+    [
+        ("train", "train", False),
+        ("train", "ILSVRC/Data/CLS-LOC/train", False),
+        ("train", "Data/CLS-LOC/train", False),
+        ("validation", "validation", False),
+        ("validation", "val", False),
+        ("validation", "val", True),
+        ("validation", "ILSVRC/Data/CLS-LOC/val", True),
+    ],
+)
+def test_folders_give_the_catalog_of_the_archive(
+    tmp_path: Path, made_tiny: MadeSet, split: str, place: str, flat: bool
+) -> None:
+    """Untarred, torchvision's and Kaggle's folders: the same names, labels and lengths, and the same bytes."""
+    folder = _unpack(made_tiny, split, tmp_path / place, flat=flat)
+    assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == folder
+    catalog = read_catalog(folder, split, ENGINE)
+    assert _rows(catalog) == _rows(read_catalog(made_tiny.archives[split], split, ENGINE))
+    contents, reader = dict(_members(made_tiny.archives[split])), Reader()
+    for row in range(0, len(catalog), 7):
+        item = catalog.item(row)
+        assert reader.read(item.where) == contents[item.filename]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_processes_and_threads_index_alike(made_tiny: MadeSet, split: str) -> None:
+    """Engine and number of workers make no difference to the catalog, offsets included."""
+    catalogs = [read_catalog(made_tiny.archives[split], split, engine) for engine in (ENGINE, ProcessEngine(3))]
+    assert catalogs[0] == catalogs[1]
+
+
+def test_archives_come_before_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Where both are there the archive is taken; where none is, None."""
+    layout = Layout(tmp_path)
+    assert find_source(layout, "validation") is None
+    (layout.raw_dir / "val").mkdir(parents=True)
+    assert find_source(layout, "validation") == layout.raw_dir / "val"
+    shutil.copy(made_tiny.archives["validation"], layout.raw_dir)
+    assert find_source(layout, "validation") == layout.raw_dir / "ILSVRC2012_img_val.tar"
+
+
+def test_other_files_in_folders_are_left_alone(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Checksums, thumbnails and classes beyond the 1000 don't matter."""
+    folder = _unpack(made_tiny, "train", tmp_path / "train")
+    wnid = made_tiny.wnids[0]
+    for name in ("README", f"{wnid}/.DS_Store", f"{wnid}/Thumbs.db", "n00004475/n00004475_1.JPEG", "x/y.JPEG"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"other")
+    assert len(read_catalog(folder, "train", ENGINE)) == len(made_tiny.of("train"))
+
+
+# faults --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_an_image_in_another_classs_folder_is_refused(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
+    """Sorted wrongly, an image would get a wrong label: the error names it, where it is and where it belongs."""
+    folder = _unpack(made_tiny, split, tmp_path / split)
+    image = made_tiny.of(split)[0]
+    other = next(wnid for wnid in made_tiny.wnids if wnid != image.wnid)
+    (folder / image.wnid / image.filename).rename(folder / other / image.filename)
+    with pytest.raises(InputError, match="wrong class folder") as caught:
+        read_catalog(folder, split, ENGINE)
+    text = str(caught.value)
+    assert str(folder / other / image.filename) in text
+    assert f"expected it in {image.wnid}, found it in {other}" in text
+    assert text.count("\n") == 2
+
+
+def test_an_image_twice_in_an_archive_is_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The error names archive and image."""
+    path = tmp_path / "val.tar"
+    name = made_tiny.of("validation")[0].filename
+    with tarfile.open(path, "w") as tar:
+        for _ in range(2):
+            tar.addfile(tarfile.TarInfo(name))
+    with pytest.raises(InputError, match=f"holds {name} twice") as caught:
+        read_catalog(path, "validation", ENGINE)
+    assert str(path) in caught.value.what
+
+
+def test_an_image_flat_and_sorted_is_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same image in the folder itself and in its class folder counts as twice."""
+    folder = _unpack(made_tiny, "validation", tmp_path / "val")
+    image = made_tiny.of("validation")[0]
+    shutil.copy(folder / image.wnid / image.filename, folder)
+    with pytest.raises(InputError, match=f"{image.filename} twice"):
+        read_catalog(folder, "validation", ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("split", "name"),
+    [
+        ("validation", "ILSVRC2012_val_00050001.JPEG"),
+        ("validation", "../ILSVRC2012_val_00000001.JPEG"),
+        ("validation", "/etc/passwd"),
+        ("validation", "n01440764_1.JPEG"),
+        ("train", "n01440764_1.JPEG"),
+        ("train", "n00004475.tar"),
+        ("train", "n01440764.tar.gz"),
+        ("train", "../n01440764.tar"),
+        ("train", "ILSVRC2012_val_00000001.JPEG"),
+        ("train", "n0144076é.tar"),
+    ],
+)
+def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, name: str) -> None:
+    """Only names of the data set's grammar are taken; the error names archive, byte and member."""
+    path = tmp_path / "archive.tar"
+    _pack(path, {name: b"content"})
+    with pytest.raises(InputError, match=r"not of this data set, at byte [0-9]+") as caught:
+        read_catalog(path, split, ENGINE)
+    assert str(path) in caught.value.what
+    assert Path(name).name.encode("ascii", "ignore").decode()[:8] in caught.value.detail
+
+
+@pytest.mark.parametrize("name", ["n01443537_1.JPEG", "n01440764_1.jpeg", "ILSVRC2012_val_00000293.JPEG", "note.txt"])
+def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> None:
+    """An image of another class within a class's tar is named, with its byte in the outer archive."""
+    inner = _pack(tmp_path / "inner.tar", {"n01440764_7.JPEG": b"a", name: b"content"})
+    outer = _pack(tmp_path / "outer.tar", {"n01440764.tar": inner})
+    offset = outer.index(b"content") - 512  # its header
+    with pytest.raises(InputError, match=f"at byte {offset:,}") as caught:
+        read_catalog(tmp_path / "outer.tar", "train", ENGINE)
+    assert "expected images of n01440764" in caught.value.detail
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_damaged_header_is_named_with_its_byte(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
+    """A wrong byte in the header of an image: the error names archive and offset, for train also the class."""
+    content = bytearray(made_tiny.archives[split].read_bytes())
+    image = made_tiny.of(split)[5]
+    offset = content.index(image.filename.encode())
+    content[offset + 130] ^= 1
+    path = tmp_path / "damaged.tar"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"is damaged at byte {offset:,}") as caught:
+        read_catalog(path, split, ENGINE)
+    assert str(path) in caught.value.what
+    assert (f"({image.wnid}.tar)" in caught.value.what) == (split == "train")
+    assert "imagenet-prep download" in caught.value.hint
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_cut_archive_is_never_a_smaller_one(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
+    """Cut to nothing, at a member's boundary or anywhere else, an archive is refused."""
+    content = made_tiny.archives[split].read_bytes()
+    boundary = content.index(made_tiny.of(split)[1].filename.encode())
+    path = tmp_path / "cut.tar"
+    for length in (0, 100, 512, boundary, boundary + 512, len(content) // 2, len(content.rstrip(b"\0"))):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=r"is damaged at byte [0-9,]+") as caught:
+            read_catalog(path, split, ENGINE)
+        assert str(path) in caught.value.what
+
+
+def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """An archive that isn't there, and a folder whose image is a link to nowhere, are said to be what they are."""
+    with pytest.raises(InputError, match="can't be read"):
+        read_catalog(tmp_path / "absent.tar", "validation", ENGINE)
+    folder = tmp_path / "val"
+    folder.mkdir()
+    (folder / made_tiny.of("validation")[0].filename).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="can't be read"):
+        read_catalog(folder, "validation", ENGINE)
+
+
+def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
+    """Cut within a line, the CSV of boxes is refused with path and line before any shard is made."""
+    layout = Layout(tiny_data_dir)
+    layout.boxes_csv.write_bytes(b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1")
+    with pytest.raises(InputError, match="is damaged at line 2") as caught:
+        convert(layout, ENGINE, ConvertOptions(allow_incomplete=True))
+    assert str(layout.boxes_csv) in caught.value.what
+    assert f"imagenet-prep annotate {tiny_data_dir}" in caught.value.hint
+    assert not list(tiny_data_dir.glob("*-of-*"))
+
+
+# reading -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
+    """Longer, shorter or gone since it was indexed: never the wrong bytes."""
+    path = tmp_path / "n01440764_1.JPEG"
+    path.write_bytes(b"12345")
+    assert Reader().read(ByteRange(path, 0, 5)) == b"12345"
+    for length in (4, 6):
+        with pytest.raises(InputError, match="changed while it was read"):
+            Reader().read(ByteRange(path, 0, length))
+    path.unlink()
+    with pytest.raises(InputError, match="can't be read"):
+        Reader().read(ByteRange(path, 0, 5))
+
+
+def test_a_range_beyond_an_archive_is_refused(tmp_path: Path) -> None:
+    """An archive that became shorter gives an error and not fewer bytes."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(bytes(1000))
+    assert len(Reader().read(ByteRange(path, 512, 488))) == 488
+    with pytest.raises(InputError, match=r"expected 489 bytes at offset 512, got 488"):
+        Reader().read(ByteRange(path, 512, 489))
+
+
+def test_an_empty_file_maps_to_nothing(tmp_path: Path) -> None:
+    """An empty archive is an empty view, and not an error of the system."""
+    (tmp_path / "empty").touch()
+    assert len(map_file(tmp_path / "empty")) == 0
+
+
+# completeness --------------------------------------------------------------------------------------------------
+
+
+def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
+    """A catalog with so many images of each label, of which only the labels are filled in."""
+    labels = array("H")
+    for label, count in counts.items():
+        labels.extend([label] * count)
+    return Catalog(split, ilsvrc2012.synsets(), ilsvrc2012.synsets(), labels=labels)
+
+
+def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> None:
+    """Images there and missing, classes without any, classes with too few, each with some names."""
+    counts = dict.fromkeys(range(3, 1001), 740)
+    counts[4], counts[9] = 731, 732
+    text = missing_text(_catalog_of(counts), "train")
+    total = sum(counts.values())
+    assert text == (
+        f"train: {total:,} of 1,281,167 images, {1_281_167 - total:,} missing"
+        "; 2 classes without any: n01440764, n01443537"
+        "; 1 classes with fewer than 732: n01491361 (731)"
+    )
+    text = missing_text(read_catalog(made_tiny.archives["validation"], "validation", ENGINE), "validation")
+    assert text is not None
+    assert text.startswith("validation: 80 of 50,000 images, 49,920 missing; 990 classes without any: n01443537, ")
+    assert "10 classes with fewer than 50: n01440764 (" in text
+
+
+def test_a_split_that_is_not_there_misses_everything() -> None:
+    """No source at all is said as such."""
+    text = missing_text(None, "validation")
+    assert text is not None
+    assert text.startswith("validation: 0 of 50,000 images, 50,000 missing; 1000 classes without any: n01440764")
+
+
+def test_a_whole_split_misses_nothing() -> None:
+    """With all 50,000 images of 1000 classes there is nothing to say; one image less or many more are said."""
+    counts = dict.fromkeys(range(1, 1001), 50)
+    assert missing_text(_catalog_of(counts, "validation"), "validation") is None
+    train = dict.fromkeys(range(1, 1001), 1281)
+    train[1], train[2] = 1300, 1300
+    text = missing_text(_catalog_of(train), "train")
+    assert text == f"train: {sum(train.values()):,} of 1,281,167 images, 129 missing"
+    train[3] = 1500
+    assert missing_text(_catalog_of(train), "train") == "train: 1,281,257 of 1,281,167 images, 90 too many"
+    counts[1000] = 49
+    text = missing_text(_catalog_of(counts, "validation"), "validation")
+    assert text == "validation: 49,999 of 50,000 images, 1 missing; 1 classes with fewer than 50: n15075141 (49)"
+
+
+# fingerprints --------------------------------------------------------------------------------------------------
+
+
+def _small(**changes: list[int]) -> Catalog:
+    """Four images of two classes in an archive, with some of their numbers changed."""
+    container = Container(Path("archive.tar"), is_folder=False)
+    numbers = {"offsets": [512, 2048], "lengths": [100, 200], "stamps": [7, 7], **changes}
+    parts = [
+        Part(
+            label,
+            container,
+            [b"n01440764_%d.JPEG" % (10 * label + number) for number in range(2)],
+            array("Q", numbers["offsets"]),
+            array("Q", numbers["lengths"]),
+            array("q", numbers["stamps"]),
+        )
+        for label in (1, 2)
+    ]
+    return Catalog.build("train", ("n01440764", "n01443537"), ("tench", "goldfish"), parts)
+
+
+def _renamed(catalog: Catalog) -> None:
+    catalog.names = catalog.names.replace(b"_10.", b"_99.")
+
+
+def _relabelled(catalog: Catalog) -> None:
+    catalog.labels[1] = 2
+
+
+def _reworded(catalog: Catalog) -> None:
+    catalog.texts = ("tench, Tinca tinca", "goldfish")
+
+
+def _boxed(box: Box) -> Callable[[Catalog], None]:
+    return lambda catalog: catalog.attach_boxes({"n01440764_11.JPEG": (box,)})
+
+
+def test_the_fingerprint_tells_every_change_apart() -> None:
+    """Name, label, words, length, modification time, boxes, settings and order each make another fingerprint."""
+    rows = [0, 1, 2, 3]
+    catalogs = [_small(), _small(lengths=[100, 201]), _small(stamps=[7, 8])]
+    for change in (_renamed, _relabelled, _reworded, _boxed(Box(0, 0, 0.5, 1)), _boxed(Box(0, 0, 0.25, 1))):
+        changed = _small()
+        change(changed)
+        catalogs.append(changed)
+    found = [catalog.fingerprint(rows, "settings") for catalog in catalogs]
+    found += [_small().fingerprint([1, 0, 2, 3], "settings"), _small().fingerprint([0, 1, 2], "settings")]
+    found.append(_small().fingerprint(rows, "other settings"))
+    assert len(set(found)) == len(found) == 11
+    assert _small().fingerprint(rows, "settings") == found[0]
+
+
+def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
+    """Another path, another offset in the archive, images of other shards: the same fingerprint."""
+    moved = _small(offsets=[5120, 8192])
+    moved.containers = [Container(Path("elsewhere") / "archive.tar", is_folder=False)]
+    assert moved.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
+    others = _small()
+    others.lengths[3] += 1
+    assert others.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
+
+
+def test_boxes_are_found_by_file_name() -> None:
+    """An image has its boxes in their order; an image without any has none; boxes of unknown images don't matter."""
+    catalog = _small()
+    first, second = Box(0.0, 0.0, 0.5, 1.0), Box(0.25, 0.0, 0.75, 0.5)
+    catalog.attach_boxes({"n01440764_20.JPEG": (first, second), "n99999999_1.JPEG": (first,)})
+    assert [catalog.item(row).boxes for row in range(4)] == [(), (), (first, second), ()]
+
+
+def test_boxes_keep_their_four_decimals() -> None:
+    """The CSV's decimals are held as 32-bit floats, which is what a record stores."""
+    catalog = _small()
+    catalog.attach_boxes({"n01440764_10.JPEG": (Box(0.006, 0.262, 0.7545, 0.994),)})
+    box = catalog.item(0).boxes[0]
+    assert [f"{value:.4f}" for value in (box.xmin, box.ymin, box.xmax, box.ymax)] == [
+        "0.0060",
+        "0.2620",
+        "0.7545",
+        "0.9940",
+    ]
+
+
+def test_a_folders_item_is_a_whole_file(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """An image of its own is addressed from offset 0 with the file's length, and the file's time is its stamp."""
+    folder = _unpack(made_tiny, "validation", tmp_path / "val")
+    catalog = read_catalog(folder, "validation", ENGINE)
+    item = catalog.item(0)
+    path = folder / item.wnid / item.filename
+    assert item.where == ByteRange(path, 0, path.stat().st_size)
+    before = catalog.fingerprint([0], "")
+    os.utime(path, ns=(5, 5))
+    assert read_catalog(folder, "validation", ENGINE).fingerprint([0], "") != before

@@ -1,0 +1,155 @@
+"""stages.status: how far each stage has come, told without opening an archive or a shard."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.layout import Layout
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.status import StageStatus, status
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=8, validation_shards=4, allow_incomplete=True)
+
+
+def stage(layout: Layout, name: str) -> StageStatus:
+    """The status of one stage."""
+    (found,) = (each for each in status(layout).stages if each.stage == name)
+    return found
+
+
+def states(layout: Layout) -> list[str]:
+    """The states of all stages in order."""
+    return [each.state for each in status(layout).stages]
+
+
+@pytest.fixture
+def converted(tiny_data_dir: Path) -> Layout:
+    """A DATA_DIR with the tiny set annotated and converted."""
+    layout = Layout(tiny_data_dir)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+def test_nothing_begun(tmp_path: Path) -> None:
+    """In an empty or absent folder nothing has begun, and download comes next, its path quoted for the shell."""
+    for folder in (tmp_path, tmp_path / "not there"):
+        assert states(Layout(folder)) == ["not begun"] * 5
+        command = status(Layout(folder)).next_command
+        assert shlex.split(command) == ["imagenet-prep", "download", str(folder)]
+
+
+def test_download_under_way(tmp_path: Path) -> None:
+    """One archive and a partial file of another are part of a download."""
+    layout = Layout(tmp_path)
+    layout.raw_partial_dir.mkdir(parents=True)
+    layout.archive_path(ARCHIVES["validation"]).write_bytes(b"x")
+    (layout.raw_partial_dir / f"{ARCHIVES['train'].filename}.part").write_bytes(b"x")
+    found = stage(layout, "download")
+    assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 begun")
+    assert status(layout).next_command == f"imagenet-prep download {tmp_path}"
+
+
+def test_checked_archives(tiny_data_dir: Path) -> None:
+    """An archive counts as checked as long as it has not changed since."""
+    layout = Layout(tiny_data_dir)
+    path = layout.archive_path(ARCHIVES["train"])
+    stat = path.stat()
+    entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": "0" * 32}
+    layout.checked_path.write_text(json.dumps({path.name: entry}))
+    assert stage(layout, "download").detail == "3 of 3 archives, 1 of them checked"
+    os.utime(path)
+    assert stage(layout, "download").detail == "3 of 3 archives, 0 of them checked"
+
+
+def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
+    """After each stage its state changes, and the command for the next one is named."""
+    layout = Layout(tiny_data_dir)
+    assert states(layout) == ["done", "not begun", "not begun", "not begun", "not begun"]
+    assert status(layout).next_command == f"imagenet-prep annotate {tiny_data_dir}"
+    annotate(layout, ENGINE)
+    lines = layout.boxes_csv.read_bytes().count(b"\n")
+    assert stage(layout, "annotate") == StageStatus("annotate", "done", f"{lines:,} boxes")
+    assert status(layout).next_command == f"imagenet-prep convert {tiny_data_dir}"
+    convert(layout, ENGINE, PART)
+    assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
+    assert states(layout) == ["done", "not begun", "done", "done", "unknown"]
+    assert status(layout).next_command == f"imagenet-prep verify {tiny_data_dir}"
+
+
+def test_untar(tiny_data_dir: Path) -> None:
+    """Class folders are counted against 1000 a split."""
+    layout = Layout(tiny_data_dir)
+    untar(layout, ENGINE)
+    found = stage(layout, "untar")
+    assert found.state == "partly"
+    assert "10 of 1,000 train class folders" in found.detail
+
+
+def test_lost_shard(converted: Layout) -> None:
+    """A shard that is gone, or has another size, makes the conversion partly done again."""
+    converted.shard_path("train-00001-of-00008").unlink()
+    converted.shard_path("train-00002-of-00008").write_bytes(b"")
+    assert stage(converted, "convert") == StageStatus("convert", "partly", "10 of 12 shards")
+    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir}"
+
+
+def test_conversion_under_way(converted: Layout) -> None:
+    """Without a manifest the journal tells what is done, and the names of its shards how many are planned."""
+    converted.manifest_path.unlink()
+    lines = converted.journal_path.read_text().splitlines(keepends=True)
+    train = [line for line in lines if "train-" in line]
+    converted.journal_path.write_text("".join(train[:5]) + train[5][:20])
+    assert stage(converted, "convert").detail == "5 of 136 shards"  # 8 of train; of validation none was made yet
+    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir}"
+
+
+def test_problems_on_record(converted: Layout) -> None:
+    """Problems that the last verify found are counted."""
+    converted.index_path("train-00001-of-00008").unlink()
+    assert verify(converted, ENGINE, depth="quick").problems
+    found = stage(converted, "verify")
+    assert found.state == "problems"
+    assert found.detail.startswith("1 problem found")
+
+
+def test_foreign_shards(tmp_path: Path) -> None:
+    """Shards without any record of ours can only be verified."""
+    (tmp_path / "train-00000-of-00001").write_bytes(b"")
+    found = stage(Layout(tmp_path), "convert")
+    assert (found.state, found.detail) == ("unknown", "1 shard not made here")
+    assert status(Layout(tmp_path)).next_command == f"imagenet-prep verify {tmp_path}"
+
+
+def test_other_folders(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Other places for raw input and output are part of the command to run next."""
+    raw = tiny_data_dir / "raw-data"
+    layout = Layout(tmp_path / "d", raw=raw, output=tmp_path / "o")
+    annotate(layout, ENGINE)
+    words = ["imagenet-prep", "convert", str(tmp_path / "d"), "--raw", str(raw), "--output", str(tmp_path / "o")]
+    assert shlex.split(status(layout).next_command) == words
+
+
+def test_damaged_state_files(converted: Layout) -> None:
+    """State files that hold garbage never keep status from answering."""
+    for path in (converted.manifest_path, converted.journal_path, converted.checked_path):
+        path.write_bytes(b'{"\xff')
+    assert stage(converted, "convert").state == "unknown"
+
+
+def test_as_dict_is_json(converted: Layout) -> None:
+    """The dictionary form is JSON, a stage an object."""
+    value = json.loads(json.dumps(status(converted).as_dict()))
+    assert [each["stage"] for each in value["stages"]] == ["download", "untar", "annotate", "convert", "verify"]
+    assert value["next_command"].startswith("imagenet-prep ")

@@ -1,0 +1,293 @@
+"""Atomic files, the lock on a DATA_DIR, and a disk that is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import BusyError, SpaceError, WriteError
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import ShardPlan
+from imagenet_prep.shards import ShardMaker
+from imagenet_prep.sources.imagenet import read_catalog
+from imagenet_prep.storage import atomic_file, check_free_space, hold, load_json, save_bytes, save_json, space_errors
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from imagenet_prep.layout import Layout
+from imagenet_prep.storage import hold
+with hold(Layout(Path(sys.argv[1]))):
+    print("holding", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    """Nothing is there under the final name while it is written; all of it is there afterwards, and nothing else."""
+    path = tmp_path / "new" / "file"
+    with atomic_file(path) as file:
+        file.write(b"con")
+        file.flush()
+        assert not path.exists()
+        file.write(b"tent")
+    assert path.read_bytes() == b"content"
+    assert os.listdir(path.parent) == ["file"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    """If the block raises, the old content stays and no partial file is left."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(error), atomic_file(path) as file:  # noqa: PT012 - the block is what is tested
+        file.write(b"new")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
+    """Saving what is there already touches nothing; saving something else of the same length replaces it."""
+    path = tmp_path / "file"
+    assert save_bytes(path, b"content")
+    os.utime(path, ns=(1, 1))
+    assert not save_bytes(path, b"content")
+    assert path.stat().st_mtime_ns == 1
+    assert save_bytes(path, b"CONTENT")
+    assert path.stat().st_mtime_ns != 1
+    assert path.read_bytes() == b"CONTENT"
+
+
+def test_json_comes_back(tmp_path: Path) -> None:
+    """A JSON value is read back; the order in which a dictionary was filled doesn't show."""
+    path = tmp_path / "value.json"
+    assert save_json(path, {"b": [1, 2], "a": "é"})
+    assert load_json(path) == {"a": "é", "b": [1, 2]}
+    assert not save_json(path, {"a": "é", "b": [1, 2]})
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\xfd", b"no json"])
+def test_broken_json_is_as_good_as_absent(tmp_path: Path, content: bytes) -> None:
+    """A cut or foreign file gives None, as does none."""
+    path = tmp_path / "value.json"
+    assert load_json(path) is None
+    path.write_bytes(content)
+    assert load_json(path) is None
+
+
+# space ---------------------------------------------------------------------------------------------------------
+
+
+def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
+    """The error names folder, purpose, needed and free; the folder need not exist yet."""
+    check_free_space(tmp_path, 1, "for nothing")
+    with pytest.raises(SpaceError) as caught:
+        check_free_space(tmp_path / "not" / "there", 1 << 60, "for 3 shards")
+    assert "for 3 shards" in str(caught.value)
+    assert f"needed {1 << 60:,} bytes, free " in str(caught.value)
+    assert caught.value.exit_code == 7
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"a small tmpfs can't be mounted here: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
+    """Running out of space while writing names the file, leaves no part of it, and keeps what was finished."""
+    save_bytes(small_disk / "finished", b"done")
+    with pytest.raises(SpaceError, match=r"no space left while writing .*/big") as caught:
+        save_bytes(small_disk / "big", bytes(2 << 20))
+    assert caught.value.hint
+    assert os.listdir(small_disk) == ["finished"]
+    save_bytes(small_disk / "small", bytes(1 << 16))
+
+
+def test_a_device_without_space_is_a_space_error() -> None:
+    """What the system says of /dev/full is said of the path in question; other errors pass as they are."""
+    with pytest.raises(SpaceError, match="the-shard"), space_errors(Path("the-shard")):
+        Path("/dev/full").write_bytes(b"x")
+    with pytest.raises(FileNotFoundError), space_errors(Path("the-shard")):
+        Path("/nowhere/at-all").write_bytes(b"x")
+
+
+# a shard on storage that fails ---------------------------------------------------------------------------------
+
+
+def _maker(tmp_path: Path, made_tiny: MadeSet) -> tuple[ShardMaker, ShardPlan]:
+    layout = Layout(tmp_path / "data")
+    for folder in (layout.partial_dir, layout.index_dir):
+        folder.mkdir(parents=True)
+    catalog = read_catalog(made_tiny.archives["validation"], "validation", ThreadEngine(1))
+    maker = ShardMaker(layout, catalog, array("I", range(len(catalog))), "header")
+    return maker, ShardPlan("validation", 0, 1, 0, len(catalog), "f" * 64)
+
+
+def _failing(times: int, number: int) -> Callable[[int], None]:
+    """An fsync that fails so often, then works."""
+    left = [number] * times
+    fsync = os.fsync
+
+    def call(descriptor: int) -> None:
+        if left:
+            raise OSError(left.pop(), os.strerror(number))
+        fsync(descriptor)
+
+    return call
+
+
+def test_a_shard_is_tried_once_more_from_its_source(
+    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an fsync that failed nothing written can be trusted: all of it is written again, to the same bytes."""
+    maker, plan = _maker(tmp_path, made_tiny)
+    path = maker.layout.shard_path("validation-00000-of-00001")
+    wanted = maker(plan).info
+    content = path.read_bytes()
+    path.unlink()
+    monkeypatch.setattr(os, "fsync", _failing(1, errno.EIO))
+    assert maker(plan).info == wanted
+    assert path.read_bytes() == content
+
+
+def test_a_shard_that_fails_twice_is_a_write_error(
+    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the shard and what the storage said, and there is no file under its name."""
+    maker, plan = _maker(tmp_path, made_tiny)
+    monkeypatch.setattr(os, "fsync", _failing(9, errno.EIO))
+    with pytest.raises(WriteError, match="validation-00000-of-00001") as caught:
+        maker(plan)
+    assert os.strerror(errno.EIO) in caught.value.detail
+    assert not maker.layout.shard_path("validation-00000-of-00001").exists()
+
+
+def test_a_disk_found_full_by_fsync_is_a_space_error(
+    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems say so late: that is no failure of the storage, and trying again would not help."""
+    maker, plan = _maker(tmp_path, made_tiny)
+    monkeypatch.setattr(os, "fsync", _failing(9, errno.ENOSPC))
+    with pytest.raises(SpaceError, match="validation-00000-of-00001"):
+        maker(plan)
+    assert not maker.layout.shard_path("validation-00000-of-00001").exists()
+
+
+# the lock ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds ``tmp_path``."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "holding\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_second_run_is_refused_at_once(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    """While another process holds DATA_DIR, a BusyError comes within a second and names that process."""
+    begin = time.monotonic()
+    with pytest.raises(BusyError, match=f"process {holder.pid} on ") as caught, hold(Layout(tmp_path)):
+        pass
+    assert time.monotonic() - begin < 1
+    assert caught.value.exit_code == 8
+    assert str(tmp_path) in caught.value.what
+    assert Layout(tmp_path).lock_path.exists()  # the loser must not take the winner's lock away
+
+
+def test_a_dead_holder_does_not_block(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    """A lock file that a killed process left behind is taken over."""
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    path = Layout(tmp_path).lock_path
+    assert path.exists()
+    with hold(Layout(tmp_path)):
+        assert path.read_text().startswith(f"process {os.getpid()} on ")
+    assert not path.exists()
+
+
+def test_holding_is_re_entrant(tmp_path: Path) -> None:
+    """Within one process a stage may hold what its caller holds; only the outermost lets go."""
+    layout = Layout(tmp_path)
+    with hold(layout):
+        with hold(Layout(tmp_path)):
+            pass
+        assert layout.lock_path.exists()
+        _assert_busy_elsewhere(tmp_path)
+    assert not layout.lock_path.exists()
+    with hold(layout):
+        assert layout.lock_path.exists()
+
+
+def test_an_exception_lets_go(tmp_path: Path) -> None:
+    """After a block that raised, the lock file is gone and DATA_DIR can be held again."""
+    with pytest.raises(RuntimeError), hold(Layout(tmp_path)):
+        raise RuntimeError
+    assert not Layout(tmp_path).lock_path.exists()
+    with hold(Layout(tmp_path)):
+        pass
+
+
+def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
+    """A forked child that outlives the holder does not hold DATA_DIR in its place."""
+    script = HOLDER.replace("    print", "    import os\n    if os.fork() == 0: time.sleep(20); os._exit(0)\n    print")
+    with subprocess.Popen(
+        [sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holding\n"
+        process.kill()
+        process.wait()
+        try:
+            with hold(Layout(tmp_path)):
+                pass
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_two_data_dirs_do_not_hinder_each_other(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    """The lock is on one DATA_DIR only."""
+    assert holder.poll() is None
+    with hold(Layout(tmp_path / "other")):
+        pass
+
+
+def _assert_busy_elsewhere(data_dir: Path) -> None:
+    """Another process must find ``data_dir`` held by this one."""
+    script = HOLDER.replace("time.sleep(60)", "pass")
+    done = subprocess.run([sys.executable, "-c", script, data_dir], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"held by process {os.getpid()} on " in done.stderr
+
+
+def test_state_is_json_that_people_can_read(tmp_path: Path) -> None:
+    """A saved value is indented and ends with a newline."""
+    save_json(tmp_path / "value.json", {"a": {"b": 1}})
+    text = (tmp_path / "value.json").read_text()
+    assert text.endswith("}\n")
+    assert text.count("\n") == 5
+    assert json.loads(text) == {"a": {"b": 1}}

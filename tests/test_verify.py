@@ -1,0 +1,762 @@
+"""stages.verify and checks: every fault of a shard is found and named, and a sound set is found sound."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import shutil
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.shard import ShardCheck, ShardReport
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import compressed, inception, inception_reader, tfrecord
+from imagenet_prep.formats.example import (
+    BytesList,
+    ExampleError,
+    Feature,
+    FloatList,
+    Int64List,
+    delimited,
+    encode_entry,
+    encode_example,
+    parse_example,
+)
+from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_features, read_record
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import load_manifest
+from imagenet_prep.model import Box, ByteRange, Item, Problem, ProblemKind
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.verify import verify
+
+K = ProblemKind
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
+SHARD = "train-00003-of-00008"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+    """Shards of ``made_tiny``, boxes and all, with their manifest and indexes. Read only."""
+    raw = next(iter(made_tiny.archives.values())).parent
+    return _convert(tmp_path_factory.mktemp("sound"), raw, PART)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Path) -> Layout:
+    """The test's own copy of ``sound``."""
+    shutil.copytree(sound, tmp_path / "data")
+    return Layout(tmp_path / "data")
+
+
+def _convert(folder: Path, raw: Path, options: ConvertOptions) -> Path:
+    layout = Layout(folder, raw=raw)
+    engine = make_engine("processes", 2)
+    annotate(layout, engine)
+    convert(layout, engine, options)
+    return folder
+
+
+def records_of(path: Path) -> list[tfrecord.Record]:
+    """Every record of an undamaged shard."""
+    return list(tfrecord.iter_records(memoryview(path.read_bytes())))
+
+
+def framed(*records: bytes) -> bytes:
+    """A TFRecord file."""
+    return b"".join(
+        b"".join((header, data, footer)) for data in records for header, footer, _ in [tfrecord.frame(data)]
+    )
+
+
+def write_records(path: Path, records: list[tfrecord.Record]) -> None:
+    """A TFRecord file of records taken from another."""
+    path.write_bytes(framed(*(bytes(record.data) for record in records)))
+
+
+def problems_of(layout: Layout) -> tuple[Problem, ...]:
+    """What a full verify finds."""
+    return verify(layout, ENGINE).problems
+
+
+def the_problem(layout: Layout, kind: ProblemKind, subject: str = SHARD) -> Problem:
+    """The one problem that a full verify finds; it must be of this kind, about this subject, with a remedy."""
+    (problem,) = problems_of(layout)
+    assert (problem.kind, problem.subject) == (kind, subject)
+    assert problem.remedy
+    return problem
+
+
+# sound sets ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", ["quick", "full", "decode"])
+def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSet) -> None:
+    """A part that agrees with its manifest has no problems at any depth, and the totals are those of its images."""
+    before = sorted(layout.data_dir.rglob("*"))
+    verdict = verify(layout, ENGINE, depth=depth)  # type: ignore[arg-type]
+    assert verdict.problems == ()
+    assert verdict.is_part
+    assert verdict.has_manifest
+    assert "300 of 1,281,167 train images" in verdict.notes[0]
+    train, validation = verdict.totals
+    assert (train.shards, train.records, train.expected, train.classes) == (8, 300, 300, 10)
+    assert (validation.shards, validation.records, validation.expected) == (8, 80, 80)
+    good_boxes = {image.filename for image in made_tiny.of("train")}
+    lines = made_tiny.boxes_csv.decode().splitlines()
+    assert train.boxes == sum(line.split(",")[0] in good_boxes for line in lines) > 100
+    assert train.bytes == sum(path.stat().st_size for path in layout.data_dir.glob("train-*"))
+    assert sorted(layout.data_dir.rglob("*")) == before
+
+
+def test_processes_find_what_threads_find(layout: Layout) -> None:
+    """The check crosses to worker processes and back."""
+    flip(layout.shard_path(SHARD), 3, "data")
+    assert verify(layout, make_engine("processes", 2)).problems == problems_of(layout)
+
+
+def test_photographs_decode(tmp_path: Path, made: MadeSet) -> None:
+    """Photographs, the repaired ones among them, are found sound, each pixel decoded."""
+    raw = next(iter(made.archives.values())).parent
+    layout = Layout(_convert(tmp_path, raw, PART))
+    assert verify(layout, ENGINE, depth="decode").problems == ()
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet, compression: str) -> None:
+    """Compressed shards are checked record by record, with or without a manifest; damaged streams are found."""
+    raw = next(iter(made_tiny.archives.values())).parent
+    options = dataclasses.replace(PART, compression=compression)  # type: ignore[arg-type]
+    layout = Layout(_convert(tmp_path, raw, options))
+    assert problems_of(layout) == ()
+    path = layout.shard_path(SHARD)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert "stream is cut short" in the_problem(layout, K.TRUNCATED).detail
+    path.write_bytes(content[:5000] + bytes((content[5000] ^ 4,)) + content[5001:])
+    assert the_problem(layout, K.BAD_COMPRESSION).detail.startswith("record ")
+    path.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
+    assert the_problem(layout, K.BAD_COMPRESSION).detail.startswith("record 0 at byte 0: ")
+    path.write_bytes(content)
+    shutil.rmtree(layout.state_dir)
+    assert {problem.kind for problem in problems_of(layout)} == {K.WRONG_COUNT}
+
+
+# one bit -------------------------------------------------------------------------------------------------------
+
+PLACES: dict[str, Callable[[tfrecord.Record], tuple[int, int]]] = {
+    "length": lambda record: (record.offset, 8),
+    "length CRC": lambda record: (record.offset + 8, 4),
+    "data": lambda record: (record.offset + 12, len(record.data)),
+    "data CRC": lambda record: (record.offset + 12 + len(record.data), 4),
+}
+
+
+def flip(path: Path, number: int, place: str, rng: random.Random | None = None) -> int:
+    """Flip one bit in a part of a record; returns the byte offset of the record."""
+    rng = rng or random.Random(place)
+    record = records_of(path)[number]
+    start, length = PLACES[place](record)
+    content = bytearray(path.read_bytes())
+    content[start + rng.randrange(length)] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+    return record.offset
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_flipped_bit_is_found(layout: Layout, place: str) -> None:
+    """One flipped bit anywhere is one problem that names shard, record and byte offset."""
+    rng = random.Random(place)
+    check = shard_check(layout)
+    for _ in range(25):
+        name = f"train-{rng.randrange(8):05d}-of-00008"
+        path = layout.shard_path(name)
+        content = path.read_bytes()
+        number = rng.randrange(len(records_of(path)))
+        offset = flip(path, number, place, rng)
+        (problem,) = check(name).problems
+        assert problem.kind is (K.BAD_LENGTH if place.startswith("length") else K.BAD_CRC)
+        assert problem.subject == name
+        assert problem.detail.startswith(f"record {number} at byte {offset}")
+        path.write_bytes(content)
+
+
+def shard_check(layout: Layout) -> ShardCheck:
+    """The check of single shards as verify sets it up."""
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    return ShardCheck(layout, manifest.shards, "none")
+
+
+def test_flipped_bit_names_the_file(layout: Layout) -> None:
+    """Damaged image bytes are reported with the file name that the record still shows, and kept as JSON lines."""
+    path = layout.shard_path(SHARD)
+    record = records_of(path)[4]
+    content = bytearray(path.read_bytes())
+    content[record.offset + 12 + len(record.data) // 2] ^= 1
+    path.write_bytes(content)
+    problem = the_problem(layout, K.BAD_CRC)
+    filename = read_record(record.data).filename
+    assert problem.detail == f"record 4 at byte {record.offset} ({filename}): the data do not match their CRC"
+    (line,) = layout.problems_path.read_text().splitlines()
+    assert Problem(**json.loads(line)) == problem
+
+
+def test_findings_disappear_with_the_damage(layout: Layout) -> None:
+    """The file of findings is that of the last verify: it goes when there are none."""
+    path = layout.shard_path(SHARD)
+    content = path.read_bytes()
+    flip(path, 0, "data")
+    assert problems_of(layout)
+    assert layout.problems_path.exists()
+    path.write_bytes(content)
+    assert problems_of(layout) == ()
+    assert not layout.problems_path.exists()
+
+
+def test_unwritable_state_is_a_note(layout: Layout) -> None:
+    """Findings that can't be kept are still returned, with a note."""
+    flip(layout.shard_path(SHARD), 0, "data")
+    layout.problems_path.mkdir()
+    verdict = verify(layout, ENGINE)
+    assert len(verdict.problems) == 1
+    assert "were not kept" in verdict.notes[-1]
+
+
+# whole records and shards --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", [1, 7, 13, 200])
+def test_cut_within_a_record(layout: Layout, cut: int) -> None:
+    """A file that ends within a record is named with that record."""
+    path = layout.shard_path(SHARD)
+    last = records_of(path)[-1]
+    path.write_bytes(path.read_bytes()[:-cut])
+    detail = the_problem(layout, K.TRUNCATED).detail
+    assert detail.startswith(f"record {last.number} at byte {last.offset}: ")
+
+
+def test_cut_at_a_record_boundary(layout: Layout) -> None:
+    """A file that lacks its last records, though every record left is sound, is found by the manifest."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    path.write_bytes(path.read_bytes()[: records[-3].offset])
+    detail = the_problem(layout, K.WRONG_COUNT).detail
+    assert f"record {len(records) - 3} at byte {records[-3].offset}: 3 missing" in detail
+
+
+def test_emptied_shard(layout: Layout) -> None:
+    """An empty file in the place of a shard is found."""
+    layout.shard_path(SHARD).write_bytes(b"")
+    assert "record 0 at byte 0" in the_problem(layout, K.WRONG_COUNT).detail
+
+
+def test_dropped_record(layout: Layout) -> None:
+    """A record taken out is named by its number and the offset where it was."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    write_records(path, records[:5] + records[6:])
+    detail = the_problem(layout, K.WRONG_COUNT).detail
+    assert detail.startswith(f"record 5 at byte {records[5].offset} ")
+    assert "the record written here is missing" in detail
+    assert f"expected {len(records)} records" in detail
+
+
+def test_doubled_record(layout: Layout) -> None:
+    """A record that is there twice is named by number, offset and file name."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    write_records(path, records[:5] + records[4:])
+    count, duplicate = problems_of(layout)
+    filename = read_record(records[4].data).filename
+    where = f"record 5 at byte {records[5].offset} ({filename}): "
+    assert (count.kind, duplicate.kind) == (K.WRONG_COUNT, K.DUPLICATE)
+    assert count.detail.startswith(where + "it was not written")
+    assert duplicate.detail == f"{where}this image is also record 4 of {SHARD}"
+
+
+def test_swapped_records(layout: Layout) -> None:
+    """Two neighbours that changed places are both named."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    k = next(i for i in range(2, 30) if len(records[i].data) != len(records[i + 1].data))
+    write_records(path, [*records[:k], records[k + 1], records[k], *records[k + 2 :]])
+    detail = the_problem(layout, K.WRONG_CONTENT).detail
+    assert detail.startswith(f"record {k} at byte {records[k].offset} ")
+    assert f"records {k} and {k + 1} are swapped" in detail
+
+
+def test_swapped_records_without_index(layout: Layout) -> None:
+    """Without an index swapped records are still found, if not placed."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    write_records(path, [records[1], records[0], *records[2:]])
+    layout.index_path(SHARD).unlink()
+    assert "not those that were written" in the_problem(layout, K.WRONG_CONTENT).detail
+
+
+def test_exchanged_shards(layout: Layout) -> None:
+    """Two shards that carry each other's names are both named, and what they really are."""
+    one, other = layout.shard_path(SHARD), layout.shard_path("train-00006-of-00008")
+    one.rename(layout.data_dir / "aside")
+    other.rename(one)
+    (layout.data_dir / "aside").rename(other)
+    first, second = problems_of(layout)
+    assert (first.kind, first.subject) == (K.WRONG_CONTENT, SHARD)
+    assert "this is train-00006-of-00008" in first.detail
+    assert (second.kind, second.subject) == (K.WRONG_CONTENT, "train-00006-of-00008")
+    assert f"this is {SHARD}" in second.detail
+
+
+def test_validation_shard_in_place_of_a_train_shard(layout: Layout) -> None:
+    """A shard of the other split under a train name is recognised for what it is."""
+    shutil.copy(layout.shard_path("validation-00002-of-00008"), layout.shard_path(SHARD))
+    found = [problem for problem in problems_of(layout) if problem.kind is K.WRONG_CONTENT]
+    assert [problem.subject for problem in found] == [SHARD]
+    assert "this is validation-00002-of-00008" in found[0].detail
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_missing_shard(layout: Layout, depth: str) -> None:
+    """A shard that is gone is named with what it held."""
+    layout.shard_path(SHARD).unlink()
+    (problem,) = verify(layout, ENGINE, depth=depth).problems  # type: ignore[arg-type]
+    assert (problem.kind, problem.subject) == (K.MISSING_SHARD, SHARD)
+    assert "records in" in problem.detail
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_renamed_shard(layout: Layout, depth: str) -> None:
+    """A shard under a name outside the set is a stray that is recognised as the missing one."""
+    layout.shard_path(SHARD).rename(layout.data_dir / "train-00009-of-00016")
+    missing, stray = verify(layout, ENGINE, depth=depth).problems  # type: ignore[arg-type]
+    assert (missing.kind, missing.subject) == (K.MISSING_SHARD, SHARD)
+    assert (stray.kind, stray.subject) == (K.STRAY_FILE, "train-00009-of-00016")
+    assert SHARD in stray.detail
+
+
+@pytest.mark.parametrize("name", ["train-00001-of-00004", "validation-00000-of-00008.tmp", "train-copy"])
+def test_stray_file(layout: Layout, name: str) -> None:
+    """A file that a glob over train-* or validation-* would take for a shard is named."""
+    (layout.data_dir / name).write_bytes(b"?")
+    the_problem(layout, K.STRAY_FILE, name)
+
+
+def test_other_files_are_left_alone(layout: Layout) -> None:
+    """Files outside those globs are nobody's business."""
+    (layout.data_dir / "readme.txt").write_bytes(b"?")
+    assert problems_of(layout) == ()
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_missing_index(layout: Layout, depth: str) -> None:
+    """A shard without its index is named."""
+    layout.index_path(SHARD).unlink()
+    (problem,) = verify(layout, ENGINE, depth=depth).problems  # type: ignore[arg-type]
+    assert (problem.kind, problem.subject) == (K.BAD_INDEX, SHARD)
+
+
+def test_stale_index(layout: Layout) -> None:
+    """An index of another shard is found at its first wrong record."""
+    shutil.copy(layout.index_path("train-00004-of-00008"), layout.index_path(SHARD))
+    detail = the_problem(layout, K.BAD_INDEX).detail
+    assert detail.startswith("record ")
+    assert "expected" in detail
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\x00 garbage", b"1 2 3\n", b"-" * (1 << 20)])
+def test_garbage_index(layout: Layout, content: bytes) -> None:
+    """An index that is none is found, whatever it holds."""
+    layout.index_path(SHARD).write_bytes(content)
+    the_problem(layout, K.BAD_INDEX)
+
+
+def test_quick_finds_a_wrong_size(layout: Layout) -> None:
+    """A quick look finds a shard of another size, and no more."""
+    path = layout.shard_path(SHARD)
+    path.write_bytes(path.read_bytes()[:-1])
+    flip(layout.shard_path("train-00000-of-00008"), 0, "data")
+    (problem,) = verify(layout, ENGINE, depth="quick").problems
+    assert (problem.kind, problem.subject) == (K.WRONG_SIZE, SHARD)
+
+
+def test_no_shards(tmp_path: Path) -> None:
+    """A folder without shards is an error that says how to make them."""
+    with pytest.raises(InputError) as caught:
+        verify(Layout(tmp_path), ENGINE)
+    assert str(tmp_path) in caught.value.what
+    assert "imagenet-prep convert" in caught.value.hint
+
+
+def test_unreadable_shard(layout: Layout) -> None:
+    """Something that can't be opened as a file is a problem."""
+    layout.shard_path(SHARD).unlink()
+    layout.shard_path(SHARD).mkdir()
+    the_problem(layout, K.UNREADABLE)
+
+
+# manifests -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("totals", {"train": {"images": "many"}}, "can't be understood"),
+        ("totals", {}, "does not list"),
+        ("shards", {}, "does not list"),
+        ("schema", 99, "schema 99"),
+    ],
+)
+def test_damaged_manifest(layout: Layout, field: str, value: object, word: str) -> None:
+    """A manifest that can't be used is a problem, and the shards are held against ILSVRC2012."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    layout.manifest_path.write_text(json.dumps({**manifest, field: value}))
+    first, *others = problems_of(layout)
+    assert (first.kind, first.subject) == (K.BAD_MANIFEST, "manifest.json")
+    assert word in first.detail
+    assert {problem.kind for problem in others} == {K.WRONG_COUNT}
+
+
+def test_manifest_of_another_partition(layout: Layout) -> None:
+    """Shards whose record counts are not those of the partition can't be what convert made."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["shards"][SHARD]["records"] += 1
+    manifest["shards"]["train-00004-of-00008"]["records"] -= 1
+    layout.manifest_path.write_text(json.dumps(manifest))
+    assert "partition" in problems_of(layout)[0].detail
+
+
+def test_totals_of_the_manifest(layout: Layout) -> None:
+    """Sound shards that don't add up to the recorded totals are found."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["totals"]["train"]["boxes"] += 1
+    layout.manifest_path.write_text(json.dumps(manifest))
+    assert "boxes, got" in the_problem(layout, K.WRONG_COUNT, "train").detail
+
+
+# what records say ----------------------------------------------------------------------------------------------
+
+
+def rewritten(layout: Layout, number: int, change: Callable[[dict[str, Feature]], object]) -> ShardReport:
+    """The report of SHARD, as another tool's, once the features of one record are changed and soundly framed."""
+    path = layout.shard_path(SHARD)
+    data = [bytes(record.data) for record in records_of(path)]
+    features = parse_example(memoryview(data[number]))
+    change(features)
+    data[number] = encode_example(features)
+    path.write_bytes(framed(*data))
+    layout.index_path(SHARD).unlink(missing_ok=True)
+    return ShardCheck(layout)(SHARD)
+
+
+def put(name: str, feature: Feature) -> Callable[[dict[str, Feature]], object]:
+    """A change that sets one feature."""
+    return lambda features: features.__setitem__(name, feature)
+
+
+BOX = "image/object/bbox/"
+FOUR = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "ymax")}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "word"),
+    [
+        (lambda features: features.pop("image/class/text"), K.BAD_FIELD, "image/class/text is missing"),
+        (put("image/height", FloatList((16.0,))), K.BAD_FIELD, "image/height holds floats, expected int64s"),
+        (put("image/width", Int64List((16, 16))), K.BAD_FIELD, "image/width holds 2 values"),
+        (put("image/colorspace", BytesList((b"grey",))), K.BAD_FIELD, "image/colorspace is 'grey'"),
+        (put("image/channels", Int64List((1,))), K.BAD_FIELD, "image/channels is 1"),
+        (put("image/format", BytesList((b"PNG",))), K.BAD_FIELD, "image/format is 'PNG'"),
+        (put("image/filename", BytesList((b"\xff",))), K.BAD_FIELD, "image/filename is not UTF-8"),
+        (put("image/filename", BytesList((b"cat\x1b[2J.jpg",))), K.BAD_FIELD, "expected <wnid>_<number>.JPEG"),
+        (put("image/filename", BytesList((b"n01440764_1.JPEG",))), K.WRONG_LABEL, "the image is of n01440764"),
+        (put("image/class/label", Int64List((0,))), K.WRONG_LABEL, "expected 1 to 1000, got 0"),
+        (put("image/class/label", Int64List((-5,))), K.WRONG_LABEL, "expected 1 to 1000, got -5"),
+        (put("image/class/text", BytesList((b"a cat",))), K.WRONG_LABEL, "image/class/text: expected"),
+        (put("image/class/synset", BytesList((b"n00000000",))), K.WRONG_LABEL, "image/class/synset: expected"),
+        (put("image/height", Int64List((17,))), K.SIZE_MISMATCH, "the JPEG has 16 x 16, the record says 16 x 17"),
+        (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
+        (put("image/encoded", BytesList((b"",))), K.BAD_IMAGE, "empty"),
+        (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: [1, 1, 1, 1, 0]"),
+        (lambda f: f.update({**FOUR, f"{BOX}label": Int64List((7,))}), K.BAD_BOX, "box 0: expected label"),
+    ],
+)
+def test_wrong_field(layout: Layout, change: Callable[[dict[str, Feature]], object], kind: K, word: str) -> None:
+    """A record that contradicts the tables, its image or the format is named with what was expected."""
+    boxless = next(r.number for r in records_of(layout.shard_path(SHARD)) if not read_record(r.data).boxes)
+    problems = rewritten(layout, boxless, change).problems
+    matching = [problem for problem in problems if problem.kind is kind and word in problem.detail]
+    assert matching, problems
+    assert matching[0].detail.startswith(f"record {boxless} at byte ")
+    assert all(problem.detail.isprintable() for problem in problems)
+
+
+@pytest.mark.parametrize("corners", [(0.6, 0.0, 0.5, 1.0), (-0.1, 0, 1, 1), (0, 0, 1, 1.5), (float("nan"), 0, 1, 1)])
+def test_box_out_of_range(layout: Layout, corners: tuple[float, ...]) -> None:
+    """A box that is turned over, outside the image or not a number is found."""
+
+    def change(features: dict[str, Feature]) -> None:
+        for edge, value in zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True):
+            features[f"{BOX}{edge}"] = FloatList((value,))
+        features[f"{BOX}label"] = features["image/class/label"]
+
+    (problem,) = rewritten(layout, 2, change).problems
+    assert problem.kind is K.BAD_BOX
+    assert "box 0" in problem.detail
+
+
+def test_no_example(layout: Layout) -> None:
+    """Soundly framed bytes that are no Example are named."""
+    path = layout.shard_path(SHARD)
+    path.write_bytes(framed(b"\xff\xff\xff"))
+    (problem,) = ShardCheck(layout)(SHARD).problems[:1]
+    assert problem.kind is K.BAD_EXAMPLE
+
+
+def test_cut_and_broken_images(layout: Layout) -> None:
+    """An image without its end is found at once, one with a broken inside by decoding."""
+    data = read_record(records_of(layout.shard_path(SHARD))[0].data).encoded
+    broken = bytearray(data)
+    broken[-40:-2] = b"\xff\xfe" * 19
+    (problem,) = rewritten(layout, 0, put("image/encoded", BytesList((bytes(data[:-2]),)))).problems
+    assert (problem.kind, "cut short" in problem.detail) == (K.BAD_IMAGE, True)
+    assert rewritten(layout, 0, put("image/encoded", BytesList((bytes(broken),)))).problems == ()
+    (problem,) = ShardCheck(layout, decode=True)(SHARD).problems
+    assert (problem.kind, "does not decode" in problem.detail) == (K.BAD_IMAGE, True)
+
+
+def test_same_image_in_two_shards(layout: Layout) -> None:
+    """A file name in two shards of a split is named in the second, with the place of the first."""
+    shutil.rmtree(layout.state_dir)
+    source = records_of(layout.shard_path("train-00001-of-00008"))
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    write_records(path, [*records, source[7]])
+    found = [problem for problem in problems_of(layout) if problem.kind is K.DUPLICATE]
+    assert [problem.subject for problem in found] == [SHARD]
+    assert found[0].detail.startswith(
+        f"record {len(records)} at byte {path.stat().st_size - len(source[7].data) - 16} "
+    )
+    assert "also record 7 of train-00001-of-00008" in found[0].detail
+
+
+def test_many_problems_are_counted(layout: Layout) -> None:
+    """Of many problems of one kind in a shard 20 are spelled out and the rest counted."""
+    path = layout.shard_path(SHARD)
+    path.write_bytes(framed(*[b"\xff"] * 50))
+    problems = [problem for problem in ShardCheck(layout)(SHARD).problems if problem.kind is K.BAD_EXAMPLE]
+    assert len(problems) == 21
+    assert problems[-1].detail == "and 30 more of this kind"
+
+
+# garbage -------------------------------------------------------------------------------------------------------
+
+
+def test_absurd_length(layout: Layout) -> None:
+    """A length of 2^63 with a right CRC is a problem, plain or compressed; nothing of that size is asked for."""
+    size = struct.pack("<Q", 1 << 63)
+    header = size + struct.pack("<I", tfrecord.mask(tfrecord.crc32c(size)))
+    path = layout.shard_path(SHARD)
+    content = path.read_bytes()
+    path.write_bytes(content + header + b"xx")
+    number = len(list(tfrecord.iter_records(memoryview(content))))
+    (problem,) = ShardCheck(layout)(SHARD).problems
+    assert problem.detail.startswith(f"record {number} at byte {len(content)}: {1 << 63} bytes")
+    path.write_bytes(zlib.compress(content + header + b"xx"))
+    (problem,) = ShardCheck(layout)(SHARD).problems
+    assert (problem.kind, f"{1 << 63} bytes" in problem.detail) == (K.BAD_LENGTH, True)
+
+
+@pytest.mark.parametrize("start", [b"", b"\x1f\x8b\x08\x00", b"\x78\x9c"])
+def test_random_bytes(layout: Layout, start: bytes) -> None:
+    """Random bytes under a shard's name are a problem, even behind the first bytes of a compressed file."""
+    path = layout.shard_path(SHARD)
+    for seed in range(20):
+        path.write_bytes(start + random.Random(seed).randbytes(3000))
+        (problem,) = ShardCheck(layout)(SHARD).problems
+        assert problem.kind in (K.BAD_LENGTH, K.TRUNCATED, K.BAD_COMPRESSION)
+
+
+def test_plain_file_that_begins_like_a_compressed_one() -> None:
+    """A plain length field that happens to spell a gzip or zlib header is not taken for one."""
+    for length in (0x8B1F, 0x9C78):
+        view = memoryview(framed(bytes(length)))
+        assert compressed.detect(view) == "none"
+        assert [len(record.data) for record in compressed.iter_records(view, "none")] == [length]
+
+
+@settings(deadline=None)
+@given(records=st.lists(st.binary(max_size=300), max_size=5), junk=st.binary(max_size=10), data=st.data())
+def test_compressed_records(records: list[bytes], junk: bytes, data: st.DataObject) -> None:
+    """Compressed records come back as they were; a cut or changed file ends in a FramingError or in fewer records."""
+    content = zlib.compress(framed(*records))
+    found = list(compressed.iter_records(memoryview(content), "zlib"))
+    assert [bytes(record.data) for record in found] == records
+    assert all(record.intact for record in found)
+    cut = data.draw(st.integers(0, len(content) - 1))
+    with pytest.raises(tfrecord.FramingError):
+        list(compressed.iter_records(memoryview(content[:cut] + junk), "zlib"))
+
+
+# the reader ----------------------------------------------------------------------------------------------------
+
+FLOATS = st.floats(width=32, allow_nan=False)
+NUMBERS = st.integers(0, 1 << 27)
+ITEMS = st.builds(
+    Item,
+    filename=st.text(max_size=140),
+    label=st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(1, 1000),
+    wnid=st.text(max_size=12),
+    text=st.text(max_size=200),
+    boxes=st.lists(st.builds(Box, FLOATS, FLOATS, FLOATS, FLOATS), max_size=40).map(tuple),
+    where=st.just(ByteRange(Path(), 0, 0)),
+)
+
+
+@settings(deadline=None)
+@given(item=ITEMS, width=NUMBERS, height=NUMBERS, encoded=st.binary(max_size=400))
+def test_reader_reads_what_was_written(item: Item, width: int, height: int, encoded: bytes) -> None:
+    """A record reads as the item that it was made from, by the quick way and by the general parser alike."""
+    head, tail = inception.record_parts(item, width, height, len(encoded))
+    data = memoryview(head + encoded + tail)
+    expected = ImageRecord(
+        item.filename,
+        item.label,
+        item.wnid,
+        item.text,
+        width,
+        height,
+        item.boxes,
+        (item.label,) * len(item.boxes),
+        memoryview(encoded),
+    )
+    assert read_record(data) == expected
+    assert read_features(parse_example(data)) == expected
+    quick = inception_reader._read_canonical(data)
+    assert quick is None or quick == expected
+
+
+def test_records_of_ours_take_the_quick_way(sound: Path) -> None:
+    """The quick way is taken by every record that convert writes: the slow one would hide that it is broken."""
+    for path in sound.glob("*-of-*"):
+        for record in records_of(path):
+            assert inception_reader._read_canonical(record.data) == read_features(parse_example(record.data))
+
+
+@settings(deadline=None)
+@given(item=ITEMS, order=st.randoms(use_true_random=False), encoded=st.binary(max_size=50))
+def test_reader_takes_any_order(item: Item, order: random.Random, encoded: bytes) -> None:
+    """Features in any order, as another protobuf library may write them, read the same."""
+    features = list(inception.features(item, 3, 4, encoded).items())
+    order.shuffle(features)
+    body = b"".join(encode_entry(name, feature) for name, feature in features)
+    assert read_record(memoryview(delimited(1, body))).filename == item.filename
+
+
+@settings(deadline=None)
+@given(item=ITEMS, data=st.data())
+def test_reader_of_damaged_records(item: Item, data: st.DataObject) -> None:
+    """A changed record raises ExampleError or RecordError, or reads as the general parser reads it."""
+    head, tail = inception.record_parts(item, 20, 300, 5)
+    content = bytearray(head + b"12345" + tail)
+    for position in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
+        content[position] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    assert_same_reading(bytes(content))
+
+
+@pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
+def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
+    """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
+    item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes, ByteRange(Path(), 0, 0))
+    head, tail = inception.record_parts(item, 20, 300, 5)
+    content = bytearray(head + b"12345" + tail)
+    for position in range(len(content)):
+        for bit in range(8):
+            content[position] ^= 1 << bit
+            assert_same_reading(bytes(content))
+            content[position] ^= 1 << bit
+    for junk in (b"\0", b"\x0a\x00", head + b"12345" + tail):
+        assert_same_reading(bytes(content) + junk)
+    entries = encode_example(inception.features(item, 20, 300, b"12345"))[3:]
+    assert delimited(1, entries) == content
+    for name, feature in (("image/class/label", Int64List((7,))), ("image/width", FloatList(()))):
+        again = delimited(1, entries + encode_entry(name, feature))  # the last entry of a name counts
+        assert_same_reading(again)
+
+
+def assert_same_reading(content: bytes) -> None:
+    """The quick way reads what the general parser reads, or leaves it to that."""
+    view = memoryview(content)
+    quick = inception_reader._read_canonical(view)
+    try:
+        slow = read_features(parse_example(view))
+    except (ExampleError, RecordError):
+        assert quick is None
+    else:
+        assert quick is None or repr(quick.boxes) == repr(slow.boxes)  # NaN is like NaN in print only
+        assert quick is None or dataclasses.replace(quick, boxes=()) == dataclasses.replace(slow, boxes=())
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_reader_of_garbage(content: bytes) -> None:
+    """Any bytes either raise ExampleError or RecordError, or hold every feature."""
+    with pytest.raises((ExampleError, RecordError)):
+        read_record(memoryview(content))
+
+
+# other tools ---------------------------------------------------------------------------------------------------
+
+
+def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Path) -> None:
+    """Shards of TensorFlow's own writer verify without a manifest; that they are a part is all there is to say."""
+    import tensorflow as tf
+
+    for path in sorted(sound.glob("*-of-00008"))[::2]:
+        split, index = path.name.split("-")[0], int(path.name.split("-")[1]) // 2
+        with tf.io.TFRecordWriter(str(tmp_path / f"{split}-{index:05d}-of-00004")) as writer:
+            for record in records_of(path):
+                example = tf.train.Example.FromString(bytes(record.data))
+                writer.write(example.SerializeToString())
+    verdict = verify(Layout(tmp_path), ENGINE)
+    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [
+        (K.WRONG_COUNT, ilsvrc2012.TRAIN),
+        (K.WRONG_COUNT, ilsvrc2012.VALIDATION),
+    ]
+    assert "expected 1,281,167 records in 1000 classes, got " in verdict.problems[0].detail
+    assert not verdict.has_manifest
+    assert not verdict.is_part
+    quick = verify(Layout(tmp_path), ENGINE, depth="quick")
+    assert quick.problems == ()
+    assert [split.records for split in quick.totals] == [None, None]
+
+
+def test_foreign_set_of_two_counts(layout: Layout) -> None:
+    """Without a manifest the set is the larger one: what belongs to another is stray, what it lacks is missing."""
+    shutil.rmtree(layout.state_dir)
+    layout.shard_path(SHARD).rename(layout.data_dir / "train-00003-of-00009")
+    first, second, *_ = problems_of(layout)
+    assert (first.kind, first.subject) == (K.MISSING_SHARD, SHARD)
+    assert (second.kind, second.subject) == (K.STRAY_FILE, "train-00003-of-00009")
+
+
+def test_unfinished_conversion(layout: Layout) -> None:
+    """Without a manifest a shard is still held against its line in the journal."""
+    layout.manifest_path.unlink()
+    one, other = layout.shard_path(SHARD), layout.shard_path("train-00006-of-00008")
+    shutil.copy(other, one)
+    found = [problem for problem in problems_of(layout) if problem.kind is K.WRONG_CONTENT]
+    assert [problem.subject for problem in found] == [SHARD]
