@@ -17,14 +17,27 @@ SCHEMA = 1
 
 
 class Journal:
-    """One JSON line a finished shard, appended and synced when the shard stands under its final name.
+    """One JSON line a finished shard, appended when the shard stands under its final name.
 
-    A line that a crash cut short is skipped. A later line for the same shard replaces an earlier one.
+    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. One
+    that a crash cut short is skipped. A later line for the same shard replaces an earlier one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._infos = {info.name: info for info in _read_lines(path)}
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Journal:
+        """Nothing to do: the file is opened by the first append."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Make everything durable and close the file."""
+        self.sync()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def get(self, name: str) -> ShardInfo | None:
         """The entry of a shard, or None."""
@@ -35,27 +48,29 @@ class Journal:
         return self._infos.keys()
 
     def append(self, info: ShardInfo) -> None:
-        """Record a finished shard durably."""
-        is_new = not self._path.exists()
-        with space_errors(self._path), self._opened() as file:
-            if file.tell() and not _ends_with_newline(self._path):
-                file.write(b"\n")
-            file.write(json.dumps(dataclasses.asdict(info), sort_keys=True).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            fsync_dir(self._path.parent)
+        """Record a finished shard."""
+        with space_errors(self._path):
+            if self._file is None:
+                self._file = self._open()
+            self._file.write(json.dumps(dataclasses.asdict(info), sort_keys=True).encode() + b"\n")
         self._infos[info.name] = info
 
-    def _opened(self) -> IO[bytes]:
+    def sync(self) -> None:
+        """Make every line appended so far durable."""
+        if self._file is not None:
+            with space_errors(self._path):
+                os.fsync(self._file.fileno())
+
+    def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        return self._path.open("ab")
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+        file = self._path.open("a+b", buffering=0)
+        if file.tell() == 0:
+            fsync_dir(self._path.parent)
+        else:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        return file
 
 
 def _read_lines(path: Path) -> Iterable[ShardInfo]:

@@ -12,11 +12,12 @@ from typing import Literal, Protocol
 
 from imagenet_prep.errors import WriteError
 from imagenet_prep.formats import inception, jpeg, tfrecord
+from imagenet_prep.formats.image import Check, Prepared, prepare
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
-from imagenet_prep.storage import atomic_file, fsync_dir, space_errors
+from imagenet_prep.storage import fsync_dir, space_errors
 
 Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
@@ -50,7 +51,7 @@ class ShardMaker:
     layout: Layout
     catalog: Catalog
     order: array[int]
-    check: jpeg.Check
+    check: Check
     compression: Compression = "none"
     skip_bad: bool = False
     reader: Reader = field(default_factory=Reader, repr=False)
@@ -99,13 +100,13 @@ class ShardMaker:
         info = ShardInfo(name, plan.fingerprint, len(writer.offsets), size, writer.digest, set_aside)
         return Outcome(info, tuple(problems), tuple(repairs))
 
-    def _images(self, plan: ShardPlan, problems: list[Problem]) -> Iterator[tuple[Item, jpeg.Prepared]]:
+    def _images(self, plan: ShardPlan, problems: list[Problem]) -> Iterator[tuple[Item, Prepared]]:
         """The good images of a plan in order; each bad one becomes a Problem."""
         for row in self.order[plan.start : plan.stop]:
             item = self.catalog.item(row)
             data = self.reader.read(item.where)
             try:
-                yield item, jpeg.prepare(data, self.check)
+                yield item, prepare(data, self.check)
             except jpeg.ImageError as error:
                 where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
                 problems.append(
@@ -118,26 +119,34 @@ class ShardMaker:
                 )
 
     def _finish(self, descriptor: int, partial: Path, name: str, writer: tfrecord.RecordWriter) -> None:
-        """Everything between the last byte and a shard that stays: sync, index, rename, sync the folder."""
+        """Everything between the last byte and a shard that stays: sync, index, rename.
+
+        One sync a shard. The folder is synced by whoever journals the shard, many at a time: if a crash undoes the
+        renaming, the file is missing and the shard not done. Unless the name was taken: then the old content would
+        come back under the new journal line, so the folder is synced at once.
+        """
+        final = self.layout.shard_path(name)
         try:
-            with space_errors(self.layout.shard_path(name)):  # a full disk may show as late as here
+            with space_errors(final):  # a full disk may show as late as here
                 os.fsync(descriptor)
-                write_index(self.layout.index_path(name), writer.offsets, writer.lengths)
-                partial.replace(self.layout.shard_path(name))
-                fsync_dir(self.layout.output_dir)
+                self._write_index(name, writer)
+                is_taken = final.exists()
+                partial.replace(final)
+                if is_taken:
+                    fsync_dir(final.parent)
         except OSError as error:
             raise _StorageFailedError(error) from error
+
+    def _write_index(self, name: str, writer: tfrecord.RecordWriter) -> None:
+        """A line "offset length" in bytes a record, framing included, as NVIDIA DALI's tfrecord2idx writes it."""
+        lines = map("%d %d\n".__mod__, zip(writer.offsets, writer.lengths, strict=True))
+        partial = self.layout.partial_dir / f"{name}.idx"
+        partial.write_bytes("".join(lines).encode())
+        partial.replace(self.layout.index_path(name))
 
 
 class _StorageFailedError(Exception):
     """An fsync or a rename failed: nothing of the shard can be trusted."""
-
-
-def write_index(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> None:
-    """Write the index of a shard: "offset length" in bytes a record, framing included (NVIDIA DALI's tfrecord2idx)."""
-    lines = "".join(f"{offset} {length}\n" for offset, length in zip(offsets, lengths, strict=True))
-    with atomic_file(path) as file:
-        file.write(lines.encode())
 
 
 class Sink(tfrecord.Sink, Protocol):

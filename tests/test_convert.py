@@ -26,7 +26,7 @@ from imagenet_prep.errors import (
     UsageError,
     WriteError,
 )
-from imagenet_prep.formats import example, inception, jpeg, tfrecord
+from imagenet_prep.formats import example, inception, jpeg, pixels, tfrecord
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.stages.annotate import annotate
@@ -478,8 +478,8 @@ def test_the_published_digest_spares_the_decoding(
 ) -> None:
     """--check auto decodes every image unless the archive was checked against its published MD5."""
     decoded: list[int] = []
-    true_check = jpeg.check_decode
-    monkeypatch.setattr(jpeg, "check_decode", lambda data: (decoded.append(1), true_check(data))[1])
+    true_check = pixels.check_decode
+    monkeypatch.setattr(pixels, "check_decode", lambda data: (decoded.append(1), true_check(data))[1])
     plain = len(made.images) - 1  # all JPEGs; the PNG is decoded to be repaired
     convert(Layout(data_dir, output=data_dir / "a"), make_engine("threads", 1), PART)
     assert len(decoded) == plain

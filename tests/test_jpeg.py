@@ -18,7 +18,8 @@ from PIL import Image, PngImagePlugin
 
 from imagenet_prep.demo import images
 from imagenet_prep.demo.images import Kind
-from imagenet_prep.formats import jpeg
+from imagenet_prep.formats import jpeg, pixels
+from imagenet_prep.formats.image import Check, Prepared, prepare
 from imagenet_prep.formats.jpeg import Header, ImageError
 
 tf = tf_fixture.tf
@@ -105,16 +106,16 @@ def test_sizes_are_read_from_the_frame_header(data: bytes, header: Header) -> No
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.CMYK, Kind.YCCK, Kind.PNG)])
 @pytest.mark.parametrize("check", ["header", "decode"])
-def test_jpegs_are_taken_as_they_are(kind: Kind, check: jpeg.Check) -> None:
+def test_jpegs_are_taken_as_they_are(kind: Kind, check: Check) -> None:
     """Grey, progressive, rotated, with a corrupt EXIF block: the file's own bytes, stored size, no repair."""
     data = images.encode(PHOTOGRAPH, kind)
-    assert jpeg.prepare(data, check) == jpeg.Prepared(data, 160, 120)
+    assert prepare(data, check) == Prepared(data, 160, 120)
 
 
 def test_the_bytes_of_an_archive_are_not_copied() -> None:
     """What comes as a view of a mapped archive goes on as that view."""
     view = memoryview(PLAIN)
-    assert jpeg.prepare(view, "decode").encoded is view
+    assert prepare(view, "decode").encoded is view
 
 
 @pytest.mark.parametrize("factors", [(0x11, 0x11, 0x11), (0x22, 0x21, 0x21), (0x22, 0x21, 0x12), (0x31, 0x11, 0x11)])
@@ -122,13 +123,13 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
     """A JPEG that TensorFlow decodes is not refused because its chroma is sampled in an unusual way."""
     data = _sampled(factors)
     assert tf.io.decode_jpeg(data).shape[2] == 3
-    assert jpeg.prepare(data, "decode").encoded == data
+    assert prepare(data, "decode").encoded == data
 
 
 @pytest.mark.parametrize("padding", [b"\0" * 40, b"\r\n", b"trailing words" * 100])
 def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
     """Some cameras pad behind the end of image; that is no cut."""
-    assert jpeg.prepare(PLAIN + padding, "decode").encoded == PLAIN + padding
+    assert prepare(PLAIN + padding, "decode").encoded == PLAIN + padding
 
 
 # refusals ------------------------------------------------------------------------------------------------------
@@ -152,10 +153,10 @@ def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("check", ["header", "decode"])
-def test_what_is_no_whole_jpeg_is_refused(data: bytes, reason: str, check: jpeg.Check) -> None:
+def test_what_is_no_whole_jpeg_is_refused(data: bytes, reason: str, check: Check) -> None:
     """Other formats, web pages, nothing at all: refused with the reason, whatever the name said."""
     with pytest.raises(ImageError, match=reason):
-        jpeg.prepare(data, check)
+        prepare(data, check)
 
 
 def _with_frame(form: str, *values: int) -> bytes:
@@ -176,7 +177,7 @@ def _with_frame(form: str, *values: int) -> bytes:
 def test_absurd_frames_are_refused(data: bytes, reason: str) -> None:
     """A claimed size that would take gigabytes, no size, 12 bits, two components."""
     with pytest.raises(ImageError, match=reason):
-        jpeg.prepare(data, "header")
+        prepare(data, "header")
 
 
 def _png(width: int, height: int, rows: bytes | None) -> bytes:
@@ -192,14 +193,14 @@ def _png(width: int, height: int, rows: bytes | None) -> bytes:
 def test_a_png_bomb_is_refused_before_it_is_inflated(size: tuple[int, int]) -> None:
     """A small PNG that claims more pixels than any photograph has is refused from its header."""
     with pytest.raises(ImageError):
-        jpeg.prepare(_png(*size, bytes(100)), "header")
+        prepare(_png(*size, bytes(100)), "header")
 
 
 @pytest.mark.parametrize("rows", [None, b"", bytes(10), b"\x09" * 1000])
 def test_a_png_without_its_rows_is_refused(rows: bytes | None) -> None:
     """No image data, too little of it, rows with a filter that doesn't exist."""
     with pytest.raises(ImageError, match="does not decode"):
-        jpeg.prepare(_png(8, 8, rows), "header")
+        prepare(_png(8, 8, rows), "header")
 
 
 def test_a_png_of_text_is_refused() -> None:
@@ -207,7 +208,7 @@ def test_a_png_of_text_is_refused() -> None:
     info = PngImagePlugin.PngInfo()
     info.add_text("words", "z" * 5_000_000, zip=True)
     with pytest.raises(ImageError, match="does not decode"):
-        jpeg.prepare(_save(NOISE, "PNG", pnginfo=info), "header")
+        prepare(_save(NOISE, "PNG", pnginfo=info), "header")
 
 
 # damage --------------------------------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ def test_no_cut_is_taken(data: bytes) -> None:
     spare = 4 if data.startswith(jpeg.PNG_SIGNATURE) else 0
     for length in range(len(data) - spare):
         with pytest.raises(ImageError):
-            jpeg.prepare(data[:length], "decode")
+            prepare(data[:length], "decode")
 
 
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.CMYK, Kind.YCCK])
@@ -250,7 +251,7 @@ def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
         except ValueError:
             refused += 1
             with pytest.raises(ImageError, match="does not decode"):
-                jpeg.prepare(bytes(damaged), "decode")
+                prepare(bytes(damaged), "decode")
     assert refused > 20
 
 
@@ -259,7 +260,7 @@ def test_a_block_of_zeros_within_the_data_is_refused() -> None:
     data = images.encode(PHOTOGRAPH, Kind.RGB)
     middle = len(data) // 2
     with pytest.raises(ImageError):
-        jpeg.prepare(data[:middle] + bytes(512) + data[middle + 512 :], "decode")
+        prepare(data[:middle] + bytes(512) + data[middle + 512 :], "decode")
 
 
 def test_every_flipped_bit_of_a_png_is_refused() -> None:
@@ -272,7 +273,7 @@ def test_every_flipped_bit_of_a_png_is_refused() -> None:
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         with pytest.raises(ImageError):
-            jpeg.prepare(bytes(damaged), "decode")
+            prepare(bytes(damaged), "decode")
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b"\xff\xd8", b"\xff\xd8\xff", jpeg.PNG_SIGNATURE, PLAIN[:400]]))
@@ -280,7 +281,7 @@ def test_every_flipped_bit_of_a_png_is_refused() -> None:
 def test_random_bytes_raise_image_errors_only(data: bytes, start: bytes) -> None:
     """Any bytes are an image or an ImageError."""
     with contextlib.suppress(ImageError):
-        jpeg.prepare(start + data, "decode")
+        prepare(start + data, "decode")
 
 
 MUTABLE = [
@@ -303,7 +304,7 @@ def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple
         position = int(place * len(data))
         damaged[position : position + len(patch)] = patch
     try:
-        prepared = jpeg.prepare(bytes(damaged), "decode")
+        prepared = prepare(bytes(damaged), "decode")
     except ImageError:
         return
     assert 0 < prepared.width * prepared.height <= jpeg.MAX_PIXELS
@@ -349,7 +350,7 @@ def test_odd_images_decode_as_tensorflow_decodes_them(tf: Any, data: bytes) -> N
 
     TensorFlow's default transform is the fast one, which is up to 4 levels off for any JPEG; hence the average there.
     """
-    ours = _pixels(tf, jpeg.decode_rgb(data))
+    ours = _pixels(tf, pixels.decode_rgb(data))
     assert _differences(tf, ours, tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE"))[0] <= 2
     assert _differences(tf, ours, tf.io.decode_jpeg(data, channels=3))[1] <= 2
 
@@ -360,7 +361,7 @@ def test_repaired_images_are_what_tensorflow_would_have_made(tf: Any, data: byte
 
     That was the path of 2016. With the accurate transform throughout, the average is within 1.
     """
-    encoded = jpeg.prepare(data, "decode").encoded
+    encoded = prepare(data, "decode").encoded
     for method, limit in (("", 2.0), ("INTEGER_ACCURATE", 1.0)):
         rgb = tf.io.decode_jpeg(data, channels=3, dct_method=method)
         theirs = tf.io.encode_jpeg(rgb, format="rgb", quality=100)
@@ -373,7 +374,7 @@ def test_repaired_images_are_what_tensorflow_would_have_made(tf: Any, data: byte
 @repaired
 def test_repaired_images_show_the_photograph(data: bytes) -> None:
     """Not inverted, not grey noise: the repaired image is near the one that was made (one bit and alpha set aside)."""
-    image = jpeg.decode_rgb(jpeg.prepare(data, "decode").encoded)
+    image = pixels.decode_rgb(prepare(data, "decode").encoded)
     grey, wanted = image.convert("L").resize((8, 6)), PHOTOGRAPH.convert("L").resize((8, 6))
     apart = [abs(a - b) for a, b in zip(grey.tobytes(), wanted.tobytes(), strict=True)]
     if data != REPAIRED["cmyk without Adobe's marker"]:  # there the same numbers mean other inks
@@ -383,7 +384,7 @@ def test_repaired_images_show_the_photograph(data: bytes) -> None:
 @repaired
 def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
     """The repaired file is a baseline JPEG, chroma halved both ways, every quantiser 1, size unchanged."""
-    prepared = jpeg.prepare(data, "decode")
+    prepared = prepare(data, "decode")
     segments = _segments(bytes(prepared.encoded))
     frame = segments[0xC0]
     assert [frame[7 + 3 * n] for n in range(3)] == [0x22, 0x11, 0x11]
@@ -399,10 +400,10 @@ def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
 @repaired
 def test_repairs_are_named_and_repeatable(data: bytes) -> None:
     """A repair says which it was; the same input gives the same bytes; the result needs no repair any more."""
-    prepared = jpeg.prepare(data, "header")
+    prepared = prepare(data, "header")
     assert prepared.repair == ("png" if data.startswith(jpeg.PNG_SIGNATURE) else "cmyk")
-    assert prepared == jpeg.prepare(memoryview(data), "decode")
-    assert jpeg.prepare(prepared.encoded, "decode") == jpeg.Prepared(prepared.encoded, *PHOTOGRAPH.size)
+    assert prepared == prepare(memoryview(data), "decode")
+    assert prepare(prepared.encoded, "decode") == Prepared(prepared.encoded, *PHOTOGRAPH.size)
 
 
 def test_comments_are_not_carried_over() -> None:
@@ -410,6 +411,6 @@ def test_comments_are_not_carried_over() -> None:
     info = PngImagePlugin.PngInfo()
     info.add_text("comment", "z" * 70_000)
     info.add_itxt("XML:com.adobe.xmp", "y" * 70_000)
-    encoded = bytes(jpeg.prepare(_save(NOISE, "PNG", pnginfo=info), "decode").encoded)
+    encoded = bytes(prepare(_save(NOISE, "PNG", pnginfo=info), "decode").encoded)
     assert b"zzz" not in encoded
     assert b"yyy" not in encoded

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.findings import printable
-from imagenet_prep.formats import jpeg
+from imagenet_prep.formats import jpeg, pixels
 from imagenet_prep.formats.inception_reader import ImageRecord
 from imagenet_prep.model import Box, ProblemKind
 
@@ -71,7 +71,7 @@ def check_image(record: ImageRecord, *, decode: bool) -> Iterator[Finding]:
             raise jpeg.ImageError("a JPEG of 4 components (CMYK); every record says RGB")
         jpeg.check_ends(record.encoded)
         if decode:
-            jpeg.check_decode(record.encoded)
+            pixels.check_decode(record.encoded)
     except jpeg.ImageError as error:
         yield ProblemKind.BAD_IMAGE, str(error)
         return

@@ -1,23 +1,16 @@
-"""JPEG: sniff, size, check, repair.
+"""JPEG markers: size, components, whether it begins and ends as it should. Nothing is decoded.
 
-Markers as in ITU-T T.81, Annex B. Only JPEG and PNG decoders are ever opened, whatever a file's name says.
+As in ITU-T T.81, Annex B.
 """
 
 from __future__ import annotations
 
-import io
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 Buffer = bytes | memoryview
-Check = Literal["header", "decode"]
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-REPAIR_QUALITY = 100
 MAX_PIXELS = 1 << 28
 """Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels. ILSVRC2012's largest has some 30 million."""
 
@@ -40,16 +33,6 @@ class Header:
     width: int
     height: int
     components: int
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An image ready for a record: its bytes, its size in pixels, and which repair was made ("" for none)."""
-
-    encoded: Buffer
-    width: int
-    height: int
-    repair: str = ""
 
 
 def read_header(data: Buffer) -> Header:
@@ -96,80 +79,3 @@ def check_ends(data: Buffer) -> None:
     """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short."""
     if bytes(data[-2:]) != b"\xff\xd9" and bytes(data[-_TAIL:]).rfind(b"\xff\xd9") < 0:
         raise ImageError("the JPEG has no end-of-image marker: it is cut short")
-
-
-def check_decode(data: Buffer) -> None:
-    """Decode all of a JPEG, strictly: what libjpeg only warns of counts as damage.
-
-    Every coefficient is entropy-decoded; the colour channels are not converted, which finds nothing more.
-
-    Raises:
-        ImageError: with libjpeg's own words.
-    """
-    import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
-
-    try:
-        simplejpeg.decode_jpeg(data, colorspace="GRAY", strict=True)
-    except ValueError as error:
-        if "subsampling" not in str(error):
-            raise ImageError(f"the JPEG does not decode: {error}") from None
-        decode_rgb(data)  # simplejpeg knows the usual sampling factors only; Pillow decodes the others, less strictly
-
-
-def prepare(data: Buffer, check: Check) -> Prepared:
-    """What goes into the record for an image file's bytes: those very bytes, but for the two repairs.
-
-    A PNG under a .JPEG name and a 4-component JPEG are decoded to RGB and encoded as baseline JPEG, quality 100,
-    4:2:0, as the scripts of 2016 did. They are found by their bytes, not by a list of names.
-
-    Raises:
-        ImageError: the image is damaged, or isn't one.
-    """
-    if bytes(data[:8]) == PNG_SIGNATURE:
-        return _repair(data, "png")
-    header = read_header(data)
-    check_ends(data)
-    if check == "decode":
-        check_decode(data)
-    if header.components == 4:
-        return _repair(data, "cmyk")
-    return Prepared(data, header.width, header.height)
-
-
-def _repair(data: Buffer, repair: str) -> Prepared:
-    image = decode_rgb(data)
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=REPAIR_QUALITY, subsampling="4:2:0", comment=b"")
-    return Prepared(buffer.getvalue(), image.width, image.height, repair)
-
-
-def decode_rgb(data: Buffer) -> Image.Image:
-    """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
-
-    Raises:
-        ImageError: it can't be decoded.
-    """
-    from PIL import Image
-
-    try:
-        if bytes(data[:8]) == PNG_SIGNATURE:
-            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-                image.verify()  # each chunk's CRC, up to the end chunk: decoding looks at neither
-        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
-            if image.mode == "CMYK" and "adobe" not in image.info:
-                # Pillow takes every CMYK JPEG for an inverted one; without Adobe's marker it is not.
-                from PIL import ImageChops
-
-                return ImageChops.invert(image).convert("RGB")
-            if image.mode == "I;16":  # Pillow would clip it; TensorFlow takes the high byte, here the second of two
-                return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
-            if image.mode == "RGBA":
-                return Image.merge("RGB", image.split()[:3])
-            rgb: Image.Image = image.convert("RGB")
-            return rgb
-    except (ImageError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
-        raise ImageError(f"the image does not decode: {error}") from None

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import shutil
+import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +16,17 @@ from typing import Literal
 from imagenet_prep import __version__, ilsvrc2012, order
 from imagenet_prep.errors import DataProblemsError, IncompleteError, InputError, UsageError
 from imagenet_prep.formats.boxes_csv import BoxesFault, parse_boxes
-from imagenet_prep.formats.jpeg import Check
+from imagenet_prep.formats.image import Check
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals
 from imagenet_prep.model import Box, Done, Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.shards import Compression, Outcome, ShardMaker
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.storage import check_free_space, hold, load_json
+from imagenet_prep.storage import check_free_space, fsync_dir, hold, load_json
+
+SYNC_SECONDS = 1.0
+"""How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
@@ -115,15 +119,15 @@ def convert(
     _check_options(options)
     with hold(layout):
         splits, notes = _plan(layout, engine, options, progress)
-        journal = Journal(layout.journal_path)
-        _refuse_strangers(layout, journal, splits, options)
-        _prepare_folders(layout)
         summaries, problems = [], []
-        for split in splits:
-            summary, found = _convert_split(split, layout, engine, options, journal, progress)
-            summaries.append(summary)
-            problems += found
-        _remove_superseded(layout, journal, splits, options)
+        with Journal(layout.journal_path) as journal:
+            _refuse_strangers(layout, journal, splits, options)
+            _prepare_folders(layout)
+            for split in splits:
+                summary, found = _convert_split(split, layout, engine, options, journal, progress)
+                summaries.append(summary)
+                problems += found
+            _remove_superseded(layout, journal, splits, options)
         shutil.rmtree(layout.partial_dir, ignore_errors=True)
         _manifest(layout, options, splits, journal).save(layout.manifest_path)
         return ConvertSummary(tuple(summaries), tuple(problems), tuple(notes))
@@ -270,14 +274,18 @@ def _remove_superseded(layout: Layout, journal: Journal, splits: Sequence[_Split
 
 def _is_done(plan: ShardPlan, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
     info = journal.get(_name(plan))
-    path = layout.shard_path(_name(plan))
-    return (
-        info is not None
-        and info.fingerprint == plan.fingerprint
-        and (options.skip_bad or not info.set_aside)
-        and path.is_file()
-        and path.stat().st_size == info.size
-    )
+    if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
+        return False
+    is_indexed = _size(layout.index_path(info.name)) > 0 or info.records == 0  # a crash may have left it empty
+    return is_indexed and _size(layout.shard_path(info.name)) == info.size
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, -1 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _name(plan: ShardPlan) -> str:
@@ -306,7 +314,6 @@ def _convert_split(
         layout, catalog, split.order, split.check, compression=options.compression, skip_bad=options.skip_bad
     )
     problems, repairs = _run(maker, todo, engine, journal, progress)
-    progress.end()
     infos = [journal.get(_name(plan)) for plan in split.plans]
     records = sum(info.records for info in infos if info)
     set_aside = sum(len(info.set_aside) for info in infos if info)
@@ -323,6 +330,7 @@ def _run(
     repairs: list[str] = []
     failures: list[Exception] = []
     refused = 0
+    synced = time.monotonic()
     for outcome in engine.map(maker, todo):
         if not isinstance(outcome, Done):
             failures.append(_named(outcome.error, outcome.task))
@@ -335,13 +343,23 @@ def _run(
         else:
             journal.append(made.info)
         progress.advance(outcome.task.stop - outcome.task.start)
+        if time.monotonic() - synced > SYNC_SECONDS:
+            _sync(maker.layout, journal)
+            synced = time.monotonic()
+    _sync(maker.layout, journal)
+    progress.end()
     if failures:
-        progress.end()
         raise failures[0]
     if refused:
-        progress.end()
         raise _refusal(problems, refused, progress)
     return problems, repairs
+
+
+def _sync(layout: Layout, journal: Journal) -> None:
+    """Make names of shards and indexes durable, then the journal that says they are done."""
+    fsync_dir(layout.output_dir)
+    fsync_dir(layout.index_dir)
+    journal.sync()
 
 
 def _named(error: Exception, plan: ShardPlan) -> Exception:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import compressed, jpeg
+from imagenet_prep.formats import compressed, jpeg, pixels
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.formats.tfrecord import FramingError, Record
 from imagenet_prep.sources.reader import map_file
@@ -217,7 +217,7 @@ def save_image(path: Path, record: int, png_path: Path) -> None:
     if encoded is None:
         raise InputError(f"{path}: record {record} holds no image", "expected a JPEG or a PNG in one of its features")
     try:
-        image = jpeg.decode_rgb(encoded)
+        image = pixels.decode_rgb(encoded)
     except jpeg.ImageError as error:
         raise InputError(f"{path}: the image of record {record} can't be decoded", str(error)) from error
     _draw_boxes(image, shown.features)

@@ -1,0 +1,156 @@
+"""Pixels: decode to RGB, repair, resize and encode again. Everything that looks past a JPEG's markers.
+
+simplejpeg (libjpeg-turbo) decodes, because it reports what libjpeg warns of; Pillow does the rest. docs/choices.md has
+the measurements. Both are imported only when the first image needs them.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Buffer = bytes | memoryview
+
+REDUCE = 2
+"""A JPEG is decoded at 1/2, 1/4 or 1/8 if each side stays at least this many times the target's: what the resize then
+makes of it differs from the full-size way by less than a grey level on average (a test holds it to that)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reencode:
+    """How to encode every image again.
+
+    Args:
+        resize: the shorter side's target in pixels, or None.
+        max_side: the longer side's limit in pixels, or None.
+        quality: JPEG quality, 1 to 100.
+    """
+
+    resize: int | None = None
+    max_side: int | None = None
+    quality: int = 90
+
+    def target(self, width: int, height: int) -> tuple[int, int]:
+        """The size in pixels that an image of this size gets: same proportions, never larger than it was."""
+        scale = 1.0
+        if self.resize is not None:
+            scale = min(scale, self.resize / min(width, height))
+        if self.max_side is not None:
+            scale = min(scale, self.max_side / max(width, height))
+        return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def check_decode(data: Buffer) -> None:
+    """Decode all of a JPEG, strictly: what libjpeg only warns of counts as damage.
+
+    Every coefficient is entropy-decoded; the colour channels are not converted, which finds nothing more.
+
+    Raises:
+        ImageError: with libjpeg's own words.
+    """
+    import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
+
+    try:
+        simplejpeg.decode_jpeg(data, colorspace="GRAY", strict=True)
+    except ValueError as error:
+        if "subsampling" not in str(error):
+            raise ImageError(f"the JPEG does not decode: {error}") from None
+        decode_rgb(data)  # simplejpeg knows the usual sampling factors only; Pillow decodes the others, less strictly
+
+
+def reencode(data: Buffer, size: tuple[int, int], components: int, how: Reencode) -> tuple[bytes, tuple[int, int]]:
+    """Decode a JPEG of this size and number of components, strictly; resize; encode. Grey stays grey.
+
+    Returns:
+        The new JPEG and its size in pixels.
+
+    Raises:
+        ImageError: the image is damaged.
+    """
+    import simplejpeg
+    from PIL import Image
+
+    width, height = how.target(*size)
+    try:
+        pixels = simplejpeg.decode_jpeg(
+            data,
+            colorspace="GRAY" if components == 1 else "RGB",
+            min_width=REDUCE * width,
+            min_height=REDUCE * height,
+            strict=True,
+        )
+    except ValueError as error:
+        if "subsampling" not in str(error):
+            raise ImageError(f"the JPEG does not decode: {error}") from None
+        image = decode_rgb(data)
+    else:
+        image = Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
+    return encode(shrink(image, (width, height)), how.quality), (width, height)
+
+
+def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """The image at this size in pixels, antialiased (bicubic)."""
+    from PIL import Image
+
+    return image if image.size == size else image.resize(size, Image.Resampling.BICUBIC)
+
+
+def encode(image: Image.Image, quality: int) -> bytes:
+    """A baseline JPEG, 4:2:0, without anything but the picture."""
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"")
+    return buffer.getvalue()
+
+
+def decode_rgb(data: Buffer) -> Image.Image:
+    """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
+
+    Raises:
+        ImageError: it can't be decoded.
+    """
+    from PIL import Image
+
+    try:
+        if bytes(data[:8]) == PNG_SIGNATURE:
+            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+                image.verify()  # each chunk's CRC, up to the end chunk: decoding looks at neither
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
+            return _as_rgb(image)
+    except (ImageError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
+        raise ImageError(f"the image does not decode: {error}") from None
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    from PIL import Image, ImageChops
+
+    if image.mode == "CMYK" and "adobe" not in image.info:
+        # Pillow takes every CMYK JPEG for an inverted one; without Adobe's marker it is not.
+        return ImageChops.invert(image).convert("RGB")
+    if image.mode == "I;16":  # Pillow would clip it; TensorFlow takes the high byte, here the second of two
+        return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
+    if image.mode == "RGBA":
+        return Image.merge("RGB", image.split()[:3])
+    return image.convert("RGB")
+
+
+def codec() -> str:
+    """Names and versions of what encodes: they decide the bytes."""
+    import PIL
+    import simplejpeg
+    from PIL import features
+
+    return f"Pillow {PIL.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, {_version(simplejpeg)}"
+
+
+def _version(module: object) -> str:
+    return f"{getattr(module, '__name__', '')} {getattr(module, '__version__', '')}"
