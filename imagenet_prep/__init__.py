@@ -1,3 +1,69 @@
-"""ImageNet (ILSVRC2012) as TFRecord shards."""
+"""ImageNet (ILSVRC2012) as TFRecord shards.
+
+The public names. Each is loaded when it is first asked for, so that the command line starts at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from imagenet_prep.engines import make_engine
+    from imagenet_prep.errors import PrepError
+    from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.layout import Layout
+    from imagenet_prep.pipeline import DownloadOptions, run
+    from imagenet_prep.planning import ConvertOptions
+    from imagenet_prep.stages.annotate import annotate
+    from imagenet_prep.stages.convert import convert
+    from imagenet_prep.stages.download import download
+    from imagenet_prep.stages.show import show
+    from imagenet_prep.stages.status import status
+    from imagenet_prep.stages.untar import untar
+    from imagenet_prep.stages.verify import verify
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ConvertOptions": "planning",
+    "Credentials": "fetch.access",
+    "DownloadOptions": "pipeline",
+    "Layout": "layout",
+    "PrepError": "errors",
+    "Reencode": "formats.pixels",
+    "annotate": "stages.annotate",
+    "convert": "stages.convert",
+    "download": "stages.download",
+    "make_engine": "engines",
+    "run": "pipeline",
+    "show": "stages.show",
+    "status": "stages.status",
+    "untar": "stages.untar",
+    "verify": "stages.verify",
+}
+
+__all__ = [
+    "ConvertOptions",
+    "Credentials",
+    "DownloadOptions",
+    "Layout",
+    "PrepError",
+    "Reencode",
+    "annotate",
+    "convert",
+    "download",
+    "make_engine",
+    "run",
+    "show",
+    "status",
+    "untar",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"imagenet_prep.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'imagenet_prep' has no attribute {name!r}")

@@ -51,8 +51,9 @@ class Layout:
         return self.data_dir / RAW_NAME
 
     def archive_path(self, archive: Archive) -> Path:
-        """Where an official archive is read from."""
-        return self.raw_dir / archive.filename
+        """Where an official archive is read from: the raw folder, or where download put what that lacks."""
+        path = self.raw_dir / archive.filename
+        return path if path.exists() or not self.download_path(archive).exists() else self.download_path(archive)
 
     def download_path(self, archive: Archive) -> Path:
         """Where download puts an official archive."""
@@ -144,3 +145,8 @@ class Layout:
     def partial_dir(self) -> Path:
         """Unfinished shards."""
         return self.state_dir / "partial"
+
+    @property
+    def bundle_dir(self) -> Path:
+        """The images of each unfinished shard, where the archive is read in its own order."""
+        return self.partial_dir / "bundles"

@@ -80,8 +80,6 @@ class ProblemKind(str, enum.Enum):
     # raw data
     BAD_IMAGE = "bad-image"
     BAD_ANNOTATION = "bad-annotation"
-    MISSING_IMAGE = "missing-image"
-    UNEXPECTED_IMAGE = "unexpected-image"
     # shards
     MISSING_SHARD = "missing-shard"
     STRAY_FILE = "stray-file"

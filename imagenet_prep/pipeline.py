@@ -10,9 +10,10 @@ from imagenet_prep import ilsvrc2012
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate, find_annotations
-from imagenet_prep.stages.convert import ConvertOptions, ConvertSummary, convert
+from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.download import DownloadSummary, download
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import Depth, Verdict, verify

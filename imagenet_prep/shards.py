@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from imagenet_prep.errors import WriteError
 from imagenet_prep.formats import inception, jpeg, tfrecord
 from imagenet_prep.formats.image import Check, Prepared, prepare
+from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
@@ -44,6 +45,7 @@ class ShardMaker:
         catalog: the images.
         order: the catalog's rows in record order.
         check: how closely each image is looked at.
+        how: how to encode every image again, or None to take them as they are.
         compression: of the whole shard.
         skip_bad: leave bad images out, in place of refusing the shard.
     """
@@ -52,6 +54,7 @@ class ShardMaker:
     catalog: Catalog
     order: array[int]
     check: Check
+    how: Reencode | None = None
     compression: Compression = "none"
     skip_bad: bool = False
     reader: Reader = field(default_factory=Reader, repr=False)
@@ -106,7 +109,7 @@ class ShardMaker:
             item = self.catalog.item(row)
             data = self.reader.read(item.where)
             try:
-                yield item, prepare(data, self.check)
+                yield item, prepare(data, self.check, self.how)
             except jpeg.ImageError as error:
                 where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
                 problems.append(

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -50,20 +49,16 @@ def shard_stamps(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_help_is_quick_and_names_every_command() -> None:
-    """--help answers under 0.2 s (the best of five) and loads nothing heavy."""
-    best = 9.0
-    for _ in range(5):
-        start = time.perf_counter()
-        result = prep("--help")
-        best = min(best, time.perf_counter() - start)
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    """--help lists the commands; the command line starts without any library but click (make bench times it)."""
+    result = prep("--help")
     assert result.returncode == 0
     for command in COMMANDS:
         assert re.search(rf"^  {command} ", result.stdout, re.MULTILINE)
-    assert best < 0.2
     code = "import sys, imagenet_prep.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "PIL", "requests", "tensorflow", "tqdm", "multiprocessing", "simplejpeg"} & set(loaded)
+    heavy = {"numpy", "PIL", "requests", "tensorflow", "tqdm", "multiprocessing", "simplejpeg", "crc32c", "tempfile"}
+    assert not heavy & set(loaded)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -29,8 +29,9 @@ from imagenet_prep.errors import (
 from imagenet_prep.formats import example, inception, jpeg, pixels, tfrecord
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)

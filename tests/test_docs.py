@@ -26,7 +26,8 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError, Terminated
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.stages.convert import convert
 
 tf = tf_fixture.tf
 

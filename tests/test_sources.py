@@ -19,10 +19,11 @@ from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, ByteRange
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog, Container, Part
 from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
 from imagenet_prep.sources.reader import Reader, map_file
-from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.convert import convert
 
 ENGINE = ThreadEngine(2)
 SPLITS = ilsvrc2012.SPLITS

@@ -12,8 +12,9 @@ import pytest
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify

@@ -36,8 +36,9 @@ from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, rea
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import Box, ByteRange, Item, Problem, ProblemKind
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import ConvertOptions, convert
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 
 K = ProblemKind

@@ -65,7 +65,9 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped(status: int) -> int:
+    from imagenet_prep.cli.printing import program
+
     word = "interrupted" if status == INTERRUPTED else "terminated"
-    command = shlex.join(["imagenet-prep", *sys.argv[1:]])
+    command = shlex.join([program(), *sys.argv[1:]])
     click.echo(f"\n{word}; everything finished so far is kept. To go on:\n  {command}", err=True)
     return status

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +17,10 @@ from imagenet_prep.layout import Layout
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.formats.pixels import Reencode
     from imagenet_prep.model import Engine
     from imagenet_prep.pipeline import DownloadOptions
-    from imagenet_prep.stages.convert import ConvertOptions
+    from imagenet_prep.planning import ConvertOptions
     from imagenet_prep.stages.verify import Depth, Verdict
 
 PROBLEMS_FOUND = 3
@@ -208,8 +207,10 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
 
 @cli.command()
 @o.data_dir
+@o.raw
+@o.output
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def status(data_dir: Path, as_json: bool) -> int:
+def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool) -> int:
     """Each stage: done, partly, not begun; and what to run next.
 
     \b
@@ -218,7 +219,7 @@ def status(data_dir: Path, as_json: bool) -> int:
     from imagenet_prep.cli import printing
     from imagenet_prep.stages.status import status
 
-    printing.print_status(status(Layout(data_dir)), as_json)
+    printing.print_status(status(Layout(data_dir, raw, output)), as_json)
     return 0
 
 
@@ -258,6 +259,9 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     \b
     imagenet-prep demo demo-data
     """
+    import shutil
+    import tempfile
+
     from imagenet_prep.cli import printing
     from imagenet_prep.demo.run import run_demo
 
@@ -317,7 +321,7 @@ def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
 
 
 def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
-    from imagenet_prep.stages.convert import ConvertOptions
+    from imagenet_prep.planning import ConvertOptions
 
     return ConvertOptions(
         train_shards=given["train_shards"],
@@ -325,12 +329,26 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         seed=given["seed"],
         shuffle=not given["no_shuffle"],
         check=given["check"],
+        reencode=_reencode(given),
+        read_order=given["read_order"],
+        memory=given["memory"],
         compression=given["compression"],
         validation_boxes=given["validation_boxes"],
         allow_incomplete=given["allow_incomplete"],
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
     )
+
+
+def _reencode(given: Mapping[str, Any]) -> Reencode | None:
+    from imagenet_prep.formats.pixels import Reencode
+
+    resize, max_side, quality = given["resize"], given["max_side"], given["quality"]
+    if not (given["reencode"] or resize or max_side):
+        if quality is not None:
+            raise UsageError(f"--quality {quality} without re-encoding", "expected --reencode, --resize or --max-side")
+        return None
+    return Reencode(resize, max_side) if quality is None else Reencode(resize, max_side, quality)
 
 
 def _depth(given: Mapping[str, Any]) -> Depth:

@@ -37,6 +37,15 @@ validation_boxes = click.option(
 )
 
 
+def byte_count(value: str) -> int:
+    """A number of bytes from its text, with an optional binary suffix: 500M, 2G."""
+    number = value.rstrip("KMGTkmgt")
+    suffix = value[len(number) :].upper()
+    if not number.isdigit() or len(suffix) > 1:
+        raise click.BadParameter(f"{value!r} is no size: expected a number of bytes such as 500M or 2G")
+    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[suffix]
+
+
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -78,6 +87,23 @@ converting = _all_of(
         default="none",
         show_default=True,
         help="Of each shard.",
+    ),
+    click.option("--reencode", is_flag=True, help="Decode every image and encode it again."),
+    click.option("--resize", type=click.IntRange(min=1), help="Shrink to this shorter side, in pixels."),
+    click.option("--max-side", type=click.IntRange(min=1), help="Shrink to at most this longer side, in pixels."),
+    click.option("--quality", type=click.IntRange(1, 100), help="JPEG quality of re-encoded images.  [default: 90]"),
+    click.option(
+        "--read-order",
+        type=click.Choice(["auto", "shuffled", "sequential"]),
+        default="auto",
+        show_default=True,
+        help="Fetch images one by one, or pass over the archive once; auto: what the storage calls for.",
+    ),
+    click.option(
+        "--memory",
+        type=byte_count,
+        metavar="SIZE",
+        help="What such a pass may hold: 2G.  [default: a quarter of what is free]",
     ),
     click.option("--seed", type=int, default=ilsvrc2012.SEED, show_default=True, help="Of the shuffle."),
     click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.storage import save_json
 
 if TYPE_CHECKING:
     from imagenet_prep.model import Problem
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.verify import Verdict
 
 SHOWN_PROBLEMS = 20
+
+
+def program() -> str:
+    """How to call this program again: by its name, or by its path where the name alone would not find it."""
+    called = Path(sys.argv[0])
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    is_found = any((Path(folder) / "imagenet-prep").exists() for folder in folders)
+    return str(called) if called.name == "imagenet-prep" and not is_found else "imagenet-prep"
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -111,6 +120,8 @@ def print_verdict(verdict: Verdict) -> None:
 
 def save_verdict(verdict: Verdict, path: Path) -> None:
     """The verdict for machines (docs/cli.md)."""
+    from imagenet_prep.storage import save_json
+
     value = {
         "whole": not verdict.problems and not verdict.is_part,
         "part": verdict.is_part,
@@ -145,7 +156,7 @@ def print_demo_end(data_dir: Path | None) -> None:
     """What to do for the real thing."""
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        click.echo(f"\nLook at a record:       imagenet-prep show {shard} --limit 1")
+        click.echo(f"\nLook at a record:       {program()} show {shard} --limit 1")
     click.echo(
         "\nFor the real ImageNet, sign up at "
         f"{ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):\n"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 REDUCE = 2
-"""A JPEG is decoded at 1/2, 1/4 or 1/8 if each side stays at least this many times the target's: what the resize then
-makes of it differs from the full-size way by less than a grey level on average (a test holds it to that)."""
+"""A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the resized image then
+differs from that of the full-size way by less than a level on average, and by 8 at most (a test holds it to that)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +73,33 @@ def reencode(data: Buffer, size: tuple[int, int], components: int, how: Reencode
     Raises:
         ImageError: the image is damaged.
     """
+    target = how.target(*size)
+    return encode(shrink(decode_for(data, components, target), target), how.quality), target
+
+
+def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.Image:
+    """Decode a JPEG of this many components to RGB or grey, at reduced scale where ``target`` (pixels) allows it.
+
+    Raises:
+        ImageError: the image is damaged.
+    """
     import simplejpeg
     from PIL import Image
 
-    width, height = how.target(*size)
     try:
         pixels = simplejpeg.decode_jpeg(
             data,
             colorspace="GRAY" if components == 1 else "RGB",
-            min_width=REDUCE * width,
-            min_height=REDUCE * height,
+            min_width=REDUCE * target[0],
+            min_height=REDUCE * target[1],
+            min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
             strict=True,
         )
     except ValueError as error:
         if "subsampling" not in str(error):
             raise ImageError(f"the JPEG does not decode: {error}") from None
-        image = decode_rgb(data)
-    else:
-        image = Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
-    return encode(shrink(image, (width, height)), how.quality), (width, height)
+        return decode_rgb(data)
+    return Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
 
 
 def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:

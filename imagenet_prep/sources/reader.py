@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 from pathlib import Path
@@ -56,10 +57,14 @@ class FileSlices:
 
 
 class Reader:
-    """Reads ByteRanges; keeps archives mapped between calls. Belongs to one worker."""
+    """Reads ByteRanges; keeps the last few archives mapped. Belongs to one process."""
 
     def __init__(self) -> None:
-        self._maps: dict[Path, memoryview] = {}
+        self._map = functools.lru_cache(maxsize=4)(map_file)
+
+    def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
+        """A copy for another process maps anew."""
+        return Reader, ()
 
     def read(self, where: ByteRange) -> Buffer:
         """The bytes of a range: a slice of the archive's map, or, at offset 0, the content of a file of its own.
@@ -67,13 +72,11 @@ class Reader:
         Raises:
             InputError: the file is gone, or shorter than it was when it was indexed.
         """
+        content: Buffer
         if where.offset == 0:  # in a tar a header comes first
-            content: Buffer = self._read_file(where)
+            content = self._read_file(where)
         else:
-            view = self._maps.get(where.path)
-            if view is None:
-                view = self._maps[where.path] = map_file(where.path)
-            content = view[where.offset : where.offset + where.length]
+            content = self._map(where.path)[where.offset : where.offset + where.length]
         if len(content) != where.length:
             raise InputError(
                 f"{where.path} changed while it was read",

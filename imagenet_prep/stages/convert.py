@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import json
 import shutil
 import time
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from imagenet_prep import __version__, ilsvrc2012, order
-from imagenet_prep.errors import DataProblemsError, IncompleteError, InputError, UsageError
-from imagenet_prep.formats.boxes_csv import BoxesFault, parse_boxes
-from imagenet_prep.formats.image import Check
+from imagenet_prep import __version__, ilsvrc2012
+from imagenet_prep.errors import DataProblemsError, UsageError
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals
-from imagenet_prep.model import Box, Done, Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.shards import Compression, Outcome, ShardMaker
-from imagenet_prep.sources import imagenet
+from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
+from imagenet_prep.planning import ConvertOptions, PlannedSplit, check_options, plan_splits
+from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.storage import check_free_space, fsync_dir, hold, load_json
+from imagenet_prep.sources.regroup import regroup
+from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.storage import check_free_space, fsync_dir, hold
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
-
-FORMAT_VERSION = 1
-"""Goes into every fingerprint: raised when the bytes of a record change."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertOptions:
-    """How to convert; the defaults make the record set of 2016.
-
-    ``check`` "auto" decodes every image unless the archive's digest is the published one.
-    """
-
-    train_shards: int = ilsvrc2012.SHARDS["train"]
-    validation_shards: int = ilsvrc2012.SHARDS["validation"]
-    seed: int = ilsvrc2012.SEED
-    shuffle: bool = True
-    check: Literal["auto", "header", "decode"] = "auto"
-    compression: Compression = "none"
-    validation_boxes: bool = False
-    allow_incomplete: bool = False
-    skip_bad: bool = False
-    overwrite: bool = False
-
-    def shards(self, split: str) -> int:
-        """How many shards a split gets."""
-        return self.train_shards if split == ilsvrc2012.TRAIN else self.validation_shards
-
-    def deciding(self) -> dict[str, object]:
-        """The settings that decide the bytes of a shard besides its items."""
-        return {"format": FORMAT_VERSION, "compression": self.compression}
-
-    def ordering(self) -> dict[str, object]:
-        """The settings that decide which item goes where."""
-        return {"seed": self.seed, "shuffle": self.shuffle}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +51,6 @@ class ConvertSummary:
         return sum(split.set_aside for split in self.splits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """One split, planned."""
-
-    catalog: Catalog
-    source: Path
-    order: array[int]
-    check: Check
-    plans: tuple[ShardPlan, ...]
-
-
 def convert(
     layout: Layout, engine: Engine, options: ConvertOptions = ConvertOptions(), *, progress: Progress | None = None
 ) -> ConvertSummary:
@@ -116,9 +67,9 @@ def convert(
         SpaceError, BusyError, WriteError: as their names say.
     """
     progress = progress or Silent()
-    _check_options(options)
+    check_options(options)
     with hold(layout):
-        splits, notes = _plan(layout, engine, options, progress)
+        splits, notes = plan_splits(layout, engine, options, progress)
         summaries, problems = [], []
         with Journal(layout.journal_path) as journal:
             _refuse_strangers(layout, journal, splits, options)
@@ -133,108 +84,12 @@ def convert(
         return ConvertSummary(tuple(summaries), tuple(problems), tuple(notes))
 
 
-def _check_options(options: ConvertOptions) -> None:
-    for split in ilsvrc2012.SPLITS:
-        if not 1 <= options.shards(split) <= 99_999:
-            raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
-
-
-# planning ------------------------------------------------------------------------------------------------------
-
-
-def _plan(
-    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress
-) -> tuple[list[_Split], list[str]]:
-    sources = {split: imagenet.find_source(layout, split) for split in ilsvrc2012.SPLITS}
-    if not any(sources.values()):
-        raise InputError(
-            f"no images in {layout.raw_dir}",
-            "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
-            f"imagenet-prep download {layout.data_dir}    (or name the folder with --raw)",
-        )
-    catalogs: dict[str, Catalog] = {}
-    for split, source in sources.items():
-        if source is not None:
-            progress.note(f"indexing {source}")
-            catalogs[split] = imagenet.read_catalog(source, split, engine)
-    notes = _check_complete(catalogs, options)
-    splits = []
-    for split, catalog in catalogs.items():
-        source = sources[split]
-        assert source is not None
-        notes += _attach_boxes(catalog, layout, options)
-        splits.append(_plan_split(catalog, source, layout, options))
-    for note in notes:
-        progress.note(note)
-    return splits, notes
-
-
-def _check_complete(catalogs: dict[str, Catalog], options: ConvertOptions) -> list[str]:
-    missing = [imagenet.missing_text(catalogs.get(split), split) for split in ilsvrc2012.SPLITS]
-    lacking = [text for text in missing if text]
-    if lacking and not options.allow_incomplete:
-        raise IncompleteError(
-            "this is not the whole of ILSVRC2012",
-            " | ".join(lacking),
-            "get the missing images, or convert what is there with --allow-incomplete",
-        )
-    return [f"a part of ILSVRC2012: {text}" for text in lacking]
-
-
-def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
-    """Give the images their boxes; say so if there are none to give."""
-    if catalog.split == ilsvrc2012.TRAIN:
-        path = layout.boxes_csv
-    elif options.validation_boxes:
-        path = layout.validation_boxes_csv
-    else:
-        return []
-    if not path.is_file():
-        return [f"no boxes for {catalog.split}: {path} is not there (imagenet-prep annotate makes it)"]
-    catalog.attach_boxes(_read_boxes(path, layout))
-    return []
-
-
-def _read_boxes(path: Path, layout: Layout) -> dict[str, tuple[Box, ...]]:
-    try:
-        return parse_boxes(path.read_bytes())
-    except BoxesFault as fault:
-        raise InputError(
-            f"{path} is damaged at line {fault.line:,}",
-            fault.reason,
-            f"remove it and make it again: imagenet-prep annotate {layout.data_dir}",
-        ) from fault
-
-
-def _plan_split(catalog: Catalog, source: Path, layout: Layout, options: ConvertOptions) -> _Split:
-    count = options.shards(catalog.split)
-    rows = order.shuffled(len(catalog), options.seed) if options.shuffle else array("I", range(len(catalog)))
-    settings = json.dumps(options.deciding(), sort_keys=True)
-    edges = order.bounds(len(catalog), count)
-    plans = tuple(
-        ShardPlan(catalog.split, i, count, start, stop, catalog.fingerprint(rows[start:stop], settings))
-        for i, (start, stop) in enumerate(itertools.pairwise(edges))
-    )
-    return _Split(catalog, source, rows, _depth(source, catalog.split, layout, options), plans)
-
-
-def _depth(source: Path, split: str, layout: Layout, options: ConvertOptions) -> Check:
-    """How closely to look at images: "auto" trusts an archive whose published digest was checked."""
-    if options.check != "auto":
-        return options.check
-    checked = load_json(layout.checked_path) if source.is_file() else None
-    known = checked.get(source.name) if isinstance(checked, dict) else None
-    if not isinstance(known, dict):
-        return "decode"
-    status = source.stat()
-    unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)
-    return "header" if unchanged and known.get("md5") == ilsvrc2012.ARCHIVES[split].md5 else "decode"
-
-
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _refuse_strangers(layout: Layout, journal: Journal, splits: Sequence[_Split], options: ConvertOptions) -> None:
+def _refuse_strangers(
+    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
+) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
     planned = {_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     foreign, changed = [], []
@@ -252,7 +107,7 @@ def _refuse_strangers(layout: Layout, journal: Journal, splits: Sequence[_Split]
         raise UsageError(
             f"{layout.output_dir} holds {len(foreign)} shards that were not made here, {foreign[0]} first",
             "expected none, or only those of an earlier run",
-            "move them away, or choose another folder with --output",
+            "move them away, choose another folder with --output, or let --overwrite replace those in the way",
         )
     if changed and not options.overwrite:
         raise UsageError(
@@ -262,7 +117,9 @@ def _refuse_strangers(layout: Layout, journal: Journal, splits: Sequence[_Split]
         )
 
 
-def _remove_superseded(layout: Layout, journal: Journal, splits: Sequence[_Split], options: ConvertOptions) -> None:
+def _remove_superseded(
+    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
+) -> None:
     """With --overwrite, remove our own shards of another count: a glob over train-* must find one set only."""
     if not options.overwrite:
         return
@@ -302,24 +159,51 @@ def _prepare_folders(layout: Layout) -> None:
 
 
 def _convert_split(
-    split: _Split, layout: Layout, engine: Engine, options: ConvertOptions, journal: Journal, progress: Progress
+    split: PlannedSplit, layout: Layout, engine: Engine, options: ConvertOptions, journal: Journal, progress: Progress
 ) -> tuple[SplitSummary, list[Problem]]:
-    catalog = split.catalog
     todo = [plan for plan in split.plans if not _is_done(plan, layout, journal, options)]
-    left = sum(catalog.lengths[row] for plan in todo for row in split.order[plan.start : plan.stop])
-    check_free_space(layout.output_dir, left + 1024 * (len(catalog) if todo else 0), f"for {len(todo)} shards")
-    images_left = sum(plan.stop - plan.start for plan in todo)
-    progress.begin(f"convert {catalog.split}", len(catalog), "images", done=len(catalog) - images_left)
     maker = ShardMaker(
-        layout, catalog, split.order, split.check, compression=options.compression, skip_bad=options.skip_bad
+        layout,
+        _readable(split, todo, layout, options, progress),
+        split.order,
+        split.check,
+        how=options.reencode,
+        compression=options.compression,
+        skip_bad=options.skip_bad,
     )
+    total = len(split.catalog)
+    left = sum(plan.stop - plan.start for plan in todo)
+    progress.begin(f"convert {split.catalog.split}", total, "images", done=total - left)
     problems, repairs = _run(maker, todo, engine, journal, progress)
-    infos = [journal.get(_name(plan)) for plan in split.plans]
-    records = sum(info.records for info in infos if info)
-    set_aside = sum(len(info.set_aside) for info in infos if info)
-    progress.note(f"{catalog.split}: Finished writing all {records} images in data set.")
-    summary = SplitSummary(catalog.split, records, len(split.plans), len(todo), set_aside, tuple(sorted(repairs)))
+    infos = [info for plan in split.plans if (info := journal.get(_name(plan)))]
+    records = sum(info.records for info in infos)
+    progress.note(f"{split.catalog.split}: Finished writing all {records} images in data set.")
+    set_aside = sum(len(info.set_aside) for info in infos)
+    summary = SplitSummary(split.catalog.split, records, len(split.plans), len(todo), set_aside, tuple(sorted(repairs)))
     return summary, problems
+
+
+def _readable(
+    split: PlannedSplit, todo: list[ShardPlan], layout: Layout, options: ConvertOptions, progress: Progress
+) -> Catalog:
+    """The catalog to read images by: as it is, or regrouped into a bundle a shard by one pass over the archive."""
+    catalog = split.catalog
+    left = sum(catalog.lengths[row] for plan in todo for row in split.rows(plan))
+    wants_pass = bool(todo) and split.source.is_file() and _wants_pass(split.source, left, options)
+    room = left + 1024 * sum(plan.stop - plan.start for plan in todo)  # a record is its image and less than that
+    # A bundle goes when its shard stands; until then some of the bytes are there twice.
+    check_free_space(layout.output_dir, room + (room // 8 if wants_pass else 0), f"for {len(todo)} shards")
+    if not wants_pass:
+        return catalog
+    shards = [(_name(plan), split.rows(plan)) for plan in todo]
+    memory = options.memory or available_memory() // 4
+    return regroup(catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
+
+
+def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
+    if options.read_order == "auto":
+        return is_seek_dear(source) and left > available_memory()
+    return options.read_order == "sequential"
 
 
 def _run(
@@ -343,6 +227,7 @@ def _run(
         else:
             journal.append(made.info)
         progress.advance(outcome.task.stop - outcome.task.start)
+        (maker.layout.bundle_dir / _name(outcome.task)).unlink(missing_ok=True)
         if time.monotonic() - synced > SYNC_SECONDS:
             _sync(maker.layout, journal)
             synced = time.monotonic()
@@ -381,7 +266,7 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
 # the record of it ----------------------------------------------------------------------------------------------
 
 
-def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[_Split], journal: Journal) -> Manifest:
+def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[PlannedSplit], journal: Journal) -> Manifest:
     infos: dict[str, ShardInfo] = {}
     for split in splits:
         infos.update((_name(plan), info) for plan in split.plans if (info := journal.get(_name(plan))))
@@ -403,7 +288,7 @@ def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[_Split],
     )
 
 
-def _source_record(split: _Split) -> dict[str, object]:
+def _source_record(split: PlannedSplit) -> dict[str, object]:
     digest = hashlib.sha256(split.catalog.names)
     for values in (split.catalog.lengths, split.catalog.labels):
         digest.update(values.tobytes())

@@ -1,0 +1,182 @@
+"""Inputs and settings -> the shards to make: catalogs in canonical order, cut into plans."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.formats.boxes_csv import BoxesFault, parse_boxes
+from imagenet_prep.formats.image import Check
+from imagenet_prep.formats.pixels import Reencode, codec
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Box, Engine, Progress, ShardPlan
+from imagenet_prep.shards import Compression
+from imagenet_prep.sources import imagenet
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage import load_json
+
+FORMAT_VERSION = 1
+"""Goes into every fingerprint: raised when the bytes of a record change."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertOptions:
+    """How to convert; the defaults make the record set of 2016.
+
+    ``check`` "auto" decodes every image unless the archive's digest is the published one. ``read_order`` "sequential"
+    passes over each archive once, holding up to ``memory`` bytes (None: a quarter of what is free); "auto" does so
+    where seeking is dear and memory can't hold the archive.
+    """
+
+    train_shards: int = ilsvrc2012.SHARDS["train"]
+    validation_shards: int = ilsvrc2012.SHARDS["validation"]
+    seed: int = ilsvrc2012.SEED
+    shuffle: bool = True
+    check: Literal["auto", "header", "decode"] = "auto"
+    reencode: Reencode | None = None
+    read_order: Literal["auto", "shuffled", "sequential"] = "auto"
+    memory: int | None = None
+    compression: Compression = "none"
+    validation_boxes: bool = False
+    allow_incomplete: bool = False
+    skip_bad: bool = False
+    overwrite: bool = False
+
+    def shards(self, split: str) -> int:
+        """How many shards a split gets."""
+        return self.train_shards if split == ilsvrc2012.TRAIN else self.validation_shards
+
+    def deciding(self) -> dict[str, object]:
+        """The settings that decide the bytes of a shard besides its items."""
+        deciding: dict[str, object] = {"format": FORMAT_VERSION, "compression": self.compression}
+        if self.reencode is not None:
+            deciding["reencode"] = {**dataclasses.asdict(self.reencode), "codec": codec()}
+        return deciding
+
+    def ordering(self) -> dict[str, object]:
+        """The settings that decide which item goes where."""
+        return {"seed": self.seed, "shuffle": self.shuffle}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSplit:
+    """One split, planned: ``order`` holds the catalog's rows in record order, ``check`` how closely to look at each."""
+
+    catalog: Catalog
+    source: Path
+    order: array[int]
+    check: Check
+    plans: tuple[ShardPlan, ...]
+
+    def rows(self, plan: ShardPlan) -> array[int]:
+        """The catalog's rows of one shard, in record order."""
+        return self.order[plan.start : plan.stop]
+
+
+def check_options(options: ConvertOptions) -> None:
+    """Raise UsageError if a number can't be."""
+    for split in ilsvrc2012.SPLITS:
+        if not 1 <= options.shards(split) <= 99_999:
+            raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
+
+
+def plan_splits(
+    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress
+) -> tuple[list[PlannedSplit], list[str]]:
+    """Every split that is there, indexed and cut into plans, and what to tell the user about it.
+
+    Raises:
+        IncompleteError: images of ILSVRC2012 are missing, and ``allow_incomplete`` is not set.
+        InputError: there is nothing to convert, or an archive or the boxes file is corrupt.
+    """
+    sources = {split: imagenet.find_source(layout, split) for split in ilsvrc2012.SPLITS}
+    if not any(sources.values()):
+        raise InputError(
+            f"no images in {layout.raw_dir}",
+            "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
+            f"imagenet-prep download {layout.data_dir}    (or name the folder with --raw)",
+        )
+    catalogs: dict[str, Catalog] = {}
+    for split, source in sources.items():
+        if source is not None:
+            progress.note(f"indexing {source}")
+            catalogs[split] = imagenet.read_catalog(source, split, engine)
+    notes = _check_complete(catalogs, options)
+    splits = []
+    for split, catalog in catalogs.items():
+        source = sources[split]
+        assert source is not None
+        notes += _attach_boxes(catalog, layout, options)
+        splits.append(_plan_split(catalog, source, layout, options))
+    for note in notes:
+        progress.note(note)
+    return splits, notes
+
+
+def _check_complete(catalogs: dict[str, Catalog], options: ConvertOptions) -> list[str]:
+    missing = [imagenet.missing_text(catalogs.get(split), split) for split in ilsvrc2012.SPLITS]
+    lacking = [text for text in missing if text]
+    if lacking and not options.allow_incomplete:
+        raise IncompleteError(
+            "this is not the whole of ILSVRC2012",
+            " | ".join(lacking),
+            "get the missing images, or convert what is there with --allow-incomplete",
+        )
+    return [f"a part of ILSVRC2012: {text}" for text in lacking]
+
+
+def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
+    """Give the images their boxes; say so if there are none to give."""
+    if catalog.split == ilsvrc2012.TRAIN:
+        path = layout.boxes_csv
+    elif options.validation_boxes:
+        path = layout.validation_boxes_csv
+    else:
+        return []
+    if not path.is_file():
+        return [f"no boxes for {catalog.split}: {path} is not there (imagenet-prep annotate makes it)"]
+    catalog.attach_boxes(_read_boxes(path, layout))
+    return []
+
+
+def _read_boxes(path: Path, layout: Layout) -> dict[str, tuple[Box, ...]]:
+    try:
+        return parse_boxes(path.read_bytes())
+    except BoxesFault as fault:
+        raise InputError(
+            f"{path} is damaged at line {fault.line:,}",
+            fault.reason,
+            f"remove it and make it again: imagenet-prep annotate {layout.data_dir}",
+        ) from fault
+
+
+def _plan_split(catalog: Catalog, source: Path, layout: Layout, options: ConvertOptions) -> PlannedSplit:
+    count = options.shards(catalog.split)
+    rows = order.shuffled(len(catalog), options.seed) if options.shuffle else array("I", range(len(catalog)))
+    settings = json.dumps(options.deciding(), sort_keys=True)
+    edges = order.bounds(len(catalog), count)
+    plans = tuple(
+        ShardPlan(catalog.split, i, count, start, stop, catalog.fingerprint(rows[start:stop], settings))
+        for i, (start, stop) in enumerate(itertools.pairwise(edges))
+    )
+    return PlannedSplit(catalog, source, rows, _depth(source, catalog.split, layout, options), plans)
+
+
+def _depth(source: Path, split: str, layout: Layout, options: ConvertOptions) -> Check:
+    """How closely to look at images: "auto" trusts an archive whose published digest was checked."""
+    if options.check != "auto":
+        return options.check
+    checked = load_json(layout.checked_path) if source.is_file() else None
+    known = checked.get(source.name) if isinstance(checked, dict) else None
+    if not isinstance(known, dict):
+        return "decode"
+    status = source.stat()
+    unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)
+    return "header" if unchanged and known.get("md5") == ilsvrc2012.ARCHIVES[split].md5 else "decode"

@@ -1,0 +1,162 @@
+"""The sequential plan: the archive is read once, in order, within a memory bound, and the shards are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, SpaceError
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Silent
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.sources import regroup as module
+from imagenet_prep.sources.imagenet import read_catalog
+from imagenet_prep.sources.reader import Reader
+from imagenet_prep.sources.regroup import regroup
+from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.stages.convert import convert
+
+PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
+
+
+def shard_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every shard by name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+
+
+class Reads:
+    """os.pread that remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[int, int]] = []
+
+    def __call__(self, descriptor: int, length: int, offset: int) -> bytes:
+        """Remember the range and read it."""
+        self.ranges.append((offset, offset + length))
+        return os.pread(descriptor, length, offset)
+
+
+def test_an_archive_four_times_the_memory_is_read_once_in_order(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read begins where the last one ended or later; what is held at a time stays within its bound."""
+    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    catalog = read_catalog(archive, "train", make_engine("threads", 1))
+    total = sum(catalog.lengths)
+    memory = total // 4
+    monkeypatch.setattr(module, "CHUNK", memory // 8)
+    rows = order.shuffled(len(catalog), 12345)
+    edges = order.bounds(len(rows), 8)
+    shards = [(f"shard-{i}", rows[start:stop]) for i, (start, stop) in enumerate(itertools.pairwise(edges))]
+    flushes: list[int] = []
+    true_flush = module._Bundles._flush
+    monkeypatch.setattr(module._Bundles, "_flush", lambda self: (flushes.append(self._held), true_flush(self))[1])
+    reads = Reads()
+    moved = regroup(catalog, shards, data_dir / "bundles", memory=memory, progress=Silent(), read=reads)
+    assert len(reads.ranges) > 8
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(reads.ranges))
+    assert sum(stop - start for start, stop in reads.ranges) <= archive.stat().st_size
+    assert len(flushes) >= 4
+    assert max(flushes) < memory + max(catalog.lengths)
+    old, new = Reader(), Reader()
+    for row in range(len(catalog)):
+        assert bytes(new.read(moved.item(row).where)) == bytes(old.read(catalog.item(row).where))
+        assert moved.item(row).where.path.parent == data_dir / "bundles"
+
+
+@pytest.mark.parametrize("engine", ["processes", "threads"])
+def test_the_shards_are_the_same(data_dir: Path, engine: str) -> None:
+    """Made in one pass over each archive, with little memory, the shards have the bytes of the other way."""
+    convert(Layout(data_dir, output=data_dir / "a"), make_engine(engine, 2), PART)
+    options = replace(PART, read_order="sequential", memory=1 << 20)
+    convert(Layout(data_dir, output=data_dir / "b"), make_engine(engine, 2), options)
+    assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b")
+    assert len(shard_digests(data_dir / "a")) == 24
+    assert not Layout(data_dir, output=data_dir / "b").partial_dir.exists()
+
+
+def test_only_what_is_missing_is_regrouped(data_dir: Path) -> None:
+    """With one shard gone, only its images are read again."""
+    layout = Layout(data_dir)
+    options = replace(PART, read_order="sequential")
+    convert(layout, make_engine("processes", 2), options)
+    before = shard_digests(data_dir)
+    layout.shard_path("train-00003-of-00016").unlink()
+    bars: list[int | None] = []
+
+    class Bars(Silent):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            if unit == "B":
+                bars.append(total)
+
+    convert(layout, make_engine("processes", 2), options, progress=Bars())
+    assert shard_digests(data_dir) == before
+    (read,) = bars
+    assert read is not None
+    assert read < layout.shard_path("train-00003-of-00016").stat().st_size
+
+
+def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
+    """Bytes that are gone since the archive was indexed are exit 4, with its path."""
+    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["validation"])
+    catalog = read_catalog(archive, "validation", make_engine("threads", 1))
+    os.truncate(archive, archive.stat().st_size // 2)
+    with pytest.raises(InputError, match="became shorter") as caught:
+        regroup(catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent())
+    assert str(archive) in caught.value.what
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_disk_too_small_for_the_bundles(data_dir: Path, tmp_path: Path) -> None:
+    """A disk that fills up during the pass is exit 7, and the next run goes on."""
+    small = tmp_path / "small"
+    small.mkdir()
+    assert os.system(f"mount -t tmpfs -o size=4m tmpfs {small}") == 0
+    try:
+        archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+        catalog = read_catalog(archive, "train", make_engine("threads", 1))
+        with pytest.raises(SpaceError):
+            regroup(catalog, [("s", range(len(catalog)))], small / "b", memory=1 << 20, progress=Silent())
+    finally:
+        os.system(f"umount {small}")
+
+
+def _machine(root: Path, *, rotational: str, file_system: str, mount: Path, device: int) -> tuple[Path, Path]:
+    block = root / "sys" / "dev" / "block" / f"{os.major(device)}:{os.minor(device)}"
+    (block / "queue").mkdir(parents=True)
+    (block / "queue" / "rotational").write_text(f"{rotational}\n")
+    (root / "proc" / "self").mkdir(parents=True)
+    lines = [f"1 1 0:1 / / rw - ext4 /dev/x rw\n2 1 0:2 / {mount} rw,relatime shared:1 - {file_system} server:/x rw\n"]
+    (root / "proc" / "self" / "mountinfo").write_text("".join(lines))
+    (root / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    2048 kB\n")
+    return root / "sys", root / "proc"
+
+
+@pytest.mark.parametrize(
+    ("rotational", "file_system", "expected"),
+    [("1", "ext4", True), ("0", "ext4", False), ("0", "nfs4", True), ("0", "lustre", True)],
+)
+def test_where_seeking_is_dear(tmp_path: Path, rotational: str, file_system: str, expected: bool) -> None:
+    """A spinning disk and a network file system are told from the system's own records."""
+    file = tmp_path / "archive.tar"
+    file.touch()
+    sys, proc = _machine(
+        tmp_path / "m", rotational=rotational, file_system=file_system, mount=tmp_path, device=file.stat().st_dev
+    )
+    assert is_seek_dear(file, sys=sys, proc=proc) is expected
+    assert available_memory(proc=proc) == 2 << 20
+
+
+def test_an_untold_system_is_taken_for_a_good_one(tmp_path: Path) -> None:
+    """Without /sys and /proc nothing is assumed."""
+    file = tmp_path / "archive.tar"
+    file.touch()
+    assert not is_seek_dear(file, sys=tmp_path / "no", proc=tmp_path / "no")
+    assert available_memory(proc=tmp_path / "no") == 8 << 30
