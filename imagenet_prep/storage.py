@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -150,7 +149,7 @@ def _acquire(path: Path, layout: Layout) -> int:
             ) from None
         if _is_current(descriptor, path):
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
             return descriptor
         os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
 

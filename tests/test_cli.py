@@ -84,6 +84,9 @@ def test_version() -> None:
         ("download", "x", "--only", "train,everything"),
         ("verify", "x", "--quick", "--decode"),
         ("convert", "x", "--train-shards", "0"),
+        ("convert", "x", "--quality", "90"),
+        ("convert", "x", "--resize", "0"),
+        ("convert", "x", "--memory", "lots"),
         ("show", "not-there"),
     ],
 )
@@ -230,3 +233,28 @@ def test_a_closed_pipe_is_no_traceback(tiny_data_dir: Path) -> None:
     result = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
     assert result.stdout
     assert result.stderr == ""
+
+
+def test_boxes_are_fetched_where_the_raw_folder_lacks_them(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """run --raw on a folder with images alone downloads the boxes to DATA_DIR and finds them there."""
+    raw, data_dir = tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    for key in ("train", "validation"):
+        os.link(made_tiny.archives[key], raw / made_tiny.archives[key].name)
+    with serve(made_tiny.archives["boxes"].parent, "user", "key") as url:
+        arguments = ("run", data_dir, "--raw", raw, "--base-url", url, "--no-digest", *PART, "--quiet")
+        result = prep(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="key")
+    assert result.returncode == 0, result.stderr
+    assert len(Layout(data_dir).boxes_csv.read_text().splitlines()) == made_tiny.box_count
+    assert sorted(path.name for path in raw.iterdir()) == sorted(
+        made_tiny.archives[key].name for key in ("train", "validation")
+    )
+
+
+def test_convert_takes_sizes_and_smaller_images(tiny_data_dir: Path) -> None:
+    """--resize, --quality, --read-order and --memory reach the conversion."""
+    options = ("--resize", "8", "--quality", "70", "--read-order", "sequential", "--memory", "1M", "--quiet")
+    assert prep("convert", tiny_data_dir, *PART, *options).returncode == 0
+    record = json.loads(prep("show", tiny_data_dir / "train-00000-of-00008", "--limit", "1", "--json").stdout)
+    assert record["features"]["image/width"] == [8]
+    assert prep("verify", tiny_data_dir, "--decode").returncode == 0

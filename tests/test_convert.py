@@ -190,9 +190,9 @@ def test_a_second_run_changes_no_file(tiny_data_dir: Path) -> None:
     assert stamps(tiny_data_dir) == before
 
 
-@pytest.mark.parametrize("harm", ["delete", "cut", "journal", "torn-journal"])
+@pytest.mark.parametrize("harm", ["delete", "cut", "journal", "torn-journal", "no-index", "empty-index"])
 def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> None:
-    """A deleted or cut shard, or one whose journal line a crash lost, is made again, alone, with the same bytes."""
+    """A deleted or cut shard, or one whose journal line or index a crash lost, is made again, alone, same bytes."""
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 1), PART)
     before = shard_digests(tiny_data_dir)
@@ -201,6 +201,10 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
         victim.unlink()
     elif harm == "cut":
         os.truncate(victim, victim.stat().st_size - 1)
+    elif harm == "no-index":
+        layout.index_path(victim.name).unlink()
+    elif harm == "empty-index":
+        os.truncate(layout.index_path(victim.name), 0)
     else:
         lines = layout.journal_path.read_bytes().splitlines(keepends=True)
         torn = lines[-1][:40] if harm == "torn-journal" else b""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 
-from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Engine
 
-ENGINES: dict[str, type[ProcessEngine] | type[ThreadEngine]] = {"processes": ProcessEngine, "threads": ThreadEngine}
+ENGINES = ("processes", "threads")
 
 
 def available_cpus() -> int:
@@ -25,8 +23,14 @@ def make_engine(name: str = "processes", workers: int | None = None) -> Engine:
     Raises:
         UsageError: no such engine, or fewer than one worker.
     """
-    if name not in ENGINES:
-        raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers", "expected at least 1")
-    return ENGINES[name](workers or available_cpus())
+    if name == "processes":
+        from imagenet_prep.engines.processes import ProcessEngine
+
+        return ProcessEngine(workers or available_cpus())
+    if name == "threads":
+        from imagenet_prep.engines.threads import ThreadEngine
+
+        return ThreadEngine(workers or available_cpus())
+    raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")

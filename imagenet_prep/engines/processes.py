@@ -21,6 +21,8 @@ from typing import Any, Generic
 from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
 from imagenet_prep.model import Done, Failed, R, T
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 TRIES = 3
 """How often a task may lose its worker before it counts as failed."""
 
@@ -81,7 +83,12 @@ class _Pool(Generic[T, R]):
         process = multiprocessing.get_context("fork").Process(
             target=_work, args=(self._function, theirs, self._lifeline), daemon=True
         )
-        process.start()
+        # A signal between the fork and the child's own handlers would run the parent's in the child.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         worker: _Worker[T] = _Worker(process, ours)
         self._workers.append(worker)
@@ -131,6 +138,7 @@ def _death(exit_code: int | None) -> PrepError:
 def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[int, int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     os.close(lifeline[1])
     threading.Thread(target=_die_with_parent, args=(lifeline[0],), daemon=True).start()
     while True:

@@ -34,7 +34,7 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None) -> Prepared
     Raises:
         ImageError: the image is damaged, or isn't one.
     """
-    if bytes(data[:8]) == jpeg.PNG_SIGNATURE:
+    if data[:1] == b"\x89" and bytes(data[:8]) == jpeg.PNG_SIGNATURE:
         return _repair(data, "png", how)
     header = jpeg.read_header(data)
     jpeg.check_ends(data)

@@ -77,5 +77,5 @@ def _frame_header(data: Buffer, position: int) -> Header:
 
 def check_ends(data: Buffer) -> None:
     """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short."""
-    if bytes(data[-2:]) != b"\xff\xd9" and bytes(data[-_TAIL:]).rfind(b"\xff\xd9") < 0:
+    if data[-2:] != b"\xff\xd9" and bytes(data[-_TAIL:]).rfind(b"\xff\xd9") < 0:
         raise ImageError("the JPEG has no end-of-image marker: it is cut short")

@@ -49,13 +49,11 @@ def mask(crc: int) -> int:
 
 def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
     """Header and footer for a record whose data are ``parts`` one after the other, and the data's length in bytes."""
-    crc = 0
-    length = 0
+    crc = length = 0
     for part in parts:
         crc = crc32c(part, crc)
         length += len(part)
-    size = _LENGTH.pack(length)
-    return size + FOOTER.pack(mask(crc32c(size))), FOOTER.pack(mask(crc)), length
+    return HEADER.pack(length, mask(crc32c(_LENGTH.pack(length)))), FOOTER.pack(mask(crc)), length
 
 
 class Sink(Protocol):
