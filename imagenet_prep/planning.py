@@ -12,11 +12,11 @@ from typing import Literal
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.formats.boxes_csv import BoxesFault, parse_boxes
+from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.formats.image import Check
 from imagenet_prep.formats.pixels import Reencode, codec
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Box, Engine, Progress, ShardPlan
+from imagenet_prep.model import Engine, Progress, ShardPlan
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
@@ -146,7 +146,7 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
     return []
 
 
-def _read_boxes(path: Path, layout: Layout) -> dict[str, tuple[Box, ...]]:
+def _read_boxes(path: Path, layout: Layout) -> BoxTable:
     try:
         return parse_boxes(path.read_bytes())
     except BoxesFault as fault:

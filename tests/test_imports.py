@@ -25,6 +25,7 @@ storage
 manifest
 sources engines fetch
 shards checks
+planning
 stages
 pipeline
 demo

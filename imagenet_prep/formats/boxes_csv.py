@@ -6,9 +6,13 @@ ymax relative to the image.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 
 from imagenet_prep.model import Box
+
+_CORNERS = struct.Struct("4d")
 
 
 class BoxesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -23,17 +27,39 @@ class BoxesFault(ValueError):  # noqa: N818 - the data is at fault, no error of 
         return f"line {self.line:,}: {self.reason}"
 
 
-def parse_boxes(content: bytes) -> dict[str, tuple[Box, ...]]:
+class BoxTable(Mapping[str, tuple[Box, ...]]):
+    """The boxes of each file name: packed, since as objects half a million would take hundreds of megabytes."""
+
+    def __init__(self, packed: dict[str, bytes]) -> None:
+        self._packed = packed
+
+    def __getitem__(self, name: str) -> tuple[Box, ...]:
+        """The boxes of one image."""
+        return tuple(Box(*corners) for corners in _CORNERS.iter_unpack(self._packed[name]))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an image has boxes; without unpacking them."""
+        return name in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        """The file names."""
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        """How many images have boxes."""
+        return len(self._packed)
+
+
+def parse_boxes(content: bytes) -> BoxTable:
     """The boxes of each file name, in the order of their lines. Half a million lines take about a second.
 
     Raises:
         BoxesFault: a line of another form, a box outside the image or without area, a last line without an end.
     """
-    boxes: dict[str, list[Box]] = {}
-    lines = content.split(b"\n")
-    if lines.pop():  # a number may have lost digits
-        raise BoxesFault(len(lines) + 1, "cut: the line has no end")
-    for number, line in enumerate(lines, 1):
+    packed: dict[str, bytes] = {}
+    if content and not content.endswith(b"\n"):  # a number may have lost digits
+        raise BoxesFault(content.count(b"\n") + 1, "cut: the line has no end")
+    for number, line in enumerate(io.BytesIO(content), 1):
         try:
             name, *corners = line.decode().split(",")
             xmin, ymin, xmax, ymax = map(float, corners)
@@ -41,8 +67,8 @@ def parse_boxes(content: bytes) -> dict[str, tuple[Box, ...]]:
             raise BoxesFault(number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}") from None
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1 and name):
             raise BoxesFault(number, f"expected a box with an area within 0..1, got {_show(line)}")
-        boxes.setdefault(name, []).append(Box(xmin, ymin, xmax, ymax))
-    return {name: tuple(found) for name, found in boxes.items()}
+        packed[name] = packed.get(name, b"") + _CORNERS.pack(xmin, ymin, xmax, ymax)
+    return BoxTable(packed)
 
 
 def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
@@ -53,4 +79,5 @@ def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
 
 
 def _show(line: bytes) -> str:
+    line = line.removesuffix(b"\n")
     return repr(line if len(line) <= 80 else line[:77] + b"...")[1:]

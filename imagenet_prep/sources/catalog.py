@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import struct
 from array import array
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 from imagenet_prep.model import Box, ByteRange, Item
@@ -74,35 +75,44 @@ class Catalog:
             by_label.setdefault(part.label, []).append(part)
         blobs: list[bytes] = []
         for label in sorted(by_label):
-            rows = []
-            for part in by_label[label]:
-                container_id = ids.setdefault(part.container, len(ids))
-                rows += [
-                    (name, container_id, *row)
-                    for name, *row in zip(part.names, part.offsets, part.lengths, part.stamps, strict=True)
-                ]
-            rows.sort()
-            names, container_ids, offsets, lengths, stamps = zip(*rows, strict=True) if rows else ((),) * 5
-            blobs += names
-            catalog.labels.extend([label] * len(rows))
-            catalog.container_ids.extend(container_ids)
-            catalog.offsets.extend(offsets)
-            catalog.lengths.extend(lengths)
-            catalog.stamps.extend(stamps)
+            blobs.append(catalog._add_label(by_label[label], ids))
         catalog.names = b"".join(blobs)
-        catalog.name_starts = array("Q", accumulate(map(len, blobs), initial=0))
         catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
         catalog.containers = list(ids)
         return catalog
 
-    def attach_boxes(self, boxes: Mapping[str, tuple[Box, ...]]) -> None:
+    def _add_label(self, parts: list[Part], ids: dict[Container, int]) -> bytes:
+        """Append the images of one label, sorted by name, but for the names: they are returned, joined."""
+        names = [name for part in parts for name in part.names]
+        container_ids = [ids.setdefault(part.container, len(ids)) for part in parts for _ in part.names]
+        rows = sorted(range(len(names)), key=names.__getitem__)
+        self.labels.extend([part.label for part in parts for _ in part.names])
+        self.container_ids.extend([container_ids[row] for row in rows])
+        for column, pieces in (
+            (self.offsets, [part.offsets for part in parts]),
+            (self.lengths, [part.lengths for part in parts]),
+            (self.stamps, [part.stamps for part in parts]),
+        ):
+            values = list(chain.from_iterable(pieces))
+            column.extend([values[row] for row in rows])
+        in_order = [names[row] for row in rows]
+        self.name_starts.extend(accumulate(map(len, in_order), initial=self.name_starts.pop()))
+        return b"".join(in_order)
+
+    def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
         starts, values = array("I", [0]), array("f")
-        for row in range(len(self)):
-            for box in boxes.get(self.filename(row), ()):
-                values.extend((box.xmin, box.ymin, box.xmax, box.ymax))
+        for filename in self.filenames():
+            if filename in boxes:
+                for box in boxes[filename]:
+                    values.extend((box.xmin, box.ymin, box.xmax, box.ymax))
             starts.append(len(values) // 4)
         self.box_starts, self.boxes = starts, values
+
+    def filenames(self) -> Iterator[str]:
+        """The file names of all rows."""
+        names = self.names.decode("ascii")
+        return (names[start:stop] for start, stop in pairwise(self.name_starts))
 
     def filename(self, row: int) -> str:
         """The file name of a row."""
@@ -125,26 +135,29 @@ class Catalog:
 
     def count_by_label(self) -> dict[int, int]:
         """How many images each label has, labels without any left out."""
-        counts: dict[int, int] = {}
-        for label in self.labels:
-            counts[label] = counts.get(label, 0) + 1
-        return counts
+        return dict(Counter(self.labels))
 
-    def fingerprint(self, rows: Iterable[int], settings: str) -> str:
+    def fingerprint(self, rows: Sequence[int], settings: str) -> str:
         """A digest (hex) of everything that decides a shard's bytes.
 
         That is the ordered items (name, label, words, boxes, length), the identity of the file that holds each image
         (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
         """
+        starts, box_starts = self.name_starts, self.box_starts
+        names = [self.names[starts[row] : starts[row + 1]] for row in rows]
+        labels = [self.labels[row] for row in rows]
+        edges = [(box_starts[row], box_starts[row + 1]) for row in rows]
+        facts = map(
+            _ROW.pack,
+            labels,
+            map(self.lengths.__getitem__, rows),
+            map(self.stamps.__getitem__, rows),
+            [last - first for first, last in edges],
+        )
+        corners = memoryview(self.boxes).cast("B")
+        boxes = [corners[16 * first : 16 * last] if first != last else b"" for first, last in edges]
         digest = hashlib.sha256(settings.encode())
-        labels = set()
-        for row in rows:
-            first, last = self.box_starts[row], self.box_starts[row + 1]
-            labels.add(self.labels[row])
-            digest.update(self.names[self.name_starts[row] : self.name_starts[row + 1]])
-            digest.update(_ROW.pack(self.labels[row], self.lengths[row], self.stamps[row], last - first))
-            if first != last:
-                digest.update(self.boxes[4 * first : 4 * last].tobytes())
-        for label in sorted(labels):
+        digest.update(b"".join(chain.from_iterable(zip(names, facts, boxes, strict=True))))
+        for label in sorted(set(labels)):
             digest.update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
         return digest.hexdigest()

@@ -10,6 +10,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
@@ -63,10 +64,10 @@ def _run(engine: Engine, function: _FolderScan | _ArchiveIndex, tasks: Iterable[
 
 
 def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
-    for row in range(1, len(catalog)):
-        if catalog.filename(row) == catalog.filename(row - 1):
+    for name, following in pairwise(catalog.filenames()):
+        if name == following:
             raise InputError(
-                f"{source} holds {catalog.filename(row)} twice",
+                f"{source} holds {name} twice",
                 "expected every image once",
                 "download it again" if source.is_file() else "remove one of the two",
             )
