@@ -20,6 +20,7 @@ OVERHEAD = HEADER.size + FOOTER.size
 
 _LENGTH = struct.Struct("<Q")
 _GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
+_BATCH = 8 << 20  # bytes a gather list: enough for the disk to work on, little to wait for at the end
 
 Buffer = bytes | memoryview
 
@@ -74,6 +75,7 @@ class RecordWriter:
         self._sink = sink
         self._pending: list[Buffer] = []
         self._digest = hashlib.sha256()
+        self._flushed = 0
         self.size = 0
         self.offsets: list[int] = []
         self.lengths: list[int] = []
@@ -86,7 +88,7 @@ class RecordWriter:
         self.lengths.append(length + OVERHEAD)
         self.size += length + OVERHEAD
         self._pending += (header, *parts, footer)
-        if len(self._pending) > _GATHER - 8:
+        if len(self._pending) > _GATHER - 8 or self.size - self._flushed >= _BATCH:
             self.flush()
 
     def flush(self) -> None:
@@ -94,6 +96,7 @@ class RecordWriter:
         if self._pending:
             self._sink.write(self._pending)
             self._pending = []
+            self._flushed = self.size
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from imagenet_prep.model import Box, ByteRange, Item
 
@@ -73,31 +74,18 @@ class Catalog:
         by_label: dict[int, list[Part]] = {}
         for part in parts:
             by_label.setdefault(part.label, []).append(part)
-        blobs: list[bytes] = []
-        for label in sorted(by_label):
-            blobs.append(catalog._add_label(by_label[label], ids))
-        catalog.names = b"".join(blobs)
-        catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
+        labels = sorted(by_label)
+        rows = [_in_order(by_label.pop(label), ids) for label in labels]
         catalog.containers = list(ids)
+        catalog.name_starts = array("Q", accumulate(map(len, chain.from_iterable(r.names for r in rows)), initial=0))
+        catalog.names = b"".join(chain.from_iterable(r.names for r in rows))
+        catalog.labels = _join("H", [array("H", [label]) * len(r.names) for label, r in zip(labels, rows, strict=True)])
+        catalog.container_ids = _join("I", [r.container_ids for r in rows])
+        catalog.offsets = _join("Q", [r.offsets for r in rows])
+        catalog.lengths = _join("Q", [r.lengths for r in rows])
+        catalog.stamps = _join("q", [r.stamps for r in rows])
+        catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
         return catalog
-
-    def _add_label(self, parts: list[Part], ids: dict[Container, int]) -> bytes:
-        """Append the images of one label, sorted by name, but for the names: they are returned, joined."""
-        names = [name for part in parts for name in part.names]
-        container_ids = [ids.setdefault(part.container, len(ids)) for part in parts for _ in part.names]
-        rows = sorted(range(len(names)), key=names.__getitem__)
-        self.labels.extend([part.label for part in parts for _ in part.names])
-        self.container_ids.extend([container_ids[row] for row in rows])
-        for column, pieces in (
-            (self.offsets, [part.offsets for part in parts]),
-            (self.lengths, [part.lengths for part in parts]),
-            (self.stamps, [part.stamps for part in parts]),
-        ):
-            values = list(chain.from_iterable(pieces))
-            column.extend([values[row] for row in rows])
-        in_order = [names[row] for row in rows]
-        self.name_starts.extend(accumulate(map(len, in_order), initial=self.name_starts.pop()))
-        return b"".join(in_order)
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
@@ -143,21 +131,46 @@ class Catalog:
         That is the ordered items (name, label, words, boxes, length), the identity of the file that holds each image
         (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
         """
-        starts, box_starts = self.name_starts, self.box_starts
-        names = [self.names[starts[row] : starts[row + 1]] for row in rows]
-        labels = [self.labels[row] for row in rows]
-        edges = [(box_starts[row], box_starts[row + 1]) for row in rows]
-        facts = map(
-            _ROW.pack,
-            labels,
-            map(self.lengths.__getitem__, rows),
-            map(self.stamps.__getitem__, rows),
-            [last - first for first, last in edges],
-        )
-        corners = memoryview(self.boxes).cast("B")
-        boxes = [corners[16 * first : 16 * last] if first != last else b"" for first, last in edges]
-        digest = hashlib.sha256(settings.encode())
-        digest.update(b"".join(chain.from_iterable(zip(names, facts, boxes, strict=True))))
-        for label in sorted(set(labels)):
-            digest.update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
-        return digest.hexdigest()
+        labels, lengths, stamps = self.labels, self.lengths, self.stamps
+        names, starts, boxes, box_starts = self.names, self.name_starts, self.boxes, self.box_starts
+        pieces = [settings.encode()]
+        for row in rows:
+            first, last = box_starts[row], box_starts[row + 1]
+            pieces.append(names[starts[row] : starts[row + 1]])
+            pieces.append(_ROW.pack(labels[row], lengths[row], stamps[row], last - first))
+            if first != last:
+                pieces.append(boxes[4 * first : 4 * last].tobytes())
+        for label in sorted({labels[row] for row in rows}):
+            pieces.append(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
+        return hashlib.sha256(b"".join(pieces)).hexdigest()
+
+
+class _Rows(NamedTuple):
+    """The images of one label, by name; parallel."""
+
+    names: list[bytes]
+    container_ids: array[int]
+    offsets: array[int]
+    lengths: array[int]
+    stamps: array[int]
+
+
+def _in_order(parts: list[Part], ids: dict[Container, int]) -> _Rows:
+    """The images of all parts of one label, sorted by name; ``ids`` gives every container a number."""
+    rows = _Rows(
+        [name for part in parts for name in part.names],
+        _join("I", [array("I", [ids.setdefault(part.container, len(ids))]) * len(part.names) for part in parts]),
+        _join("Q", [part.offsets for part in parts]),
+        _join("Q", [part.lengths for part in parts]),
+        _join("q", [part.stamps for part in parts]),
+    )
+    order = sorted(range(len(rows.names)), key=rows.names.__getitem__)
+    return _Rows(
+        [rows.names[row] for row in order],
+        *(array(column.typecode, [column[row] for row in order]) for column in rows[1:]),
+    )
+
+
+def _join(typecode: str, pieces: list[array[int]]) -> array[int]:
+    """Arrays one after the other; in one go, since an array that grows leaves holes that the system never gets back."""
+    return array(typecode, b"".join(pieces))
