@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from array import array
@@ -177,7 +178,8 @@ class PlainSink:
         if hasattr(os, "posix_fadvise"):
             # Linux begins to write out what is dirty: the disk works while the next images are read, and the sync at
             # the end waits for little. Pages on their way to the disk stay in memory.
-            os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            with contextlib.suppress(OSError):  # advice: where it can't be taken, nothing is lost
+                os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         """Nothing is held back."""
