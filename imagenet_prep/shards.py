@@ -19,7 +19,7 @@ from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
-from imagenet_prep.storage import fsync_dir, space_errors
+from imagenet_prep.storage import fsync_dir, space_errors, write_all
 
 Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
@@ -171,10 +171,8 @@ class PlainSink:
     descriptor: int
 
     def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
-        """Write all of ``parts``, at most IOV_MAX of them."""
-        pending = list(parts)
-        while pending:
-            pending = _after(pending, os.writev(self.descriptor, pending))
+        """Write all of ``parts``."""
+        write_all(self.descriptor, parts)
         if hasattr(os, "posix_fadvise"):
             # Linux begins to write out what is dirty: the disk works while the next images are read, and the sync at
             # the end waits for little. Pages on their way to the disk stay in memory.
@@ -183,15 +181,6 @@ class PlainSink:
 
     def close(self) -> None:
         """Nothing is held back."""
-
-
-def _after(parts: list[tfrecord.Buffer], written: int) -> list[tfrecord.Buffer]:
-    """What is left of a gather list once the kernel took ``written`` bytes of it."""
-    for position, part in enumerate(parts):
-        if written < len(part):
-            return [memoryview(part)[written:], *parts[position + 1 :]]
-        written -= len(part)
-    return []
 
 
 class DeflateSink:

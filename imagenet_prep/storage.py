@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,7 @@ from imagenet_prep.errors import BusyError, SpaceError
 from imagenet_prep.layout import Layout
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
 _held: dict[Path, int] = {}
 
 
@@ -50,6 +51,22 @@ def check_free_space(folder: Path, needed: int, purpose: str) -> None:
             f"needed {needed:,} bytes, free {free:,} bytes",
             "free some space or choose another folder, then run the same command again",
         )
+
+
+def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
+    """Write every byte of ``parts``, one after the other, gathered by the kernel: nothing is joined or copied here."""
+    pending = list(parts)
+    while pending:
+        pending = _after(pending, os.writev(descriptor, pending[:_IOV_MAX]))
+
+
+def _after(parts: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """What is left of a gather list once the kernel took ``written`` bytes of it."""
+    for position, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[position + 1 :]]
+        written -= len(part)
+    return []
 
 
 def fsync_dir(folder: Path) -> None:

@@ -19,7 +19,7 @@ from imagenet_prep.formats import tar
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.archive_faults import naming, stranger
-from imagenet_prep.sources.catalog import Catalog, Container, Part
+from imagenet_prep.sources.catalog import Catalog, Container, Names, Part
 from imagenet_prep.sources.reader import FileSlices
 
 _FOLDERS = {
@@ -101,16 +101,18 @@ class _ArchiveIndex:
         container = Container(self.archive, is_folder=False)
         stamp = self.archive.stat().st_mtime_ns
         parts: dict[int, Part] = {}
+        names: dict[int, list[bytes]] = {}
         with FileSlices(self.archive) as view, naming(self.archive, wnid):
             for name, offset, size in tar.iter_members(view, start, start + length):
                 label = _label_of(name, self.split, wnid)
                 if label is None:
                     raise stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
                 part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
-                part.names.append(name)
+                names.setdefault(label, []).append(name)
                 part.offsets.append(offset)
                 part.lengths.append(size)
-        for part in parts.values():
+        for label, part in parts.items():
+            part.names = Names(names[label])
             part.stamps.extend([stamp] * len(part.names))
         return list(parts.values())
 
@@ -140,6 +142,7 @@ class _FolderScan:
     def _scan(self, wnid: str) -> list[Part]:
         container = Container(self.folder / wnid, is_folder=True)
         parts: dict[int, Part] = {}
+        names: dict[int, list[bytes]] = {}
         for entry in os.scandir(container.path):
             name = os.fsencode(entry.name)
             label = _label_of(name, self.split, wnid)
@@ -148,10 +151,12 @@ class _FolderScan:
                 continue
             status = entry.stat()
             part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
-            part.names.append(name)
+            names.setdefault(label, []).append(name)
             part.offsets.append(0)
             part.lengths.append(status.st_size)
             part.stamps.append(status.st_mtime_ns)
+        for label, part in parts.items():
+            part.names = Names(names[label])
         return list(parts.values())
 
 
@@ -181,7 +186,7 @@ def _label_of(name: bytes, split: str, wnid: str) -> int | None:
 
 
 def _empty_part(label: int, container: Container) -> Part:
-    return Part(label, container, [], array("Q"), array("Q"), array("q"))
+    return Part(label, container, (), array("Q"), array("Q"), array("q"))
 
 
 # completeness --------------------------------------------------------------------------------------------------

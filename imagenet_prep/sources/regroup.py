@@ -17,13 +17,12 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog, Container
-from imagenet_prep.storage import space_errors
+from imagenet_prep.storage import space_errors, write_all
 
 CHUNK = 16 << 20
 """Bytes asked of the archive at a time."""
 
 _GAP = 1 << 20  # what lies between two images is read along with them if it is no more than this
-_IOV_MAX = 1024
 _LEAD = b"bundle\n\0"  # no image starts at offset 0: that would mean a file of its own
 
 ReadAt = Callable[[int, int, int], bytes]
@@ -157,16 +156,6 @@ class _Bundles:
         for path, parts in zip(self.paths, self._pending, strict=True):
             if parts:
                 with space_errors(path), path.open("ab", buffering=0) as file:
-                    _write_all(file.fileno(), parts)
+                    write_all(file.fileno(), parts)
                 parts.clear()
         self._held = 0
-
-
-def _write_all(descriptor: int, parts: list[bytes | memoryview]) -> None:
-    for start in range(0, len(parts), _IOV_MAX):
-        batch = parts[start : start + _IOV_MAX]
-        written = os.writev(descriptor, batch)
-        if written < sum(map(len, batch)):  # rare: a signal, or the last free bytes of a disk
-            rest = memoryview(b"".join(batch))[written:]
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
