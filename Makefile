@@ -6,13 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test check clean
+.PHONY: help imagenet demo test check bench rehearsal clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
 	@echo "make check                   ruff, mypy, tests"
+	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
+	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make clean                   removes what make made"
 
 # What the command line needs, and no more.
@@ -41,6 +43,13 @@ check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/dev
+	$(BIN)/python scripts/bench.py $(ARGS)
+
+rehearsal: $(VENV)/run
+	@test -n "$(DIR)" || { echo "usage: make rehearsal DIR=/path/with/4/GB" >&2; exit 2; }
+	$(BIN)/python scripts/rehearsal.py "$(DIR)" $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis

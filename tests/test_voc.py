@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from imagenet_prep.formats import voc
 from imagenet_prep.formats.voc import DEPTH, LARGEST, Annotation, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box
 
@@ -185,3 +186,46 @@ def test_boxes_are_those_of_the_original(boxes: list[tuple[int, int, int, int]],
     texts = [f"{box.xmin:.4f},{box.ymin:.4f},{box.xmax:.4f},{box.ymax:.4f}" for box in found.boxes]
     assert texts == expected_boxes(boxes, width, height)
     assert found.ended_early == any(box[0] == -1 for box in boxes)
+
+
+def official(objects: Sequence[Sequence[str]], size: tuple[str, str], words: str, blank: str) -> bytes:
+    """A file of the shape that the official ones have; ``objects`` are name, xmin, ymin, xmax, ymax."""
+    boxes = "".join(
+        f"<object>_<name>{name}</name>_<pose>Unspecified</pose>_<truncated>0</truncated>_<difficult>0</difficult>_"
+        f"<bndbox>_<xmin>{a}</xmin>_<ymin>{b}</ymin>_<xmax>{c}</xmax>_<ymax>{d}</ymax>_</bndbox>_</object>_"
+        for name, a, b, c, d in objects
+    )
+    text = (
+        f"<annotation>_<folder>{words}</folder>_<filename>{words}</filename>_<source>_<database>ILSVRC2012</database>_"
+        f"</source>_<size>_<width>{size[0]}</width>_<height>{size[1]}</height>_<depth>3</depth>_</size>_"
+        f"<segmented>0</segmented>_{boxes}</annotation>_"
+    )
+    return text.replace("_<", f"{blank}<").replace(">_", f">{blank}").encode()
+
+
+numbers = st.integers(-5, 2000).map(str) | st.text(alphabet="0123456789-", max_size=10)
+names = st.sampled_from(["n02092002", " n02092002 ", "Scottish_deerhound", "%s", ""])
+objects = st.lists(st.tuples(names, numbers, numbers, numbers, numbers), max_size=3)
+blanks = st.sampled_from(["", "\n\t", " ", "\r\n"])
+plain = st.builds(official, objects, st.tuples(numbers, numbers), names, blanks)
+
+
+def test_the_official_shape_is_read_by_the_pattern() -> None:
+    """A file as ImageNet has them, blanks and all, doesn't need the slow way; one that differs does."""
+    usual = official([("n1", "-1", "2", "30", "40"), ("n2", "1", "2", "3", "4")], ("400", "200"), "n1_7", "\n\t")
+    said = voc._read_usual(usual)
+    assert said == (400, 200, "n1", [(-1, 2, 30, 40), (1, 2, 3, 4)]) == voc._read_any(usual)
+    for old, new in ((b"<depth>", b"<depth >"), (b"n1_7", b"&amp;"), (b">400<", b">0<"), (b">2<", b">2.0<")):
+        assert voc._read_usual(usual.replace(old, new)) is None
+    assert voc._read_usual(usual + b"<") is None
+
+
+@settings(max_examples=400)
+@given(plain, st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(b"<>/&x-0 \n\0\xe9_%]")), max_size=2))
+def test_the_pattern_says_what_expat_says(content: bytes, changes: list[tuple[int, int]]) -> None:
+    """Whatever the pattern accepts, with bytes changed at random too, it reads exactly as the XML parser does."""
+    changed = bytearray(content)
+    for position, byte in changes:
+        changed[position % len(changed)] = byte
+    said = voc._read_usual(bytes(changed))
+    assert said is None or said == voc._read_any(bytes(changed))

@@ -7,6 +7,8 @@ is tried again by a new worker. Workers are forked: they start in a millisecond 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -54,6 +56,7 @@ class _Pool(Generic[T, R]):
         self._workers: list[_Worker[T]] = []
         # Only this process holds the writing end: when it dies, however it dies, every worker sees the end of file.
         self._lifeline = os.pipe()
+        _return_memory()
 
     def run(self, tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
         for task in tasks:
@@ -135,7 +138,14 @@ def _death(exit_code: int | None) -> PrepError:
     return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")
 
 
+def _return_memory() -> None:
+    """Give back to the system what has been freed: every worker would be charged with it too."""
+    with contextlib.suppress(OSError, AttributeError):  # glibc only
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[int, int]) -> None:
+    gc.freeze()  # a collection would write to what is shared with the parent, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,9 +99,7 @@ class Catalog:
         catalog.containers = list(ids)
         catalog.names = b"".join(r.names for r in rows)
         catalog.name_starts = array("Q", accumulate(chain.from_iterable(r.name_lengths for r in rows), initial=0))
-        catalog.labels = _join(
-            "H", [array("H", [label]) * len(r.offsets) for label, r in zip(labels, rows, strict=True)]
-        )
+        catalog.labels = array("H", chain.from_iterable(map(repeat, labels, (len(r.offsets) for r in rows))))
         catalog.container_ids = _join("I", [r.container_ids for r in rows])
         catalog.offsets = _join("Q", [r.offsets for r in rows])
         catalog.lengths = _join("Q", [r.lengths for r in rows])
@@ -196,5 +194,5 @@ def _in_order(parts: list[Part], ids: dict[Container, int]) -> _Rows:
 
 
 def _join(typecode: str, pieces: list[array[int]]) -> array[int]:
-    """Arrays one after the other; in one go, since an array that grows leaves holes that the system never gets back."""
+    """Arrays one after the other."""
     return array(typecode, b"".join(pieces))

@@ -1,0 +1,363 @@
+"""How long each command takes, beside its limit and beside the obvious other ways: one program, one table.
+
+python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--markdown FILE]
+
+All figures are of whole processes, from start to end, on a warm page cache. Within a row the commands take turns: ours,
+the limit, the rivals, and again. Before each one the outputs are removed and the disk is synced. A ratio is the median
+of the rounds' ratios, so that what else the machine does meanwhile falls on both sides of it.
+
+growth: as-is on a tenth and on a third of the images, and with more and more workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench_data import image_count, make_input
+
+# Neither Pillow nor TensorFlow is imported here: what this process holds in memory when it starts another one counts as
+# that one's peak.
+
+PROJECT = Path(__file__).resolve().parent.parent
+CPUS = len(os.sched_getaffinity(0))
+WORKERS = sorted({CPUS, *(1 << power for power in range(CPUS.bit_length()))})
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Of every command: where that one is set, Python compiles all modules anew at each start, as no installed one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command that ours is held against, and its name in the table. Words in braces: see ``places``."""
+
+    name: str
+    command: str
+    needs_tensorflow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table.
+
+    Args:
+        name: its name; the first word is what ``--only`` takes.
+        ours: the command of ours.
+        limit: what no such command could be faster than: the same bytes moved, the same codec calls made.
+        rivals: other ways to the same end.
+        on: the data set it runs on: "images", "annotations", or "" for none.
+        part: 10 if it runs on a tenth of the images.
+        workers: how many, if that is the point of it.
+        before: a command that makes ``{shards}``, run once before the first round.
+    """
+
+    name: str
+    ours: str
+    limit: Run | None = None
+    rivals: tuple[Run, ...] = ()
+    on: str = "images"
+    part: int = 1
+    workers: int | None = None
+    before: str = ""
+
+
+CONVERT = (
+    "{prep} convert {data} --output {out} --allow-incomplete --train-shards {train_shards}"
+    " --validation-shards {validation_shards} --workers {workers} --quiet"
+)
+AS_IS = f"{CONVERT} --check header"
+COPY = Run("cp and sync", """sh -c 'cp "$1" "$2" "$3" && sync -f "$3"' sh {train} {validation} {out}""")
+TF_LOOP = Run(
+    "TensorFlow loop",
+    "{python} {rivals}/tf_loop.py {train} {validation} {out} --train-shards {train_shards}"
+    " --validation-shards {validation_shards}",
+    needs_tensorflow=True,
+)
+TF_NO_DECODE = Run("the same, no decode", f"{TF_LOOP.command} --no-decode", needs_tensorflow=True)
+TF_COUNT = Run("tf.data count", "{python} {rivals}/count_tf.py {shards}", needs_tensorflow=True)
+ONE = Run("1 worker", AS_IS.replace("{workers}", "1"))
+CODEC = "{python} {rivals}/codec_loop.py %s {train} {validation} --workers {workers}"
+ELEMENT_TREE = """sh -c 'tar xzf "$1" -C "$2" && "$3" "$4" "$2" "$2/boxes.csv"' sh
+    {boxes} {out} {python} {rivals}/annotate_elementtree.py"""
+
+ROWS = (
+    Row("as-is", AS_IS, limit=COPY, rivals=(TF_LOOP, TF_NO_DECODE)),
+    Row("decode", f"{CONVERT} --check decode", limit=Run("bare codec loop", CODEC % "decode"), rivals=(TF_LOOP,)),
+    Row("resize", f"{CONVERT} --resize 256 --quality 90", limit=Run("bare codec loop", CODEC % "resize")),
+    Row(
+        "annotate",
+        "{prep} annotate {out} --boxes {boxes} --workers {workers} --quiet",
+        limit=Run("gzip -dc", """sh -c 'gzip -dc "$1" | cat > /dev/null' sh {boxes}"""),
+        rivals=(Run("tar xzf, ElementTree", ELEMENT_TREE),),
+        on="annotations",
+    ),
+    Row(
+        "untar",
+        "{prep} untar {out} --raw {data}/raw-data --workers {workers} --quiet",
+        rivals=(
+            Run("tar xf twice", "sh {rivals}/tar_twice.sh {train} {validation} {out}"),
+            Run("tarfile loop", "{python} {rivals}/tarfile_loop.py {train} {validation} {out}"),
+        ),
+    ),
+    Row(
+        "verify",
+        "{prep} verify {shards} --workers {workers} --quiet",
+        limit=Run("cat", """sh -c 'cat "$1"/*-of-* > /dev/null' sh {shards}"""),
+        rivals=(TF_COUNT,),
+        before=AS_IS.replace("{out}", "{shards}"),
+    ),
+    Row("help", "{prep} --help", limit=Run("python -c pass", "{python} -c pass"), on=""),
+    *(Row(f"growth, 1/{part}", AS_IS, limit=COPY, part=part) for part in (10, 3, 1)),
+    *(Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n) for n in WORKERS),
+)
+
+
+def main() -> None:
+    """Make what is needed, time the rows, print the table."""
+    given = parse_arguments()
+    rows = [row for row in ROWS if not given.only or group(row) in given.only]
+    make_inputs(rows, given)
+    results = []
+    for row in rows:
+        results.append(time_row(row, given))
+        print("  ".join(results[-1].cells(given.images)), file=sys.stderr)
+    print(plain_table([HEADINGS, *(result.cells(given.images) for result in results)]))
+    print(f"\n{about(given)}")
+    if given.markdown:
+        given.markdown.write_text(markdown(results, given))
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dir", type=Path, default=PROJECT / ".bench", help="for inputs (kept) and outputs (removed)")
+    parser.add_argument("--images", type=int, default=10_000, help="10,000 are 1.0 GB, and minutes to make, once")
+    parser.add_argument("--repeat", type=int, default=5, help="rounds")
+    parser.add_argument("--warm-up", type=int, default=1, help="rounds before them that don't count")
+    parser.add_argument("--only", type=lambda text: text.split(","), metavar="ROW,ROW", help=", ".join(groups()))
+    parser.add_argument("--workers", type=int, default=CPUS, help="of ours and of the codec loops")
+    parser.add_argument("--no-tensorflow", action="store_true", help="leave out the rivals that need it")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there too, the machine named")
+    given = parser.parse_args()
+    if unknown := set(given.only or ()) - set(groups()):
+        parser.error(f"no row {', '.join(sorted(unknown))}: expected some of {', '.join(groups())}")
+    if given.images < 10 or given.repeat < 1 or given.workers < 1 or given.warm_up < 0:
+        parser.error("expected at least 10 images, 1 round, 1 worker")
+    given.dir = given.dir.resolve()
+    return given
+
+
+def group(row: Row) -> str:
+    """The word that ``--only`` knows a row by."""
+    return row.name.partition(",")[0]
+
+
+def groups() -> list[str]:
+    """All such words, in the order of the table."""
+    return list(dict.fromkeys(map(group, ROWS)))
+
+
+# timing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a process took: seconds, user and system seconds with those of its children, MB of the largest of them."""
+
+    seconds: float
+    cpu: float
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The rounds of a row, each with what ours took, then what the limit (if there is one) and the rivals did."""
+
+    row: Row
+    rivals: tuple[Run, ...]
+    rounds: list[list[Took]]
+
+    def seconds(self, column: int = 0) -> float:
+        """How long a command took: the median of the rounds."""
+        return median(each[column].seconds for each in self.rounds)
+
+    def ratio(self, column: int, to: int) -> float:
+        """How many times as long as another a command took: the median of the rounds' ratios."""
+        return median(each[column].seconds / each[to].seconds for each in self.rounds)
+
+    def cells(self, images: int) -> tuple[str, ...]:
+        """The row's cells, in the order of HEADINGS."""
+        limit, first = self.row.limit, 2 if self.row.limit else 1
+        rivals = list(enumerate(self.rivals, first))
+        converted = image_count(images // self.row.part)
+        return (
+            self.row.name,
+            f"{self.ratio(0, 1):.2f} {limit.name}" if limit else "-",
+            "; ".join(f"{self.ratio(column, 0):.1f} {rival.name}" for column, rival in rivals) or "-",
+            f"{self.seconds():.3f}",
+            f"{self.seconds(1):.3f}" if limit else "-",
+            "; ".join(f"{self.seconds(column):.3f}" for column, _ in rivals) or "-",
+            f"{median(each[0].cpu for each in self.rounds):.3f}",
+            f"{median(each[0].peak for each in self.rounds):.0f}",
+            f"{1e6 * self.seconds() / converted:.0f}" if self.row.on == "images" else "-",
+        )
+
+
+def time_row(row: Row, given: argparse.Namespace) -> Result:
+    """Run the commands of a row in turn, round by round."""
+    rivals = tuple(rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow))
+    where = places(row, given)
+    runs = [row.ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
+    commands = [fill(command, where) for command in runs]
+    out, shards = Path(where["out"]), Path(where["shards"])
+    if row.before:
+        timed(fill(row.before, where), shards)
+    rounds = [[timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)]
+    for folder in (out, shards):
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(row, rivals, rounds[given.warm_up :])
+
+
+def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
+    """What the words in braces stand for in a row's commands."""
+    data, images = input_dir(row, given), given.images // row.part
+    return {
+        "prep": str(Path(sysconfig.get_path("scripts"), "imagenet-prep")),
+        "python": sys.executable,
+        "rivals": str(PROJECT / "scripts" / "rivals"),
+        "workers": str(row.workers or given.workers),
+        "train_shards": str(max(8, images * 64 // 10_000)),  # in proportion: a shard has some 150 images
+        "validation_shards": str(max(1, images * 8 // 10_000)),
+        "data": str(data),
+        "train": str(data / "raw-data" / "ILSVRC2012_img_train.tar"),
+        "validation": str(data / "raw-data" / "ILSVRC2012_img_val.tar"),
+        "boxes": str(data / "ILSVRC2012_bbox_train_v2.tar.gz"),
+        "out": str(given.dir / "out"),
+        "shards": str(given.dir / "shards"),
+    }
+
+
+def fill(command: str, where: dict[str, str]) -> list[str]:
+    """A command's words, each place put in only after they are taken apart: paths may have blanks."""
+    return [word.format_map(where) for word in shlex.split(command)]
+
+
+def timed(command: Sequence[str], out: Path) -> Took:
+    """Run a command as a whole process that finds ``out`` empty and nothing waiting to be written."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    os.sync()
+    with tempfile.TemporaryFile() as errors:
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+            sys.exit(f"{shlex.join(command)}\nended with {process.returncode}:\n{said}")
+    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+# inputs ----------------------------------------------------------------------------------------------------------
+
+
+def make_inputs(rows: Sequence[Row], given: argparse.Namespace) -> None:
+    """Make the data sets that the rows run on and that aren't there yet, each in a process of its own."""
+    wanted = {(row.on, given.images // row.part, input_dir(row, given)) for row in rows if row.on}
+    missing = sorted(each for each in wanted if not each[-1].exists())
+    with ProcessPoolExecutor(CPUS) as pool:
+        for *_, folder in missing:
+            print(f"making {folder}: once, some 15 ms an image", file=sys.stderr)
+        for making in [pool.submit(make_input, *each) for each in missing]:
+            making.result()
+
+
+def input_dir(row: Row, given: argparse.Namespace) -> Path:
+    """Where the data set of a row is kept."""
+    return Path(given.dir, f"{row.on}-{given.images // row.part}")
+
+
+# the table -------------------------------------------------------------------------------------------------------
+
+HEADINGS = (
+    "row",
+    "ours / limit",
+    "rival / ours",
+    "ours s",
+    "limit s",
+    "rival s",
+    "user+sys s",
+    "peak MB",
+    "us an image",
+)
+TEXTS = 3
+"""So many columns are aligned to the left, the others to the right."""
+
+
+def plain_table(lines: Sequence[Sequence[str]]) -> str:
+    """The table for a terminal."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(pad(index, cell, widths[index]) for index, cell in enumerate(line)) for line in lines)
+
+
+def pad(index: int, cell: str, width: int) -> str:
+    """A cell as wide as its column."""
+    return cell.ljust(width) if index < TEXTS else cell.rjust(width)
+
+
+def markdown(results: Sequence[Result], given: argparse.Namespace) -> str:
+    """The table for a page, and what it was measured on."""
+    lines = [HEADINGS, [":--"] * TEXTS + ["--:"] * (len(HEADINGS) - TEXTS)]
+    lines += [result.cells(given.images) for result in results]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\n{about(given)}\n\n{machine()}\n"
+
+
+def about(given: argparse.Namespace) -> str:
+    """What was run, and how to read it."""
+    return (
+        f"{image_count(given.images):,} images; medians; rounds: {given.repeat}. ours / limit: how many times as long"
+        " as its limit ours took; rival / ours: how many times as long as ours a rival took."
+    )
+
+
+def machine() -> str:
+    """Processor, memory, system and versions."""
+    processors = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in processors if line.startswith("model name")), "unknown")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    names = ("crc32c", "pillow", "simplejpeg", "numpy", "tensorflow")
+    libraries = ", ".join(f"{name} {version(name)}" for name in names)
+    return (
+        f"- Processor: {model}, {CPUS} CPUs usable; {memory:.0f} GiB of memory\n"
+        f"- System: {platform.system()} {platform.release()}; Python {platform.python_version()}\n"
+        f"- Libraries: {libraries}"
+    )
+
+
+def version(name: str) -> str:
+    """The version of an installed library."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    main()

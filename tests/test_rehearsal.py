@@ -1,0 +1,73 @@
+"""The rehearsal at full count, at a thousandth of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from imagenet_prep import ilsvrc2012
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "rehearsal.py"
+SCALE = 0.001
+
+
+@pytest.fixture(scope="module")
+def rehearsal() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("rehearsal", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["rehearsal"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_counts_are_the_official_ones(rehearsal: ModuleType) -> None:
+    """At full scale classes have 732 to 1300 images, and all totals are those of ILSVRC2012."""
+    counts = rehearsal.official(1)
+    assert (len(counts.classes), min(counts.classes), max(counts.classes)) == (1000, 732, 1300)
+    assert (counts.train, counts.validation) == (ilsvrc2012.IMAGES["train"], ilsvrc2012.IMAGES["validation"])
+    assert (counts.box_files, counts.boxes) == (ilsvrc2012.BOX_FILES, ilsvrc2012.BOXES)
+    assert counts.shards == ilsvrc2012.SHARDS
+
+
+def test_what_is_spread_evenly_adds_up(rehearsal: ModuleType) -> None:
+    """A total is cut in parts that differ by one at most."""
+    parts = list(rehearsal._evenly(615, 544))
+    assert (len(parts), sum(parts), set(parts)) == (544, 615, {1, 2})
+
+
+def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> None:
+    """Archives are built, converted and verified, with the totals that were built; a table says what it took."""
+    command = [sys.executable, str(SCRIPT), str(tmp_path), "--scale", str(SCALE)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "all totals are right: 615 boxes, 16 shards" in ended.stdout
+    for name in ("annotate", "convert", "verify"):
+        [row] = [line.split() for line in ended.stdout.splitlines() if line.startswith(name)]
+        assert len(row) == 7
+        assert float(row[4]) > 10  # the parent's memory in MB: no Python takes less
+
+    counts = dataclasses.replace(rehearsal.official(SCALE), boxes=616)
+    differences = list(rehearsal.Rehearsal(tmp_path, counts, SCALE).differences())
+    assert [each.partition(":")[0] for each in differences] == ["boxes", "train"]
+
+
+def test_archives_that_are_there_are_kept(rehearsal: ModuleType, tmp_path: Path) -> None:
+    """A second build of the same scale writes nothing but what is missing; another scale builds anew."""
+    rehearsal.build(tmp_path, SCALE)
+    train, validation = (tmp_path / ilsvrc2012.ARCHIVES[key].filename for key in ("train", "validation"))
+    before, content = train.stat().st_mtime_ns, validation.read_bytes()
+    validation.unlink()
+    rehearsal.build(tmp_path, SCALE)
+    assert train.stat().st_mtime_ns == before
+    assert validation.read_bytes() == content
+    rehearsal.build(tmp_path, 2 * SCALE)
+    assert train.stat().st_mtime_ns != before
