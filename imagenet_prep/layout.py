@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import Archive
+from imagenet_prep.ilsvrc2012 import TRAIN, Archive
 
 SHARD_PATTERN = re.compile(r"(train|validation)-(\d{5})-of-(\d{5})")
 RAW_NAME = "raw-data"
@@ -91,6 +91,11 @@ class Layout:
         """What annotate writes for validation images, when asked to."""
         return self.own_raw_dir / "imagenet_2012_validation_bounding_boxes.csv"
 
+    def find_boxes_csv(self, split: str) -> Path | None:
+        """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
+        own = self.boxes_csv if split == TRAIN else self.validation_boxes_csv
+        return next((path for path in (own, self.raw_dir / own.name) if path.is_file()), None)
+
     # shards ----------------------------------------------------------------------------------------------------
 
     @property
@@ -108,9 +113,9 @@ class Layout:
         return self.output_dir / STATE_NAME
 
     @property
-    def lock_path(self) -> Path:
-        """Held while a command writes below DATA_DIR."""
-        return self.data_dir / STATE_NAME / "lock"
+    def lock_paths(self) -> tuple[Path, Path]:
+        """Held while a command writes below DATA_DIR, or where the shards go."""
+        return self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
 
     @property
     def journal_path(self) -> Path:

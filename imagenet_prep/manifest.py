@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.storage import fsync_dir, load_json, save_json, space_errors
+from imagenet_prep.storage import fsync_dir, load_json, save_json, space_errors, unreadable, writing
 
 SCHEMA = 1
 
@@ -62,8 +62,9 @@ class Journal:
                 os.fsync(self._file.fileno())
 
     def _open(self) -> IO[bytes]:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = self._path.open("a+b", buffering=0)
+        with writing(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._path.open("a+b", buffering=0)
         if file.tell() == 0:
             fsync_dir(self._path.parent)
         else:
@@ -74,9 +75,13 @@ class Journal:
 
 
 def _read_lines(path: Path) -> Iterable[ShardInfo]:
-    if not path.exists():
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
         return
-    for line in path.read_bytes().splitlines():
+    except OSError as error:
+        raise unreadable(path, error) from error
+    for line in content.splitlines():
         try:
             yield shard_info(json.loads(line))
         except (ValueError, TypeError, KeyError):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -176,11 +176,14 @@ class Failed(Generic[T]):
     error: Exception
 
 
+Outcomes: TypeAlias = Generator[Done[T, R] | Failed[T], None, None]
+
+
 class Engine(Protocol):
     """Where work runs. Every task yields exactly one outcome, in any order; tasks are taken as they are needed."""
 
     workers: int
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
-        """Run ``function`` on every task; closing the iterator stops the workers."""
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the generator stops the workers."""
         ...

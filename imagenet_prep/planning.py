@@ -134,14 +134,11 @@ def _check_complete(catalogs: dict[str, Catalog], options: ConvertOptions) -> li
 
 def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
     """Give the images their boxes; say so if there are none to give."""
-    if catalog.split == ilsvrc2012.TRAIN:
-        path = layout.boxes_csv
-    elif options.validation_boxes:
-        path = layout.validation_boxes_csv
-    else:
+    if catalog.split == ilsvrc2012.VALIDATION and not options.validation_boxes:
         return []
-    if not path.is_file():
-        return [f"no boxes for {catalog.split}: {path} is not there (imagenet-prep annotate makes it)"]
+    path = layout.find_boxes_csv(catalog.split)
+    if path is None:
+        return [f"no boxes for {catalog.split}: {layout.boxes_csv} is not there (imagenet-prep annotate makes it)"]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 

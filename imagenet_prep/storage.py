@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from imagenet_prep.errors import BusyError, SpaceError
+from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.layout import Layout
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
-_held: dict[Path, int] = {}
+_held: set[Path] = set()
 
 
 @contextlib.contextmanager
@@ -29,6 +29,16 @@ def space_errors(path: Path) -> Iterator[None]:
         if error.errno in _NO_SPACE:
             raise no_space(path) from error
         raise
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn whatever the system says against writing ``path`` into the error that names it."""
+    try:
+        with space_errors(path):
+            yield
+    except OSError as error:
+        raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
 
 
 def no_space(path: Path) -> SpaceError:
@@ -83,7 +93,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with space_errors(path):
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
                 yield file
@@ -116,42 +126,62 @@ def load_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that is there and can't be read."""
+    return InputError(f"{path} can't be read", error.strerror or str(error), "mend that and run the same command again")
 
 
 @contextlib.contextmanager
 def hold(layout: Layout) -> Iterator[None]:
-    """Hold DATA_DIR against other runs; re-entrant within a process.
+    """Hold DATA_DIR, and the folder of the shards if that is another, against other runs; re-entrant within a process.
 
     A POSIX record lock: it dies with its process, however that ends, and is not inherited by workers.
 
     Raises:
         BusyError: another process holds it; the error names the process.
+        WriteError: the folder can't be written.
     """
-    path = layout.lock_path.resolve()
-    if path not in _held:
-        _held[path] = 0
-        try:
-            descriptor = _acquire(path, layout)
-        except BaseException:
-            del _held[path]
-            raise
-    else:
-        descriptor = -1
-    _held[path] += 1
+    with contextlib.ExitStack() as stack:
+        for path in sorted({path.resolve() for path in layout.lock_paths}):
+            stack.enter_context(_hold(path))
+        yield
+
+
+@contextlib.contextmanager
+def _hold(path: Path) -> Iterator[None]:
+    if path in _held:
+        yield  # by this process, further up
+        return
+    created = _make_folder(path.parent)
+    descriptor = _acquire(path)
+    _held.add(path)
     try:
         yield
     finally:
-        _held[path] -= 1
-        if _held[path] == 0:
-            del _held[path]
-            path.unlink(missing_ok=True)
-            os.close(descriptor)
+        _held.remove(path)
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+        for folder in created:  # a command that failed at once leaves nothing behind
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
-def _acquire(path: Path, layout: Layout) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _make_folder(folder: Path) -> list[Path]:
+    """Make a folder; returns those that had to be made, the innermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _acquire(path: Path) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with writing(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -160,7 +190,7 @@ def _acquire(path: Path, layout: Layout) -> int:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise
             raise BusyError(
-                f"another run holds {layout.data_dir}",
+                f"another run holds {path.parent.parent}",
                 f"held by {holder or 'a process that is just starting'}",
                 "wait until it is done, or stop it, then run the same command again",
             ) from None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_version() -> None:
         ("convert", "x", "--resize", "0"),
         ("convert", "x", "--memory", "lots"),
         ("show", "not-there"),
+        ("run", "x", "--raw", "not-there"),
+        ("verify", "x", "--json", "not-there/findings.json"),
     ],
 )
 def test_wrong_usage_is_exit_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
@@ -258,3 +261,25 @@ def test_convert_takes_sizes_and_smaller_images(tiny_data_dir: Path) -> None:
     record = json.loads(prep("show", tiny_data_dir / "train-00000-of-00008", "--limit", "1", "--json").stdout)
     assert record["features"]["image/width"] == [8]
     assert prep("verify", tiny_data_dir, "--decode").returncode == 0
+
+
+def test_a_place_that_cannot_be_written_is_no_bug(tmp_path: Path, tiny_data_dir: Path) -> None:
+    """A file in the place of a folder, and the system's refusal, are three lines and no traceback."""
+    (tmp_path / "file").touch()
+    for arguments in (("convert", tmp_path / "file"), ("demo", tmp_path / "file")):
+        assert prep(*arguments).returncode == 2
+    result = prep("convert", tiny_data_dir, "--output", "/proc/not-here", *PART)
+    assert result.returncode == 1
+    assert error_lines(result)[0] == "error: cannot write /proc/not-here/imagenet-prep"
+    assert len(error_lines(result)) == 3
+
+
+def test_the_next_command_repeats_the_options(tiny_data_dir: Path) -> None:
+    """With a shard gone, what status says to run makes just that shard again."""
+    assert prep("convert", tiny_data_dir, *PART, "--seed", "7", "--compression", "gzip", "--quiet").returncode == 0
+    victim = tiny_data_dir / "train-00002-of-00008"
+    content = victim.read_bytes()
+    victim.unlink()
+    command = json.loads(prep("status", tiny_data_dir, "--json").stdout)["next_command"]
+    assert prep(*shlex.split(command)[1:]).returncode == 0
+    assert victim.read_bytes() == content

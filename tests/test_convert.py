@@ -538,3 +538,72 @@ def _item() -> inception.Item:
     from imagenet_prep.model import ByteRange
 
     return inception.Item("a", 1, "n01440764", "t", (), ByteRange(Path("x"), 0, 0))
+
+
+def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_data_dir: Path) -> None:
+    """With the validation archive gone, its shards are neither removed nor called outdated, --overwrite or not."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 2), PART)
+    before = shard_digests(tiny_data_dir)
+    layout.archive_path(ilsvrc2012.ARCHIVES["validation"]).unlink()
+    for options in (PART, replace(PART, overwrite=True), replace(PART, overwrite=True, train_shards=8)):
+        with pytest.raises(UsageError, match="nothing to make them from"):
+            convert(layout, make_engine("processes", 2), options)
+    assert shard_digests(tiny_data_dir) == before
+
+
+def test_an_output_folder_has_one_run_at_a_time(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Two DATA_DIRs with one --output exclude each other, as do that folder's own runs."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, time; from pathlib import Path; from imagenet_prep import Layout;"
+        "from imagenet_prep.storage import hold\n"
+        f"with hold(Layout(Path({str(tmp_path / 'other')!r}), output=Path({str(tmp_path / 'out')!r}))):"
+        " print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        for layout in (Layout(tiny_data_dir, output=tmp_path / "out"), Layout(tmp_path / "out")):
+            with pytest.raises(BusyError, match=str(holder.pid)):
+                convert(layout, make_engine("processes", 1), PART)
+        holder.kill()
+
+
+def test_an_interrupted_overwrite_leaves_one_set_and_no_stale_manifest(
+    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards of the former count and the manifest that recorded them are gone before the first new shard stands."""
+    layout = Layout(tiny_data_dir)
+    convert(layout, make_engine("processes", 2), PART)
+    monkeypatch.setattr("imagenet_prep.stages.convert._run", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        convert(layout, make_engine("processes", 2), replace(PART, train_shards=8, overwrite=True))
+    assert not layout.manifest_path.exists()
+    assert not list(tiny_data_dir.glob("train-*-of-00016"))
+    assert len(list(tiny_data_dir.glob("validation-*-of-00008"))) == 8
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_boxes_lying_in_another_raw_folder_are_found(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """--raw of a folder that annotate once wrote to brings its boxes along."""
+    layout = Layout(tiny_data_dir)
+    engine = make_engine("processes", 2)
+    annotate(layout, engine)
+    convert(layout, engine, PART)
+    elsewhere = Layout(tmp_path / "new", raw=layout.raw_dir)
+    summary = convert(elsewhere, engine, PART)
+    assert not [note for note in summary.notes if "no boxes" in note]
+    assert shard_digests(tmp_path / "new") == shard_digests(tiny_data_dir)
+
+
+def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
+    """A mistyped DATA_DIR is not created."""
+    with pytest.raises(InputError):
+        convert(Layout(tmp_path / "tpyo" / "deep"), make_engine("processes", 1), PART)
+    assert not list(tmp_path.iterdir())

@@ -103,7 +103,8 @@ def test_lost_shard(converted: Layout) -> None:
     converted.shard_path("train-00001-of-00008").unlink()
     converted.shard_path("train-00002-of-00008").write_bytes(b"")
     assert stage(converted, "convert") == StageStatus("convert", "partly", "10 of 12 shards")
-    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir}"
+    repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
+    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir} {repeated}"
 
 
 def test_conversion_under_way(converted: Layout) -> None:

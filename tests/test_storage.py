@@ -216,14 +216,14 @@ def test_a_second_run_is_refused_at_once(tmp_path: Path, holder: subprocess.Pope
     assert time.monotonic() - begin < 1
     assert caught.value.exit_code == 8
     assert str(tmp_path) in caught.value.what
-    assert Layout(tmp_path).lock_path.exists()  # the loser must not take the winner's lock away
+    assert Layout(tmp_path).lock_paths[0].exists()  # the loser must not take the winner's lock away
 
 
 def test_a_dead_holder_does_not_block(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     """A lock file that a killed process left behind is taken over."""
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    path = Layout(tmp_path).lock_path
+    path = Layout(tmp_path).lock_paths[0]
     assert path.exists()
     with hold(Layout(tmp_path)):
         assert path.read_text().startswith(f"process {os.getpid()} on ")
@@ -236,18 +236,18 @@ def test_holding_is_re_entrant(tmp_path: Path) -> None:
     with hold(layout):
         with hold(Layout(tmp_path)):
             pass
-        assert layout.lock_path.exists()
+        assert layout.lock_paths[0].exists()
         _assert_busy_elsewhere(tmp_path)
-    assert not layout.lock_path.exists()
+    assert not layout.lock_paths[0].exists()
     with hold(layout):
-        assert layout.lock_path.exists()
+        assert layout.lock_paths[0].exists()
 
 
 def test_an_exception_lets_go(tmp_path: Path) -> None:
     """After a block that raised, the lock file is gone and DATA_DIR can be held again."""
     with pytest.raises(RuntimeError), hold(Layout(tmp_path)):
         raise RuntimeError
-    assert not Layout(tmp_path).lock_path.exists()
+    assert not Layout(tmp_path).lock_paths[0].exists()
     with hold(Layout(tmp_path)):
         pass
 

@@ -17,7 +17,7 @@ import click
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.errors import PrepError, Terminated, WorkerError
 
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def _status() -> int:
         return _stopped(TERMINATED)
     except BrokenPipeError:  # whoever read our output has gone: | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return PIPE_CLOSED
     except Exception:  # noqa: BLE001 - a bug of ours: say so, with all there is to report it
         traceback.print_exc()
         click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)

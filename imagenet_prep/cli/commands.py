@@ -228,7 +228,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
 @click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--image", type=click.Path(path_type=Path), help="Save the record's image here as PNG, boxes drawn.")
+@click.option("--image", type=o.new_file, help="Save the record's image here as PNG, boxes drawn.")
 def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> int:
     """Records of any TFRecord file, readable.
 
@@ -246,7 +246,7 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
 
 
 @cli.command()
-@click.argument("data_dir", type=click.Path(path_type=Path), required=False)
+@click.argument("data_dir", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option("--classes", type=click.IntRange(2, ilsvrc2012.CLASSES), default=20, show_default=True)
 @click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")
 @o.workers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +13,13 @@ from imagenet_prep import ilsvrc2012
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_path = click.Path(path_type=Path)
+_folder = click.Path(path_type=Path, file_okay=False)
+_raw_folder = click.Path(path_type=Path, file_okay=False, exists=True)
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-data_dir = click.argument("data_dir", type=_path)
-raw = click.option("--raw", type=_path, help="Read raw input here in place of DATA_DIR/raw-data; never written to.")
-output = click.option("--output", type=_path, help="Put the shards here.  [default: DATA_DIR]")
+data_dir = click.argument("data_dir", type=_folder)
+raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
+output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
 workers = click.option(
     "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"
@@ -35,6 +37,14 @@ boxes = click.option(
 validation_boxes = click.option(
     "--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that)."
 )
+
+
+def new_file(value: str) -> Path:
+    """A path that can be written when the work is done: better to say now that it can't."""
+    path = Path(value)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.BadParameter(f"{value!r} can't be written: expected a file in a folder that is there")
+    return path
 
 
 def byte_count(value: str) -> int:
@@ -115,5 +125,5 @@ converting = _all_of(
 
 quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
 decode = click.option("--decode", is_flag=True, help="Decode every image too.")
-json_file = click.option("--json", "json_file", type=_path, help="Write the findings to this file as JSON.")
+json_file = click.option("--json", "json_file", type=new_file, help="Write the findings to this file as JSON.")
 verifying = _all_of(quick, decode, json_file)

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic
 
 from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
-from imagenet_prep.model import Done, Failed, R, T
+from imagenet_prep.model import Done, Failed, Outcomes, R, T
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -35,7 +35,7 @@ class ProcessEngine:
 
     workers: int
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator stops the workers at once."""
         with contextlib.closing(_Pool(function, self.workers)) as pool:
             yield from pool.run(tasks)

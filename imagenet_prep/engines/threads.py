@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from imagenet_prep.errors import PrepError, WorkerError
-from imagenet_prep.model import Done, Failed, R, T
+from imagenet_prep.model import Done, Failed, Outcomes, R, T
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class ThreadEngine:
 
     workers: int
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator drops what has not begun."""
         pool = ThreadPoolExecutor(self.workers)
         running: set[Future[Done[T, R] | Failed[T]]] = set()

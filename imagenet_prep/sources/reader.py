@@ -57,10 +57,10 @@ class FileSlices:
 
 
 class Reader:
-    """Reads ByteRanges; keeps the last few archives mapped. Belongs to one process."""
+    """Reads ByteRanges; keeps the last two archives mapped. Belongs to one process."""
 
     def __init__(self) -> None:
-        self._map = functools.lru_cache(maxsize=4)(map_file)
+        self._map = functools.lru_cache(maxsize=2)(map_file)
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """A copy for another process maps anew."""

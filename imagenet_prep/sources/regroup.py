@@ -66,7 +66,7 @@ def regroup(
     progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in wanted), "B")
     with bundles:
         for row, data in _read_in_order(catalog, wanted, archive.path, read):
-            offsets[row] = bundles.add(bundle_of[row], data)
+            offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
             container_ids[row] = 1 + bundle_of[row]
             progress.advance(len(data))
     progress.end()
@@ -129,7 +129,7 @@ class _Bundles:
         self.paths = paths
         self._memory = memory
         self._held = 0
-        self._pending: list[list[bytes | memoryview]] = [[_LEAD] for _ in paths]
+        self._pending: list[list[bytes]] = [[_LEAD] for _ in paths]
         self._sizes = [len(_LEAD)] * len(paths)
 
     def __enter__(self) -> None:
@@ -137,7 +137,7 @@ class _Bundles:
         for folder in {path.parent for path in self.paths}:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, number: int, data: memoryview) -> int:
+    def add(self, number: int, data: bytes) -> int:
         """Append to bundle ``number``; returns the offset at which the data will stand."""
         offset = self._sizes[number]
         self._pending[number].append(data)

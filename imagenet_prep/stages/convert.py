@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import time
@@ -10,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import __version__, ilsvrc2012
-from imagenet_prep.errors import DataProblemsError, UsageError
+from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.manifest import Journal, Manifest, SplitTotals
+from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
 from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.planning import ConvertOptions, PlannedSplit, check_options, plan_splits
 from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
-from imagenet_prep.storage import check_free_space, fsync_dir, hold
+from imagenet_prep.storage import check_free_space, fsync_dir, hold, writing
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
@@ -73,13 +74,15 @@ def convert(
         summaries, problems = [], []
         with Journal(layout.journal_path) as journal:
             _refuse_strangers(layout, journal, splits, options)
-            _prepare_folders(layout)
-            for split in splits:
-                summary, found = _convert_split(split, layout, engine, options, journal, progress)
-                summaries.append(summary)
-                problems += found
             _remove_superseded(layout, journal, splits, options)
-        shutil.rmtree(layout.partial_dir, ignore_errors=True)
+            _prepare_folders(layout)
+            try:
+                for split in splits:
+                    summary, found = _convert_split(split, layout, engine, options, journal, progress)
+                    summaries.append(summary)
+                    problems += found
+            finally:
+                shutil.rmtree(layout.partial_dir, ignore_errors=True)
         _manifest(layout, options, splits, journal).save(layout.manifest_path)
         return ConvertSummary(tuple(summaries), tuple(problems), tuple(notes))
 
@@ -94,9 +97,16 @@ def _refuse_strangers(
     planned = {_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     foreign, changed = [], []
     for path in sorted(layout.output_dir.glob("*-of-*")):
-        if parse_shard_name(path.name) is None:
+        parsed = parse_shard_name(path.name)
+        if parsed is None:
             continue
         info = journal.get(path.name)
+        if info is not None and parsed[0] not in {split.catalog.split for split in splits}:
+            raise UsageError(
+                f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
+                f"expected the {parsed[0]} images in {layout.raw_dir} too",
+                "put their archive or folder back, or choose another folder with --output",
+            )
         if info is None:
             # An index without a journal entry is what a crash leaves between the two: the shard is made again.
             if path.name not in planned or not layout.index_path(path.name).exists():
@@ -120,13 +130,26 @@ def _refuse_strangers(
 def _remove_superseded(
     layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
 ) -> None:
-    """With --overwrite, remove our own shards of another count: a glob over train-* must find one set only."""
-    if not options.overwrite:
-        return
-    planned = {_name(plan) for split in splits for plan in split.plans}
-    for name in set(journal.names()) - planned:
-        layout.shard_path(name).unlink(missing_ok=True)
-        layout.index_path(name).unlink(missing_ok=True)
+    """Remove what would contradict the shards to come: a manifest of others; with --overwrite, ours of another count.
+
+    First, and not at the end: a glob over train-* must find one set only, at every moment.
+    """
+    planned = {_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    if layout.manifest_path.exists() and _recorded(layout) != planned:
+        layout.manifest_path.unlink()
+    if options.overwrite:
+        for name in set(journal.names()) - set(planned):
+            layout.shard_path(name).unlink(missing_ok=True)
+            layout.index_path(name).unlink(missing_ok=True)
+
+
+def _recorded(layout: Layout) -> dict[str, str] | None:
+    """The fingerprint of each shard that the manifest records; None if it can't be understood."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        return None
+    return {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
 
 
 def _is_done(plan: ShardPlan, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
@@ -155,7 +178,8 @@ def _name(plan: ShardPlan) -> str:
 def _prepare_folders(layout: Layout) -> None:
     shutil.rmtree(layout.partial_dir, ignore_errors=True)
     for folder in (layout.output_dir, layout.partial_dir, layout.index_dir):
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
 
 
 def _convert_split(
@@ -215,22 +239,23 @@ def _run(
     failures: list[Exception] = []
     refused = 0
     synced = time.monotonic()
-    for outcome in engine.map(maker, todo):
-        if not isinstance(outcome, Done):
-            failures.append(_named(outcome.error, outcome.task))
-            continue
-        made: Outcome = outcome.value
-        problems += made.problems
-        repairs += made.repairs
-        if made.info is None:
-            refused += 1
-        else:
-            journal.append(made.info)
-        progress.advance(outcome.task.stop - outcome.task.start)
-        (maker.layout.bundle_dir / _name(outcome.task)).unlink(missing_ok=True)
-        if time.monotonic() - synced > SYNC_SECONDS:
-            _sync(maker.layout, journal)
-            synced = time.monotonic()
+    with contextlib.closing(engine.map(maker, todo)) as outcomes:
+        for outcome in outcomes:
+            if not isinstance(outcome, Done):
+                failures.append(_named(outcome.error, outcome.task))
+                continue
+            made: Outcome = outcome.value
+            problems += made.problems
+            repairs += made.repairs
+            if made.info is None:
+                refused += 1
+            else:
+                journal.append(made.info)
+            progress.advance(outcome.task.stop - outcome.task.start)
+            (maker.layout.bundle_dir / _name(outcome.task)).unlink(missing_ok=True)
+            if time.monotonic() - synced > SYNC_SECONDS:
+                _sync(maker.layout, journal)
+                synced = time.monotonic()
     _sync(maker.layout, journal)
     progress.end()
     if failures:

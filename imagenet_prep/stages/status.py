@@ -177,12 +177,12 @@ def _count(folder: Path, suffix: str) -> int:
 def _next_command(layout: Layout, states: dict[str, State]) -> str:
     if states["convert"] in ("done", "unknown"):
         return _command("verify", layout.output_dir)
-    options = _options(layout)
+    options = [*_options(layout), *_former_options(layout)]
     sources = [find_source(layout, split) for split in ilsvrc2012.SPLITS]
     if not all(sources) and states["convert"] == "not begun":
         return _command("download", layout.data_dir)
     has_boxes = layout.archive_path(ilsvrc2012.ARCHIVES["boxes"]).is_file()
-    if states["annotate"] == "not begun" and has_boxes:
+    if states["convert"] == states["annotate"] == "not begun" and has_boxes:
         return _command("annotate", layout.data_dir)
     return _command("convert", layout.data_dir, *options)
 
@@ -190,6 +190,40 @@ def _next_command(layout: Layout, states: dict[str, State]) -> str:
 def _options(layout: Layout) -> list[str]:
     given = (("--raw", layout.raw), ("--output", layout.output))
     return [text for option, path in given if path for text in (option, str(path))]
+
+
+def _former_options(layout: Layout) -> list[str]:
+    """The options of the conversion that the manifest records: the same command again makes the same shards."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        return []
+    if manifest is None:
+        return []
+    options = [
+        text
+        for split, total in manifest.totals.items()
+        if total.shards != ilsvrc2012.SHARDS[split]
+        for text in (f"--{split}-shards", str(total.shards))
+    ]
+    settings = manifest.settings
+    reencode = settings.get("reencode") or {}
+    for name, value, default in (
+        ("--seed", settings.get("seed"), ilsvrc2012.SEED),
+        ("--compression", settings.get("compression"), "none"),
+        ("--resize", reencode.get("resize"), None),
+        ("--max-side", reencode.get("max_side"), None),
+        ("--quality", reencode.get("quality"), None),
+    ):
+        if value not in (None, default):
+            options += [name, str(value)]
+    flags = {
+        "--no-shuffle": settings.get("shuffle") is False,
+        "--validation-boxes": bool(settings.get("validation_boxes")),
+        "--reencode": bool(reencode),
+        "--allow-incomplete": not manifest.is_whole,
+    }
+    return options + [name for name, is_set in flags.items() if is_set]
 
 
 def _command(stage: str, data_dir: Path, *options: str) -> str:

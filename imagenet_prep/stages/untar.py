@@ -12,18 +12,18 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, WriteError
+from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.reader import FileSlices, Reader
-from imagenet_prep.storage import check_free_space, fsync_dir, hold, space_errors
+from imagenet_prep.storage import check_free_space, fsync_dir, hold, writing
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
@@ -206,7 +206,7 @@ class _Unpacker:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
         wanted = self._index(task)
         partial = self.partial_dir / task.wnid
-        with _writing(partial):
+        with writing(partial):
             present = _sizes(self.final_dir / task.wnid)
             missing = {name: where for name, where in wanted.items() if present.get(name) != where.length}
             if missing:
@@ -271,7 +271,7 @@ class _Publisher:
     def publish(self) -> None:
         """Make what waits durable, once for all its files, and then visible."""
         if self._waiting:
-            with _writing(self._final_dir):
+            with writing(self._final_dir):
                 os.sync()
                 self._final_dir.mkdir(parents=True, exist_ok=True)
                 for wnid in self._waiting:
@@ -309,13 +309,3 @@ def _remove_empty(*folders: Path) -> None:
 
 
 # errors --------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing into the error that names the place."""
-    try:
-        with space_errors(path):
-            yield
-    except OSError as error:
-        raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
