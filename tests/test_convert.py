@@ -279,7 +279,8 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made:
     assert image.filename in str(caught.value)
     assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in notes)
     assert len(list(data_dir.glob("train-*"))) == 15
-    # The validation split had not begun; with the image set aside everything is made.
+    assert len(list(data_dir.glob("validation-*"))) == 8
+    # With the image set aside everything is made.
     summary = convert(layout, make_engine("processes", 2), replace(PART, skip_bad=True))
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1

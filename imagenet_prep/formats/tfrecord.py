@@ -20,7 +20,7 @@ OVERHEAD = HEADER.size + FOOTER.size
 
 _LENGTH = struct.Struct("<Q")
 _GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
-_BATCH = 8 << 20  # bytes a gather list: enough for the disk to work on, little to wait for at the end
+_BATCH = 1 << 20  # bytes a gather list: still in the cache from the CRC when the kernel copies them
 
 Buffer = bytes | memoryview
 

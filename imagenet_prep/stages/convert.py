@@ -71,20 +71,23 @@ def convert(
     check_options(options)
     with hold(layout):
         splits, notes = plan_splits(layout, engine, options, progress)
-        summaries, problems = [], []
         with Journal(layout.journal_path) as journal:
             _refuse_strangers(layout, journal, splits, options)
             _remove_superseded(layout, journal, splits, options)
             _prepare_folders(layout)
             try:
-                for split in splits:
-                    summary, found = _convert_split(split, layout, engine, options, journal, progress)
-                    summaries.append(summary)
-                    problems += found
+                todo = [
+                    plan for split in splits for plan in split.plans if not _is_done(plan, layout, journal, options)
+                ]
+                makers = _makers(splits, todo, layout, options, progress)
+                problems, repairs = _run(makers, todo, engine, journal, progress)
             finally:
                 shutil.rmtree(layout.partial_dir, ignore_errors=True)
         _manifest(layout, options, splits, journal).save(layout.manifest_path)
-        return ConvertSummary(tuple(summaries), tuple(problems), tuple(notes))
+        summaries = tuple(_summary(split, todo, repairs, journal) for split in splits)
+        for summary in summaries:
+            progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
+        return ConvertSummary(summaries, tuple(problems), tuple(notes))
 
 
 # what is there already -----------------------------------------------------------------------------------------
@@ -182,46 +185,57 @@ def _prepare_folders(layout: Layout) -> None:
             folder.mkdir(parents=True, exist_ok=True)
 
 
-def _convert_split(
-    split: PlannedSplit, layout: Layout, engine: Engine, options: ConvertOptions, journal: Journal, progress: Progress
-) -> tuple[SplitSummary, list[Problem]]:
-    todo = [plan for plan in split.plans if not _is_done(plan, layout, journal, options)]
-    maker = ShardMaker(
-        layout,
-        _readable(split, todo, layout, options, progress),
-        split.order,
-        split.check,
-        how=options.reencode,
-        compression=options.compression,
-        skip_bad=options.skip_bad,
-    )
-    total = len(split.catalog)
-    left = sum(plan.stop - plan.start for plan in todo)
-    progress.begin(f"convert {split.catalog.split}", total, "images", done=total - left)
-    problems, repairs = _run(maker, todo, engine, journal, progress)
-    infos = [info for plan in split.plans if (info := journal.get(_name(plan)))]
-    records = sum(info.records for info in infos)
-    progress.note(f"{split.catalog.split}: Finished writing all {records} images in data set.")
-    set_aside = sum(len(info.set_aside) for info in infos)
-    summary = SplitSummary(split.catalog.split, records, len(split.plans), len(todo), set_aside, tuple(sorted(repairs)))
-    return summary, problems
+@dataclass(frozen=True, slots=True)
+class _Makers:
+    """Makes the shards of every split with one set of workers."""
+
+    layout: Layout
+    total: int
+    by_split: dict[str, ShardMaker]
+
+    def __call__(self, plan: ShardPlan) -> Outcome:
+        return self.by_split[plan.split](plan)
 
 
-def _readable(
-    split: PlannedSplit, todo: list[ShardPlan], layout: Layout, options: ConvertOptions, progress: Progress
+def _makers(
+    splits: Sequence[PlannedSplit],
+    todo: Sequence[ShardPlan],
+    layout: Layout,
+    options: ConvertOptions,
+    progress: Progress,
+) -> _Makers:
+    by_split = {}
+    room = 0
+    for split in splits:
+        plans = [plan for plan in todo if plan.split == split.catalog.split]
+        left = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
+        wants_pass = bool(plans) and split.source.is_file() and _wants_pass(split.source, left, options)
+        room += left + 1024 * sum(map(_images, plans))  # a record is its image and less than that
+        # A bundle goes when its shard stands; until then some of the bytes are there twice.
+        check_free_space(layout.output_dir, room + (room // 8 if wants_pass else 0), f"for {len(todo)} shards")
+        by_split[split.catalog.split] = ShardMaker(
+            layout,
+            _regrouped(split, plans, layout, options, progress) if wants_pass else split.catalog,
+            split.order,
+            split.check,
+            how=options.reencode,
+            compression=options.compression,
+            skip_bad=options.skip_bad,
+        )
+    return _Makers(layout, sum(len(split.catalog) for split in splits), by_split)
+
+
+def _images(plan: ShardPlan) -> int:
+    return plan.stop - plan.start
+
+
+def _regrouped(
+    split: PlannedSplit, plans: Sequence[ShardPlan], layout: Layout, options: ConvertOptions, progress: Progress
 ) -> Catalog:
-    """The catalog to read images by: as it is, or regrouped into a bundle a shard by one pass over the archive."""
-    catalog = split.catalog
-    left = sum(catalog.lengths[row] for plan in todo for row in split.rows(plan))
-    wants_pass = bool(todo) and split.source.is_file() and _wants_pass(split.source, left, options)
-    room = left + 1024 * sum(plan.stop - plan.start for plan in todo)  # a record is its image and less than that
-    # A bundle goes when its shard stands; until then some of the bytes are there twice.
-    check_free_space(layout.output_dir, room + (room // 8 if wants_pass else 0), f"for {len(todo)} shards")
-    if not wants_pass:
-        return catalog
-    shards = [(_name(plan), split.rows(plan)) for plan in todo]
+    """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
+    shards = [(_name(plan), split.rows(plan)) for plan in plans]
     memory = options.memory or available_memory() // 4
-    return regroup(catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
+    return regroup(split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
 
 
 def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
@@ -231,38 +245,59 @@ def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
 
 
 def _run(
-    maker: ShardMaker, todo: list[ShardPlan], engine: Engine, journal: Journal, progress: Progress
-) -> tuple[list[Problem], list[str]]:
-    """Make the shards of ``todo``; raise at the end if some could not be made, once all others are done."""
+    makers: _Makers, todo: Sequence[ShardPlan], engine: Engine, journal: Journal, progress: Progress
+) -> tuple[list[Problem], dict[str, list[str]]]:
+    """Make the shards of ``todo``; raise at the end if some could not be made, once all others are done.
+
+    Returns:
+        The images set aside, and the repaired ones by split.
+    """
     problems: list[Problem] = []
-    repairs: list[str] = []
+    repairs: dict[str, list[str]] = {split: [] for split in makers.by_split}
     failures: list[Exception] = []
     refused = 0
     synced = time.monotonic()
-    with contextlib.closing(engine.map(maker, todo)) as outcomes:
+    progress.begin("convert", makers.total, "images", done=makers.total - sum(map(_images, todo)))
+    with contextlib.closing(engine.map(makers, todo)) as outcomes:
         for outcome in outcomes:
+            plan = outcome.task
             if not isinstance(outcome, Done):
-                failures.append(_named(outcome.error, outcome.task))
+                failures.append(_named(outcome.error, plan))
                 continue
             made: Outcome = outcome.value
             problems += made.problems
-            repairs += made.repairs
+            repairs[plan.split] += made.repairs
             if made.info is None:
                 refused += 1
             else:
                 journal.append(made.info)
-            progress.advance(outcome.task.stop - outcome.task.start)
-            (maker.layout.bundle_dir / _name(outcome.task)).unlink(missing_ok=True)
+            progress.advance(_images(plan))
+            (makers.layout.bundle_dir / _name(plan)).unlink(missing_ok=True)
             if time.monotonic() - synced > SYNC_SECONDS:
-                _sync(maker.layout, journal)
+                _sync(makers.layout, journal)
                 synced = time.monotonic()
-    _sync(maker.layout, journal)
+    _sync(makers.layout, journal)
     progress.end()
     if failures:
         raise failures[0]
     if refused:
         raise _refusal(problems, refused, progress)
     return problems, repairs
+
+
+def _summary(
+    split: PlannedSplit, todo: Sequence[ShardPlan], repairs: dict[str, list[str]], journal: Journal
+) -> SplitSummary:
+    name = split.catalog.split
+    infos = [info for plan in split.plans if (info := journal.get(_name(plan)))]
+    return SplitSummary(
+        split=name,
+        images=sum(info.records for info in infos),
+        shards=len(split.plans),
+        made=sum(plan.split == name for plan in todo),
+        set_aside=sum(len(info.set_aside) for info in infos),
+        repairs=tuple(sorted(repairs[name])),
+    )
 
 
 def _sync(layout: Layout, journal: Journal) -> None:
