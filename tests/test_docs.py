@@ -210,7 +210,8 @@ def test_exit_statuses_are_those_of_the_code() -> None:
     table = rows(section(CLI, "## Exit status"))
     documented = {name: int(row[0]) for row in table for name in re.findall(r"`(\w+)`", row[2])}
     assert documented == exit_statuses()
-    assert {int(row[0]) for row in table} == {0, *exit_statuses().values(), command_line.INTERRUPTED}
+    stopped = {command_line.INTERRUPTED, command_line.PIPE_CLOSED}
+    assert {int(row[0]) for row in table} == {0, *exit_statuses().values(), *stopped}
 
 
 def test_the_architecture_has_the_same_exit_statuses() -> None:
