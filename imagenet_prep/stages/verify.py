@@ -13,7 +13,7 @@ from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.findings import Findings, place
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, REMEDY_OWN, ShardCheck, ShardReport
-from imagenet_prep.errors import SpaceError, WorkerError
+from imagenet_prep.errors import SpaceError, WorkerError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, ShardInfo, Silent
@@ -264,7 +264,8 @@ def _save_problems(layout: Layout, problems: Sequence[Problem]) -> list[str]:
             return []
         with atomic_file(path) as file:
             file.writelines(json.dumps(dataclasses.asdict(problem)).encode() + b"\n" for problem in problems)
-    except (OSError, SpaceError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return [f"the findings were not kept in {path}: {reason}"]
+    except OSError as error:
+        return [f"the findings were not kept in {path}: {error.strerror}"]
+    except (SpaceError, WriteError) as error:
+        return [f"the findings were not kept in {path}: {error.detail}"]
     return []
