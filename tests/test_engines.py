@@ -27,7 +27,7 @@ both = pytest.mark.parametrize("make", [ProcessEngine, ThreadEngine])
 Make = Callable[[int], Engine]
 
 SLEEPERS = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from imagenet_prep.engines.processes import ProcessEngine
 
@@ -35,6 +35,7 @@ def sleep(folder):
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(60)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
 try:
     for outcome in ProcessEngine(3).map(sleep, [sys.argv[1]] * 9):
         pass
