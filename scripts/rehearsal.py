@@ -38,7 +38,7 @@ from imagenet_prep.storage import load_json
 SMALLEST, LARGEST = 732, 1300
 """Images in a class."""
 
-SAMPLE_SECONDS = 0.2
+SAMPLE_SECONDS = 0.02
 """How often memory is looked at; which of it is shared, every tenth time, since the system must walk all pages."""
 
 _HIGHEST_NUMBER = 32_000

@@ -53,7 +53,7 @@ def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> N
     for name in ("annotate", "convert", "verify"):
         [row] = [line.split() for line in ended.stdout.splitlines() if line.startswith(name)]
         assert len(row) == 7
-        assert float(row[4]) > 0  # the parent's memory in MB: no Python takes less
+        assert float(row[4]) > 10  # the parent's memory in MB: no Python takes less
 
     counts = dataclasses.replace(rehearsal.official(SCALE), boxes=616)
     differences = list(rehearsal.Rehearsal(tmp_path, counts, SCALE).differences())
