@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import zlib
 from array import array
@@ -19,7 +18,7 @@ from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
-from imagenet_prep.storage import fsync_dir, space_errors, write_all
+from imagenet_prep.storage import begin_write_out, fsync_dir, space_errors, write_all
 
 Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
@@ -173,11 +172,7 @@ class PlainSink:
     def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
         """Write all of ``parts``."""
         write_all(self.descriptor, parts)
-        if hasattr(os, "posix_fadvise"):
-            # Linux begins to write out what is dirty: the disk works while the next images are read, and the sync at
-            # the end waits for little. Pages on their way to the disk stay in memory.
-            with contextlib.suppress(OSError):  # advice: where it can't be taken, nothing is lost
-                os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        begin_write_out(self.descriptor)
 
     def close(self) -> None:
         """Nothing is held back."""

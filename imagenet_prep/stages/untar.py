@@ -23,7 +23,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.reader import FileSlices, Reader
-from imagenet_prep.storage import check_free_space, fsync_dir, hold, writing
+from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, write_all, writing
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
@@ -247,8 +247,8 @@ def _fill(folder: Path, missing: dict[str, ByteRange]) -> None:
 def _write(path: str, content: memoryview) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        while content:
-            content = content[os.write(descriptor, content) :]
+        write_all(descriptor, [content])
+        begin_write_out(descriptor)
     finally:
         os.close(descriptor)
 
