@@ -138,6 +138,16 @@ class Layout:
         return self.state_dir / "problems.jsonl"
 
     @property
+    def verdict_path(self) -> Path:
+        """The verdict of the last verify, and which files it is about (JSON)."""
+        return self.state_dir / "verdict.json"
+
+    @property
+    def report_path(self) -> Path:
+        """The page to look at."""
+        return self.state_dir / "report.html"
+
+    @property
     def index_dir(self) -> Path:
         """Record offsets of each shard."""
         return self.state_dir / "index"

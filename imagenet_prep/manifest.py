@@ -90,7 +90,8 @@ def _read_lines(path: Path) -> Iterable[ShardInfo]:
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:
     """A ShardInfo from its JSON form; raises TypeError or KeyError if it isn't one."""
-    return ShardInfo(**{**value, "set_aside": tuple(value["set_aside"])})
+    lists = {"set_aside": tuple(value["set_aside"]), "repairs": tuple(value.get("repairs", ()))}
+    return ShardInfo(**{**value, **lists})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ class ShardInfo:
     """One finished shard as journalled.
 
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
-    order. ``set_aside`` names images left out by ``--skip-bad``.
+    order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names repaired images and says what each
+    was: "n02105855_2933.JPEG (PNG)".
     """
 
     name: str
@@ -72,6 +73,7 @@ class ShardInfo:
     size: int
     digest: str
     set_aside: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
 
 
 class ProblemKind(str, enum.Enum):
@@ -108,14 +110,24 @@ class Problem:
     Args:
         kind: what sort of fault.
         subject: what it is about: a shard, an archive member, a file.
-        detail: expected and got, with record number and byte offset where they apply.
+        detail: the whole finding in words.
         remedy: what to do about it.
+        record, offset: number (from 0) and byte offset of the record in a shard; None where there is none.
+        image: file name of the image; "" where there is none or it is unknown.
+        expected, got: what should be there and what is; "" where that is no value.
+        count: how many findings of one cause this one stands for.
     """
 
     kind: ProblemKind
     subject: str
     detail: str
     remedy: str = ""
+    record: int | None = None
+    offset: int | None = None
+    image: str = ""
+    expected: str = ""
+    got: str = ""
+    count: int = 1
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.detail}" + (f" ({self.remedy})" if self.remedy else "")

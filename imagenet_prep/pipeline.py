@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.verdict import Depth, Verdict
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
@@ -16,7 +17,7 @@ from imagenet_prep.stages.annotate import AnnotateSummary, annotate, find_annota
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.download import DownloadSummary, download
 from imagenet_prep.stages.untar import UntarSummary, untar
-from imagenet_prep.stages.verify import Depth, Verdict, verify
+from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage import hold
 
 

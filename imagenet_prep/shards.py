@@ -28,12 +28,11 @@ _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip h
 class Outcome:
     """What became of a shard.
 
-    ``info`` is None if bad images kept it from being made; ``problems`` name them; ``repairs`` name repaired images.
+    ``info`` is None if bad images kept it from being made; ``problems`` name them.
     """
 
     info: ShardInfo | None
     problems: tuple[Problem, ...] = ()
-    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,9 @@ class ShardMaker:
             size = file.tell()
             self._finish(file.fileno(), partial, name, writer)
         set_aside = tuple(problem.subject for problem in problems)
-        info = ShardInfo(name, plan.fingerprint, len(writer.offsets), size, writer.digest, set_aside)
-        return Outcome(info, tuple(problems), tuple(repairs))
+        records, digest = len(writer.offsets), writer.digest
+        info = ShardInfo(name, plan.fingerprint, records, size, digest, set_aside, tuple(repairs))
+        return Outcome(info, tuple(problems))
 
     def _images(self, plan: ShardPlan, problems: list[Problem]) -> Iterator[tuple[Item, Prepared]]:
         """The good images of a plan in order; each bad one becomes a Problem."""

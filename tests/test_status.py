@@ -85,7 +85,7 @@ def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
     assert status(layout).next_command == f"imagenet-prep convert {tiny_data_dir}"
     convert(layout, ENGINE, PART)
     assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
-    assert states(layout) == ["done", "not begun", "done", "done", "unknown"]
+    assert states(layout) == ["done", "not begun", "done", "done", "not begun"]
     assert status(layout).next_command == f"imagenet-prep verify {tiny_data_dir}"
 
 
@@ -124,6 +124,19 @@ def test_problems_on_record(converted: Layout) -> None:
     found = stage(converted, "verify")
     assert found.state == "problems"
     assert found.detail.startswith("1 problem found")
+
+
+def test_verified(converted: Layout) -> None:
+    """A verdict counts while no shard has changed since; a quick look is not the whole of it."""
+    verify(converted, ENGINE, depth="quick")
+    assert stage(converted, "verify").state == "partly"
+    verify(converted, ENGINE)
+    assert stage(converted, "verify") == StageStatus("verify", "done", "a part of ILSVRC2012, whole and right")
+    assert status(converted).next_command == f"imagenet-prep report {converted.data_dir}"
+    os.utime(converted.shard_path("train-00001-of-00008"))
+    assert stage(converted, "verify").state == "partly"
+    converted.verdict_path.write_bytes(b'{"schema": 1}')
+    assert stage(converted, "verify").state == "not begun"
 
 
 def test_foreign_shards(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.layout import Layout
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.formats.pixels import Reencode
     from imagenet_prep.model import Engine
     from imagenet_prep.pipeline import DownloadOptions
     from imagenet_prep.planning import ConvertOptions
-    from imagenet_prep.stages.verify import Depth, Verdict
 
 PROBLEMS_FOUND = 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -14,6 +13,7 @@ import click
 from imagenet_prep import ilsvrc2012
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RunSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
-    from imagenet_prep.stages.verify import Verdict
 
 SHOWN_PROBLEMS = 20
 
@@ -122,15 +121,7 @@ def save_verdict(verdict: Verdict, path: Path) -> None:
     """The verdict for machines (docs/cli.md)."""
     from imagenet_prep.storage import save_json
 
-    value = {
-        "whole": not verdict.problems and not verdict.is_part,
-        "part": verdict.is_part,
-        "manifest": verdict.has_manifest,
-        "totals": {total.split: dataclasses.asdict(total) for total in verdict.totals},
-        "notes": list(verdict.notes),
-        "problems": [{**dataclasses.asdict(problem), "kind": problem.kind.value} for problem in verdict.problems],
-    }
-    save_json(path, value)
+    save_json(path, verdict.as_dict())
 
 
 def print_status(status: Status, as_json: bool) -> None:

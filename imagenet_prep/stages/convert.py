@@ -80,11 +80,11 @@ def convert(
                     plan for split in splits for plan in split.plans if not _is_done(plan, layout, journal, options)
                 ]
                 makers = _makers(splits, todo, layout, options, progress)
-                problems, repairs = _run(makers, todo, engine, journal, progress)
+                problems = _run(makers, todo, engine, journal, progress)
             finally:
                 shutil.rmtree(layout.partial_dir, ignore_errors=True)
         _manifest(layout, options, splits, journal).save(layout.manifest_path)
-        summaries = tuple(_summary(split, todo, repairs, journal) for split in splits)
+        summaries = tuple(_summary(split, todo, journal) for split in splits)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
         return ConvertSummary(summaries, tuple(problems), tuple(notes))
@@ -246,14 +246,13 @@ def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
 
 def _run(
     makers: _Makers, todo: Sequence[ShardPlan], engine: Engine, journal: Journal, progress: Progress
-) -> tuple[list[Problem], dict[str, list[str]]]:
+) -> list[Problem]:
     """Make the shards of ``todo``; raise at the end if some could not be made, once all others are done.
 
     Returns:
-        The images set aside, and the repaired ones by split.
+        The images set aside.
     """
     problems: list[Problem] = []
-    repairs: dict[str, list[str]] = {split: [] for split in makers.by_split}
     failures: list[Exception] = []
     refused = 0
     synced = time.monotonic()
@@ -266,7 +265,6 @@ def _run(
                 continue
             made: Outcome = outcome.value
             problems += made.problems
-            repairs[plan.split] += made.repairs
             if made.info is None:
                 refused += 1
             else:
@@ -282,12 +280,10 @@ def _run(
         raise failures[0]
     if refused:
         raise _refusal(problems, refused, progress)
-    return problems, repairs
+    return problems
 
 
-def _summary(
-    split: PlannedSplit, todo: Sequence[ShardPlan], repairs: dict[str, list[str]], journal: Journal
-) -> SplitSummary:
+def _summary(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -> SplitSummary:
     name = split.catalog.split
     infos = [info for plan in split.plans if (info := journal.get(_name(plan)))]
     return SplitSummary(
@@ -296,7 +292,7 @@ def _summary(
         shards=len(split.plans),
         made=sum(plan.split == name for plan in todo),
         set_aside=sum(len(info.set_aside) for info in infos),
-        repairs=tuple(sorted(repairs[name])),
+        repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
     )
 
 

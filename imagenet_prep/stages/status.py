@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, load_manifest
@@ -146,15 +147,21 @@ def _planned(names: Iterable[str]) -> int:
 
 
 def _verify(layout: Layout) -> StageStatus:
-    if layout.problems_path.is_file():
-        with layout.problems_path.open("rb") as file:
-            count = sum(1 for _ in file)
-        return StageStatus(
-            "verify", "problems", f"{_number(count, 'problem')} found by the last verify: {layout.problems_path}"
-        )
     if not _shard_sizes(layout):
         return StageStatus("verify", "not begun", "no shards")
-    return StageStatus("verify", "unknown", "no problems on record; whether verify has run is not recorded")
+    kept = load_verdict(layout)
+    if kept is None:
+        return StageStatus("verify", "not begun", "the shards have not been verified yet")
+    if not kept.is_current:
+        return StageStatus("verify", "partly", "shards have changed since the last verify")
+    verdict = kept.verdict
+    if verdict.problems:
+        detail = f"{_number(len(verdict.problems), 'problem')} found: {layout.problems_path}"
+        return StageStatus("verify", "problems", detail)
+    if verdict.depth == "quick":
+        return StageStatus("verify", "partly", "a quick look found no problem; not every byte was read")
+    what = "a part of ILSVRC2012" if verdict.is_part else "ILSVRC2012"
+    return StageStatus("verify", "done", f"{what}, whole and right")
 
 
 def _number(count: int, one: str, many: str = "") -> str:
@@ -175,6 +182,8 @@ def _count(folder: Path, suffix: str) -> int:
 
 
 def _next_command(layout: Layout, states: dict[str, State]) -> str:
+    if states["verify"] == "done":
+        return _command("report", layout.output_dir)
     if states["convert"] in ("done", "unknown"):
         return _command("verify", layout.output_dir)
     options = [*_options(layout), *_former_options(layout)]

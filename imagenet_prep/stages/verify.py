@@ -5,21 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.findings import Findings, place
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, REMEDY_OWN, ShardCheck, ShardReport
+from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.errors import SpaceError, WorkerError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, ShardInfo, Silent
 from imagenet_prep.storage import atomic_file
-
-Depth = Literal["quick", "full", "decode"]
 
 PUBLISHED_SIZES = {
     "train-00000-of-01024": 143_009_929,
@@ -34,37 +31,6 @@ PUBLISHED_SIZES = {
     "validation-00127-of-00128": 55_292_089,
 }
 """Bytes of shards made by the scripts of 2016, from listings in Intel's model zoo documents, 2018."""
-
-
-@dataclass(frozen=True, slots=True)
-class SplitReport:
-    """What was found of one split: ``shards`` files of ``bytes`` bytes together, ``records`` of ``expected`` images.
-
-    ``records``, ``classes`` and ``boxes`` are None where a quick look can't tell.
-    """
-
-    split: str
-    shards: int
-    records: int | None
-    expected: int
-    classes: int | None
-    boxes: int | None
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What verify found.
-
-    ``is_part``: the manifest records a part of ILSVRC2012, and the shards were held against that. ``has_manifest``:
-    if not, they were held against ILSVRC2012 as a whole.
-    """
-
-    problems: tuple[Problem, ...]
-    totals: tuple[SplitReport, ...]
-    is_part: bool
-    has_manifest: bool
-    notes: tuple[str, ...]
 
 
 def verify(layout: Layout, engine: Engine, *, depth: Depth = "full", progress: Progress | None = None) -> Verdict:
@@ -89,8 +55,15 @@ def verify(layout: Layout, engine: Engine, *, depth: Depth = "full", progress: P
         problems += _check_set(inventory, reports)
         totals = _totals(inventory, reports)
         notes += _partition_notes(inventory, reports)
-    notes += _save_problems(layout, problems)
-    return Verdict(tuple(problems), totals, inventory.is_part, inventory.manifest is not None, tuple(notes))
+    verdict = Verdict(
+        depth=depth,
+        problems=tuple(problems),
+        totals=totals,
+        is_part=inventory.is_part,
+        has_manifest=inventory.manifest is not None,
+        notes=tuple(notes),
+    )
+    return dataclasses.replace(verdict, notes=(*verdict.notes, *_keep(verdict, layout)))
 
 
 # every byte ----------------------------------------------------------------------------------------------------
@@ -255,15 +228,16 @@ def _partition_notes(inventory: Inventory, reports: Mapping[str, ShardReport]) -
     return notes
 
 
-def _save_problems(layout: Layout, problems: Sequence[Problem]) -> list[str]:
+def _keep(verdict: Verdict, layout: Layout) -> list[str]:
     """Keep the findings for other commands; a folder that can't be written to is only worth a note."""
     path = layout.problems_path
     try:
-        if not problems:
+        if verdict.problems:
+            with atomic_file(path) as file:
+                file.writelines(json.dumps(problem_dict(problem)).encode() + b"\n" for problem in verdict.problems)
+        else:
             path.unlink(missing_ok=True)
-            return []
-        with atomic_file(path) as file:
-            file.writelines(json.dumps(dataclasses.asdict(problem)).encode() + b"\n" for problem in problems)
+        save_verdict(verdict, layout)
     except OSError as error:
         return [f"the findings were not kept in {path}: {error.strerror}"]
     except (SpaceError, WriteError) as error:

@@ -1,0 +1,140 @@
+"""What verify found: printed, saved for machines, kept in DATA_DIR, and read again by report and status."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.storage import load_json, save_json
+
+SCHEMA = 1
+
+Depth = Literal["quick", "full", "decode"]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport:
+    """What was found of one split: ``shards`` files of ``bytes`` bytes together, ``records`` of ``expected`` images.
+
+    ``records``, ``classes`` and ``boxes`` are None where a quick look can't tell.
+    """
+
+    split: str
+    shards: int
+    records: int | None
+    expected: int
+    classes: int | None
+    boxes: int | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verify found.
+
+    Args:
+        depth: how closely it looked.
+        problems: every finding.
+        totals: one a split.
+        is_part: the manifest records a part of ILSVRC2012, and the shards were held against that.
+        has_manifest: if not, they were held against ILSVRC2012 as a whole.
+        notes: what is worth knowing and no problem.
+        flavour: who makes records like these; "" after a quick look.
+        differences: in what they depart from that flavour, without breaking what it promises.
+        order: "canonical", "not canonical", or "unknown".
+        fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick look.
+    """
+
+    depth: Depth
+    problems: tuple[Problem, ...]
+    totals: tuple[SplitReport, ...]
+    is_part: bool
+    has_manifest: bool
+    notes: tuple[str, ...] = ()
+    flavour: str = ""
+    differences: tuple[str, ...] = ()
+    order: str = "unknown"
+    fingerprint: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all of ILSVRC2012, with no problem."""
+        return not self.problems and not self.is_part
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict for machines (docs/cli.md)."""
+        value = dataclasses.asdict(self)
+        return {
+            "schema": SCHEMA,
+            "whole": self.is_whole,
+            "part": value.pop("is_part"),
+            "manifest": value.pop("has_manifest"),
+            **value,
+            "totals": {total.split: dataclasses.asdict(total) for total in self.totals},
+            "problems": [problem_dict(problem) for problem in self.problems],
+        }
+
+
+def problem_dict(problem: Problem) -> dict[str, Any]:
+    """A problem for machines."""
+    return {**dataclasses.asdict(problem), "kind": problem.kind.value}
+
+
+# kept in DATA_DIR ------------------------------------------------------------------------------------------------
+
+
+def save_verdict(verdict: Verdict, layout: Layout) -> None:
+    """Keep a verdict, and which files it is about, for status and report."""
+    save_json(layout.verdict_path, {**verdict.as_dict(), "files": _signature(layout.output_dir)})
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVerdict:
+    """The last verdict; ``is_current``: no shard has changed since."""
+
+    verdict: Verdict
+    is_current: bool
+
+
+def load_verdict(layout: Layout) -> KeptVerdict | None:
+    """The verdict of the last verify, or None if there is none that can be understood."""
+    if not layout.verdict_path.exists():
+        return None
+    try:
+        value = load_json(layout.verdict_path)
+        if value["schema"] != SCHEMA:
+            return None
+        return KeptVerdict(_verdict(value), value["files"] == _signature(layout.output_dir))
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _verdict(value: dict[str, Any]) -> Verdict:
+    return Verdict(
+        depth=value["depth"],
+        problems=tuple(Problem(**{**each, "kind": ProblemKind(each["kind"])}) for each in value["problems"]),
+        totals=tuple(SplitReport(**total) for total in value["totals"].values()),
+        is_part=value["part"],
+        has_manifest=value["manifest"],
+        notes=tuple(value["notes"]),
+        flavour=value["flavour"],
+        differences=tuple(value["differences"]),
+        order=value["order"],
+        fingerprint=value["fingerprint"],
+    )
+
+
+def _signature(folder: Path) -> str:
+    """A digest over name, size and time of every shard: it changes when one of them is touched."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*-of-*")):
+        if parse_shard_name(path.name):
+            status = path.stat()
+            digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
