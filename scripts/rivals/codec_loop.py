@@ -28,7 +28,7 @@ REDUCE = 2
 
 def decode(data: memoryview) -> None:
     """Decode every coefficient, as imagenet_prep.formats.pixels.check_decode does."""
-    simplejpeg.decode_jpeg(data, colorspace="GRAY", strict=True)
+    simplejpeg.decode_jpeg(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True)
 
 
 def resize(data: memoryview) -> bytes:
