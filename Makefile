@@ -6,21 +6,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test check bench rehearsal clean
+.PHONY: help imagenet demo test check exhaustive bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
 	@echo "make check                   ruff, mypy, tests"
+	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
+	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
 	@echo "make clean                   removes what make made"
 
-# What the command line needs, and no more.
+# What the command line needs, and no more: with all of its commands.
 $(VENV)/run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[report]"
 	@touch $@
 
 # TensorFlow, for the tests that hold our records against its own, and the tools.
@@ -44,12 +46,18 @@ check: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
 
+exhaustive: $(VENV)/dev
+	$(BIN)/python -m pytest -m exhaustive $(ARGS)
+
 bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)
 
 rehearsal: $(VENV)/run
 	@test -n "$(DIR)" || { echo "usage: make rehearsal DIR=/path/with/4/GB" >&2; exit 2; }
 	$(BIN)/python scripts/rehearsal.py "$(DIR)" $(ARGS)
+
+screenshots: $(VENV)/dev
+	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,16 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from imagenet_prep import records
     from imagenet_prep.engines import make_engine
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.formats.pixels import Reencode
     from imagenet_prep.layout import Layout
-    from imagenet_prep.pipeline import DownloadOptions, run
+    from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.planning import ConvertOptions
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.download import download
+    from imagenet_prep.stages.repair import repair
     from imagenet_prep.stages.show import show
     from imagenet_prep.stages.status import status
     from imagenet_prep.stages.untar import untar
@@ -37,6 +39,8 @@ _HOMES = {
     "convert": "stages.convert",
     "download": "stages.download",
     "make_engine": "engines",
+    "repair": "stages.repair",
+    "report": "pipeline",
     "run": "pipeline",
     "show": "stages.show",
     "status": "stages.status",
@@ -55,6 +59,9 @@ __all__ = [
     "convert",
     "download",
     "make_engine",
+    "records",
+    "repair",
+    "report",
     "run",
     "show",
     "status",
@@ -64,6 +71,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "records":
+        return importlib.import_module("imagenet_prep.records")
     if name in _HOMES:
         return getattr(importlib.import_module(f"imagenet_prep.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'imagenet_prep' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,9 @@ def _read_table(name: str) -> str:
     return (_TABLES / name).read_text(encoding="utf-8")
 
 
+_TRAIN_NAME = re.compile(r"n[0-9]{8}_[0-9]+\.JPEG").fullmatch
+
+
 @functools.cache
 def synsets() -> tuple[str, ...]:
     """The 1000 wnids in label order: ``synsets()[label - 1]``."""
@@ -83,6 +87,12 @@ def validation_wnids() -> tuple[str, ...]:
     return tuple(_read_table("imagenet_2012_validation_synset_labels.txt").split())
 
 
+@functools.cache
+def devkit_ids() -> dict[str, int]:
+    """The id, 1 to 1000, that ILSVRC2012_devkit_t12 gives each wnid: another order than that of the labels."""
+    return {wnid: number for number, wnid in enumerate(_read_table("imagenet_2012_devkit_synsets.txt").split(), 1)}
+
+
 def validation_filename(number: int) -> str:
     """The official name of validation image ``number``, 1 to 50,000."""
     return f"ILSVRC2012_val_{number:08d}.JPEG"
@@ -100,11 +110,7 @@ def validation_number(filename: str) -> int | None:
 
 def train_wnid(filename: str) -> str | None:
     """The wnid in an official train file name ``n01440764_10026.JPEG``, or None if it isn't one."""
-    wnid, _, rest = filename.partition("_")
-    number, dot, suffix = rest.partition(".")
-    if is_wnid(wnid) and number.isascii() and number.isdigit() and dot and suffix == "JPEG":
-        return wnid
-    return None
+    return filename[:9] if _TRAIN_NAME(filename) else None
 
 
 def is_wnid(name: str) -> bool:

@@ -156,6 +156,14 @@ class Layout:
         """Record offsets of one shard: a line "offset length" a record, as NVIDIA DALI's tfrecord2idx writes them."""
         return self.index_dir / f"{name}.idx"
 
+    def listing_path(self, name: str) -> Path:
+        """What each record of one shard is: a line "CRC name" a record, the CRC as it is stored, in hexadecimal."""
+        return self.index_dir / f"{name}.list"
+
+    def index_paths(self, name: str) -> tuple[Path, Path]:
+        """Both files that make the index of one shard."""
+        return self.index_path(name), self.listing_path(name)
+
     @property
     def partial_dir(self) -> Path:
         """Unfinished shards."""

@@ -1,21 +1,25 @@
-"""The whole way: every stage that is needed, in order. What ``imagenet-prep run`` and ``make imagenet`` call."""
+"""Stages one after the other: all that are needed (``imagenet-prep run``), or verify, repair, and verify again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.checks.verdict import Depth, Verdict
+from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.reporting.page import check_libraries
 from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate, find_annotations
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.download import DownloadSummary, download
+from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
+from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage import hold
@@ -78,6 +82,63 @@ def run(
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, depth=depth, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRun:
+    """What was found, what was made again, and what is found after that."""
+
+    found: Verdict
+    repair: RepairSummary
+    verdict: Verdict
+
+
+def verify_and_repair(
+    layout: Layout,
+    engine: Engine,
+    *,
+    depth: Depth = "full",
+    read_order: Literal["auto", "shuffled", "sequential"] = "auto",
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> RepairRun:
+    """Verify, make the shards again that are wrong or missing, and verify again, if there were any.
+
+    The second time it is the whole set again: every image once, and the totals, only show across all shards.
+
+    Raises:
+        PrepError: what ``verify`` or ``repair`` raised.
+    """
+    with hold(layout):
+        read_manifest(layout)  # better to say now that there is none than when every shard was read
+        found = verify(layout, engine, depth=depth, progress=progress)
+        faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
+        summary = repair(layout, engine, faulty, read_order=read_order, memory=memory, progress=progress)
+        verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
+    return RepairRun(found, summary, verdict)
+
+
+def report(
+    layout: Layout, engine: Engine, *, samples: int = SAMPLES, progress: Progress | None = None
+) -> ReportSummary:
+    """Make the page about the shards with ``samples`` of their images; verify first, if its last verdict is not of now.
+
+    Raises:
+        UsageError: the libraries that it takes are not installed.
+        InputError: there are no shards.
+    """
+    progress = progress or Silent()
+    check_libraries()  # before verify takes its time
+    verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
+    return write_report(layout, engine, verdict, samples=samples, progress=progress)
+
+
+def _kept_verdict(layout: Layout) -> Verdict | None:
+    """The last verdict, if every byte was read for it and neither shards nor manifest have come or gone since."""
+    kept = load_verdict(layout)
+    if kept is None or not kept.is_current or kept.verdict.depth == "quick":
+        return None
+    return kept.verdict if kept.verdict.has_manifest == layout.manifest_path.exists() else None
 
 
 def _fetch(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
 from array import array
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.formats.image import Check
 from imagenet_prep.formats.pixels import Reencode, codec
-from imagenet_prep.layout import Layout
+from imagenet_prep.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress, ShardPlan
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
@@ -65,6 +68,76 @@ class ConvertOptions:
         return {"seed": self.seed, "shuffle": self.shuffle}
 
 
+def options_from(manifest: Manifest) -> ConvertOptions:
+    """The options of the conversion that a manifest records: the same ones make the same bytes again.
+
+    What decides no bytes (``check``, ``read_order``, ``memory``) has its default. ``skip_bad`` is set if images were
+    set aside, ``allow_incomplete`` if images of ILSVRC2012 were missing.
+
+    Raises:
+        InputError: the settings can't be understood, or records had another form then.
+    """
+    settings = manifest.settings
+    if settings.get("format") != FORMAT_VERSION:
+        raise InputError(
+            f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
+            f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
+            "use that version, or make the set anew with imagenet-prep convert --overwrite",
+        )
+    if not _is_known(settings):
+        raise not_understood("settings")
+    counts = {**ilsvrc2012.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
+    if not all(_is_one_of(name, counts) for name in manifest.shards):
+        raise not_understood("names of shards")
+    return ConvertOptions(
+        train_shards=counts[ilsvrc2012.TRAIN],
+        validation_shards=counts[ilsvrc2012.VALIDATION],
+        seed=settings["seed"],
+        shuffle=settings["shuffle"],
+        reencode=_reencode_from(settings.get("reencode")),
+        compression=settings["compression"],
+        validation_boxes=settings["validation_boxes"],
+        allow_incomplete=not all(_was_complete(manifest, split) for split in ilsvrc2012.SPLITS),
+        skip_bad=any(info.set_aside for info in manifest.shards.values()),
+    )
+
+
+def _is_one_of(name: str, counts: Mapping[str, int]) -> bool:
+    parsed = parse_shard_name(name)
+    return parsed is not None and parsed[1] < parsed[2] == counts.get(parsed[0])
+
+
+def _is_known(settings: Mapping[str, object]) -> bool:
+    kinds = {"seed": int, "shuffle": bool, "compression": str, "validation_boxes": bool}
+    has_kinds = all(type(settings.get(name)) is kind for name, kind in kinds.items())
+    return has_kinds and settings["compression"] in get_args(Compression)
+
+
+def _reencode_from(recorded: object) -> Reencode | None:
+    if recorded is None:
+        return None
+    numbers = {key: value for key, value in recorded.items() if key != "codec"} if isinstance(recorded, dict) else {}
+    is_known = set(numbers) == {field.name for field in dataclasses.fields(Reencode)}
+    if not is_known or not all(value is None or type(value) is int for value in numbers.values()):
+        raise not_understood("settings")
+    return Reencode(**numbers)
+
+
+def _was_complete(manifest: Manifest, split: str) -> bool:
+    source, totals = manifest.sources.get(split), manifest.totals.get(split)
+    images = source.get("images") if isinstance(source, dict) else None
+    return totals is not None and (images, totals.classes) == (ilsvrc2012.IMAGES[split], ilsvrc2012.CLASSES)
+
+
+def not_understood(what: str) -> InputError:
+    """The error for a manifest that is no manifest of ours in one point."""
+    return InputError(
+        f"the {what} in the manifest can't be understood",
+        "expected them as imagenet-prep convert writes them",
+        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedSplit:
     """One split, planned: ``order`` holds the catalog's rows in record order, ``check`` how closely to look at each."""
@@ -78,6 +151,19 @@ class PlannedSplit:
     def rows(self, plan: ShardPlan) -> array[int]:
         """The catalog's rows of one shard, in record order."""
         return self.order[plan.start : plan.stop]
+
+
+def plan_name(plan: ShardPlan) -> str:
+    """The name of the shard that a plan makes."""
+    return shard_name(plan.split, plan.index, plan.count)
+
+
+def source_record(catalog: Catalog, source: Path) -> dict[str, object]:
+    """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
+    digest = hashlib.sha256(catalog.names)
+    for values in (catalog.lengths, catalog.labels):
+        digest.update(values.tobytes())
+    return {"name": source.name, "images": len(catalog), "names_and_sizes": digest.hexdigest()}
 
 
 def check_options(options: ConvertOptions) -> None:
@@ -118,6 +204,33 @@ def plan_splits(
     for note in notes:
         progress.note(note)
     return splits, notes
+
+
+def plan_again(
+    layout: Layout, engine: Engine, splits: Collection[str], options: ConvertOptions, progress: Progress
+) -> list[PlannedSplit]:
+    """Some splits, planned as ``options`` say, complete or not: for shards whose digests are known.
+
+    Their digests prove the images, so ``check`` is "header".
+
+    Raises:
+        InputError: there are no images of a split, or an archive or the boxes file is corrupt.
+    """
+    options = dataclasses.replace(options, check="header")
+    planned = []
+    for split in splits:
+        source = imagenet.find_source(layout, split)
+        if source is None:
+            raise InputError(
+                f"no {split} images in {layout.raw_dir}",
+                "expected the archive or the folder that the shards were made from",
+                "put it back, or name the folder that holds it with --raw",
+            )
+        progress.note(f"indexing {source}")
+        catalog = imagenet.read_catalog(source, split, engine)
+        _attach_boxes(catalog, layout, options)
+        planned.append(_plan_split(catalog, source, layout, options))
+    return planned
 
 
 def _check_complete(catalogs: dict[str, Catalog], options: ConvertOptions) -> list[str]:

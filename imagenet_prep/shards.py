@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from imagenet_prep.errors import WriteError
+from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.formats import inception, jpeg, tfrecord
 from imagenet_prep.formats.image import Check, Prepared, prepare
 from imagenet_prep.formats.pixels import Reencode
@@ -47,6 +47,10 @@ class ShardMaker:
         how: how to encode every image again, or None to take them as they are.
         compression: of the whole shard.
         skip_bad: leave bad images out, in place of refusing the shard.
+        expected: what each shard must become, by name, when it is made again; any other one is refused before it
+            replaces anything. Then just those images are left out that were then, and the outcome is what is expected,
+            fingerprint and all: that one holds file times, which may have changed.
+        doubt: what beside other raw data may explain a shard that is not as expected.
     """
 
     layout: Layout
@@ -56,13 +60,15 @@ class ShardMaker:
     how: Reencode | None = None
     compression: Compression = "none"
     skip_bad: bool = False
+    expected: Mapping[str, ShardInfo] | None = None
+    doubt: str = ""
     reader: Reader = field(default_factory=Reader, repr=False)
 
     def __call__(self, plan: ShardPlan) -> Outcome:
         """Make the shard of a plan.
 
         Raises:
-            InputError: the raw data changed or can't be read.
+            InputError: the raw data changed or can't be read, or doesn't give the expected shard.
             SpaceError: no space left.
             WriteError: the storage failed twice.
         """
@@ -80,33 +86,50 @@ class ShardMaker:
 
     def _make(self, plan: ShardPlan) -> Outcome:
         name = shard_name(plan.split, plan.index, plan.count)
+        expected = None if self.expected is None else self.expected[name]
         partial = self.layout.partial_dir / name
         problems: list[Problem] = []
-        repairs: list[str] = []
         with space_errors(self.layout.shard_path(name)), partial.open("wb", buffering=0) as file:
-            sink = _sink(file.fileno(), self.compression)
-            writer = tfrecord.RecordWriter(sink)
-            for item, image in self._images(plan, problems):
-                if image.repair:
-                    repairs.append(f"{item.filename} ({image.repair})")
-                head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
-                writer.write(head, image.encoded, tail)
-            writer.flush()
-            sink.close()
+            images = self._images(plan, problems, expected.set_aside if expected else ())
+            writer, names, repairs = self._write(file.fileno(), images)
+            set_aside = tuple(problem.subject for problem in problems)
+            made = (len(writer.offsets), file.tell(), writer.digest, set_aside, repairs)
+            info = ShardInfo(name, plan.fingerprint, *made)
+            if expected is not None and (problems or not _is_same(info, expected)):
+                partial.unlink()
+                raise self._other(expected, info, problems, self._altered(name, names, writer.crcs))
             if problems and not self.skip_bad:
                 partial.unlink()
                 return Outcome(None, tuple(problems))
-            size = file.tell()
-            self._finish(file.fileno(), partial, name, writer)
-        set_aside = tuple(problem.subject for problem in problems)
-        records, digest = len(writer.offsets), writer.digest
-        info = ShardInfo(name, plan.fingerprint, records, size, digest, set_aside, tuple(repairs))
-        return Outcome(info, tuple(problems))
+            self._finish(file.fileno(), partial, name, writer, names)
+        return Outcome(expected or info, tuple(problems))
 
-    def _images(self, plan: ShardPlan, problems: list[Problem]) -> Iterator[tuple[Item, Prepared]]:
-        """The good images of a plan in order; each bad one becomes a Problem."""
+    def _write(
+        self, descriptor: int, images: Iterable[tuple[Item, Prepared]]
+    ) -> tuple[tfrecord.RecordWriter, list[str], tuple[str, ...]]:
+        """Write a record an image; returns what wrote them, the file names, and the repairs in words."""
+        names: list[str] = []
+        repairs: list[str] = []
+        sink = _sink(descriptor, self.compression)
+        writer = tfrecord.RecordWriter(sink)
+        for item, image in images:
+            if image.repair:
+                repairs.append(f"{item.filename} ({image.repair})")
+            head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
+            writer.write(head, image.encoded, tail)
+            names.append(item.filename)
+        writer.flush()
+        sink.close()
+        return writer, names, tuple(repairs)
+
+    def _images(
+        self, plan: ShardPlan, problems: list[Problem], left_out: Collection[str]
+    ) -> Iterator[tuple[Item, Prepared]]:
+        """The good images of a plan in order, but for those ``left_out``; each bad one becomes a Problem."""
         for row in self.order[plan.start : plan.stop]:
             item = self.catalog.item(row)
+            if item.filename in left_out:
+                continue
             data = self.reader.read(item.where)
             try:
                 yield item, prepare(data, self.check, self.how)
@@ -121,7 +144,44 @@ class ShardMaker:
                     )
                 )
 
-    def _finish(self, descriptor: int, partial: Path, name: str, writer: tfrecord.RecordWriter) -> None:
+    def _altered(self, shard: str, names: Sequence[str], crcs: Sequence[int]) -> list[str]:
+        """The images whose records are not those that the shard's index lists; none if that is of other images."""
+        try:
+            lines = self.layout.listing_path(shard).read_text("utf-8").splitlines()
+        except (OSError, ValueError):
+            return []
+        listed = [line.partition(" ") for line in lines]
+        if [name for _, _, name in listed] != names:
+            return []
+        return [name for (listed_crc, _, name), crc in zip(listed, crcs, strict=True) if listed_crc != f"{crc:08x}"]
+
+    def _other(
+        self, expected: ShardInfo, made: ShardInfo, problems: Sequence[Problem], altered: Sequence[str]
+    ) -> InputError:
+        """The error for a shard that came out otherwise than when it was made first."""
+        what = f"{made.name} can't be made again: the raw data is not what it was made from"
+        detail = f"expected {_in_words(expected)}; got {_in_words(made)}"
+        hint = "get back the images and boxes of then, or make the set anew with imagenet-prep convert --overwrite"
+        if problems:
+            detail = f"{problems[0].subject}: {problems[0].detail}"
+        elif made.digest == expected.digest and self.compression != "none":
+            what = f"{made.name} can't be made again: zlib is another one, and compresses the same records otherwise"
+            hint = "remove this shard and run the same imagenet-prep convert again: it takes the new size"
+        elif self.doubt:
+            what, detail = f"{what}, or the codec is not", self.doubt
+            hint = (
+                "install those versions and repair again, or make the set anew with imagenet-prep convert --overwrite"
+            )
+        elif altered:
+            others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
+            detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
+        if expected.repairs and not self.doubt:
+            detail += "; another version of Pillow repairs odd images otherwise"
+        return InputError(what, detail, hint)
+
+    def _finish(
+        self, descriptor: int, partial: Path, name: str, writer: tfrecord.RecordWriter, names: Sequence[str]
+    ) -> None:
         """Everything between the last byte and a shard that stays: sync, index, rename.
 
         One sync a shard. The folder is synced by whoever journals the shard, many at a time: if a crash undoes the
@@ -132,7 +192,7 @@ class ShardMaker:
         try:
             with space_errors(final):  # a full disk may show as late as here
                 os.fsync(descriptor)
-                self._write_index(name, writer)
+                self._write_index(name, writer, names)
                 is_taken = final.exists()
                 partial.replace(final)
                 if is_taken:
@@ -140,12 +200,25 @@ class ShardMaker:
         except OSError as error:
             raise _StorageFailedError(error) from error
 
-    def _write_index(self, name: str, writer: tfrecord.RecordWriter) -> None:
-        """A line "offset length" in bytes a record, framing included, as NVIDIA DALI's tfrecord2idx writes it."""
-        lines = map("%d %d\n".__mod__, zip(writer.offsets, writer.lengths, strict=True))
-        partial = self.layout.partial_dir / f"{name}.idx"
-        partial.write_bytes("".join(lines).encode())
-        partial.replace(self.layout.index_path(name))
+    def _write_index(self, name: str, writer: tfrecord.RecordWriter, names: Sequence[str]) -> None:
+        """A line "offset length" in bytes a record, framing included, as NVIDIA DALI's tfrecord2idx writes it.
+
+        And a file of lines "CRC name": DALI takes no third column.
+        """
+        offsets = map("%d %d\n".__mod__, zip(writer.offsets, writer.lengths, strict=True))
+        listing = map("%08x %s\n".__mod__, zip(writer.crcs, names, strict=True))
+        for path, lines in ((self.layout.listing_path(name), listing), (self.layout.index_path(name), offsets)):
+            partial = self.layout.partial_dir / path.name
+            partial.write_bytes("".join(lines).encode())
+            partial.replace(path)
+
+
+def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
+    return (made.records, made.size, made.digest) == (expected.records, expected.size, expected.digest)
+
+
+def _in_words(info: ShardInfo) -> str:
+    return f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"
 
 
 class _StorageFailedError(Exception):

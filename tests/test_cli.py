@@ -17,7 +17,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
 from imagenet_prep.layout import Layout
 
-COMMANDS = ("run", "download", "untar", "annotate", "convert", "verify", "status", "show", "demo")
+COMMANDS = ("run", "download", "untar", "annotate", "convert", "verify", "report", "status", "show", "demo")
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")
 ROOT = Path(__file__).parents[1]
 

@@ -24,8 +24,10 @@ order
 storage
 manifest
 sources engines fetch
+records
 shards checks
 planning
+making
 stages
 pipeline
 demo
@@ -158,6 +160,7 @@ def _loaded_by(statement: str) -> set[str]:
 
 
 HEAVY = {"numpy", "PIL", "requests", "urllib3", "simplejpeg", "tensorflow", "torch", "ray", "tqdm", "multiprocessing"}
+HEAVY |= {"matplotlib", "jinja2"}
 
 
 def test_the_command_line_starts_light() -> None:

@@ -23,13 +23,14 @@ from hypothesis import strategies as st
 from imagenet_prep.formats.tfrecord import (
     OVERHEAD,
     Buffer,
-    FramingDigest,
     LengthError,
     Record,
     RecordWriter,
     TruncatedError,
     frame,
+    framing_digest,
     iter_records,
+    iter_unchecked,
     mask,
 )
 from imagenet_prep.shards import DeflateSink, PlainSink
@@ -92,14 +93,12 @@ def test_records_come_back(records: list[bytes]) -> None:
     """Any records are read back intact, at the offsets and lengths and with the digest that the writer tells."""
     content, writer = _written(records)
     found = _read(content)
-    digest = FramingDigest()
-    for record in found:
-        digest.update(len(record.data), record.crc)
     assert [bytes(record.data) for record in found] == records
     assert all(record.intact for record in found)
     assert [record.offset for record in found] == writer.offsets
     assert [len(record.data) + OVERHEAD for record in found] == writer.lengths
-    assert digest.hexdigest() == writer.digest
+    assert framing_digest([len(record.data) for record in found], [record.crc for record in found]) == writer.digest
+    assert [record.crc for record in found] == writer.crcs
     assert writer.size == len(content)
 
 
@@ -171,6 +170,24 @@ def test_every_flipped_bit_is_found() -> None:
                 assert (caught.value.record, caught.value.offset) == (record, edges[record])
             else:
                 assert [found.number for found in _read(bytes(damaged)) if not found.intact] == [record]
+
+
+def test_unchecked_records_are_found_by_their_lengths() -> None:
+    """The same offsets and data, damaged data too; damage to a length or a cut is still an error."""
+    content = bytearray(_written(SMALL)[0])
+    expected = [(record.offset, bytes(record.data)) for record in _read(bytes(content))]
+    assert _unchecked(content) == expected
+    content[12] ^= 1
+    assert _unchecked(content) == [(0, b"girst record"), *expected[1:]]
+    with pytest.raises(TruncatedError):
+        _unchecked(content[:-1])
+    content[3] ^= 1
+    with pytest.raises(LengthError):
+        _unchecked(content)
+
+
+def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
+    return [(offset, bytes(data)) for offset, data in iter_unchecked(memoryview(content))]
 
 
 def test_an_absurd_length_with_a_right_crc_is_a_cut() -> None:

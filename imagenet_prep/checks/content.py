@@ -1,62 +1,105 @@
-"""What a record says, held against the tables of ILSVRC2012 and against its own image."""
+"""What a record says, held against the tables of ILSVRC2012, its own image, and what its maker promises."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.checks.findings import printable
+from imagenet_prep.checks.findings import Finding, printable
+from imagenet_prep.checks.flavours import Flavour, plain_name
 from imagenet_prep.formats import jpeg, pixels
 from imagenet_prep.formats.inception_reader import ImageRecord
 from imagenet_prep.model import Box, ProblemKind
 
-Finding = tuple[ProblemKind, str]
 
-
-def check_content(record: ImageRecord, split: str, *, decode: bool) -> Iterator[Finding]:
+def check_content(record: ImageRecord, split: str, flavour: Flavour, *, decode: bool) -> Iterator[Finding]:
     """Everything that is wrong with a well-formed record of ``split``; ``decode``: decode its image too."""
-    yield from check_class(record)
-    yield from check_filename(record, split)
-    yield from check_boxes(record)
+    if record.traits is not flavour.traits:
+        yield from check_traits(record, flavour)
+    yield from check_class(record, split, flavour)
+    if record.boxes:
+        yield from check_boxes(record)
     yield from check_image(record, decode=decode)
 
 
-def check_class(record: ImageRecord) -> Iterator[Finding]:
-    """Label, wnid and words belong together."""
-    if not 1 <= record.label <= ilsvrc2012.CLASSES:
-        yield ProblemKind.WRONG_LABEL, f"image/class/label: expected 1 to {ilsvrc2012.CLASSES}, got {record.label}"
+def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
+    """Every feature is there that the maker promises, with the constants that it promises."""
+    promised, traits = flavour.traits, record.traits
+    for name in sorted(promised.features - traits.features):
+        yield Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
+    for name in ("colorspace", "channels", "format"):
+        expected, got = getattr(promised, name), getattr(traits, name)
+        if expected is not None and got is not None and got != expected:
+            yield _wrong(ProblemKind.BAD_FIELD, f"image/{name}", repr(expected), repr(got))
+
+
+# the class -----------------------------------------------------------------------------------------------------
+
+
+def check_class(record: ImageRecord, split: str, flavour: Flavour) -> Iterator[Finding]:
+    """File name, label, wnid and words belong together; the class that the file name tells is the true one."""
+    name = plain_name(record.filename) if flavour.has_own_names else record.filename
+    true = class_of(name, split)
+    if true == record.wnid and _is_class(record.label, record.wnid, None if flavour.has_own_words else record.text):
         return
-    wnid = ilsvrc2012.synsets()[record.label - 1]
-    for name, expected, got in (("synset", wnid, record.wnid), ("text", ilsvrc2012.texts()[wnid], record.text)):
-        if got != expected:
-            yield (
-                ProblemKind.WRONG_LABEL,
-                f"image/class/{name}: expected {expected!r} for label {record.label}, got {printable(got)!r}",
-            )
+    if true is None and "image/filename" in record.traits.features:
+        form = "<wnid>_<number>.JPEG" if split == ilsvrc2012.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
+        yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
+    yield from _check_label(record, true or record.wnid, flavour)
 
 
-def check_filename(record: ImageRecord, split: str) -> Iterator[Finding]:
-    """The file name is one of the split's, and of an image of the class that the record names."""
+def class_of(filename: str, split: str) -> str | None:
+    """The wnid of the class that an image of this official name has; None for any other name."""
     if split == ilsvrc2012.TRAIN:
-        form, expected = "<wnid>_<number>.JPEG", ilsvrc2012.train_wnid(record.filename)
-    else:
-        number = ilsvrc2012.validation_number(record.filename)
-        form = "ILSVRC2012_val_<number of eight digits>.JPEG"
-        expected = ilsvrc2012.validation_wnids()[number - 1] if number else None
-    if expected is None:
-        yield ProblemKind.BAD_FIELD, f"image/filename: expected {form}, got {printable(record.filename)!r}"
-    elif expected != record.wnid:
-        yield ProblemKind.WRONG_LABEL, f"the image is of {expected}, but labelled {printable(record.wnid)}"
+        return ilsvrc2012.train_wnid(filename)
+    number = ilsvrc2012.validation_number(filename)
+    return ilsvrc2012.validation_wnids()[number - 1] if number else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_class(label: int, wnid: str | None, text: str | None) -> bool:
+    return wnid is not None and ilsvrc2012.labels().get(wnid) == label and text in (None, ilsvrc2012.texts()[wnid])
+
+
+def _check_label(record: ImageRecord, true: str | None, flavour: Flavour) -> Iterator[Finding]:
+    label = ilsvrc2012.labels().get(true or "")
+    if label is None:
+        if true is not None or not 1 <= record.label <= ilsvrc2012.CLASSES:
+            expected = f"1 to {ilsvrc2012.CLASSES} and a wnid of ILSVRC2012"
+            got = f"{record.label}, {printable(true or 'none')}"
+            yield _wrong(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
+        return
+    if record.label != label:
+        kind = _way(record.label, true or "", label)
+        yield _wrong(kind, f"image/class/label of an image of {true}", str(label), str(record.label))
+    elif record.wnid not in (None, true):
+        yield _wrong(ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or ""))
+    elif record.text is not None and not flavour.has_own_words and record.text != ilsvrc2012.texts()[true or ""]:
+        expected = ilsvrc2012.texts()[true or ""]
+        yield _wrong(ProblemKind.WRONG_LABEL, "image/class/text", repr(expected), repr(printable(record.text)))
+
+
+def _way(got: int, wnid: str, label: int) -> ProblemKind:
+    """In which of the well-known ways a label is wrong, if it is one of them."""
+    if got == ilsvrc2012.devkit_ids()[wnid]:
+        return ProblemKind.DEVKIT_LABELS
+    return ProblemKind.ZERO_BASED_LABELS if got == label - 1 else ProblemKind.WRONG_LABEL
+
+
+# boxes and image -----------------------------------------------------------------------------------------------
 
 
 def check_boxes(record: ImageRecord) -> Iterator[Finding]:
     """Every box lies within the image and carries the image's label."""
-    for number, (box, label) in enumerate(zip(record.boxes, record.box_labels, strict=True)):
+    for number, box in enumerate(record.boxes):
         if not _is_sound(box):
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
-            yield ProblemKind.BAD_BOX, f"box {number}: expected 0 <= min <= max <= 1, got {corners}"
-        if label != record.label:
-            yield ProblemKind.BAD_BOX, f"box {number}: expected label {record.label}, got {label}"
+            yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
+    if record.box_labels.count(record.label) != len(record.box_labels):
+        for number, label in enumerate(record.box_labels):
+            if label != record.label:
+                yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))
 
 
 def _is_sound(box: Box) -> bool:  # false for NaN too
@@ -73,11 +116,12 @@ def check_image(record: ImageRecord, *, decode: bool) -> Iterator[Finding]:
         if decode:
             pixels.check_decode(record.encoded)
     except jpeg.ImageError as error:
-        yield ProblemKind.BAD_IMAGE, str(error)
+        yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
-    if (record.width, record.height) != (header.width, header.height):
-        yield (
-            ProblemKind.SIZE_MISMATCH,
-            f"image/width x image/height: the JPEG has {header.width} x {header.height}, "
-            f"the record says {record.width} x {record.height}",
-        )
+    for name, expected, got in (("width", header.width, record.width), ("height", header.height, record.height)):
+        if got not in (None, expected):
+            yield _wrong(ProblemKind.SIZE_MISMATCH, f"image/{name} of a JPEG", str(expected), str(got))
+
+
+def _wrong(kind: ProblemKind, what: str, expected: str, got: str) -> Finding:
+    return Finding(kind, f"{what}: expected {expected}, got {got}", expected, got)

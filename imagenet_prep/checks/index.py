@@ -1,36 +1,88 @@
-"""The index of a shard: does it agree, and where does a shard that has changed leave it?"""
+"""The index of a shard, which says what was written: does the shard agree, and where does it depart from it?
+
+Two files: ``.idx`` has a line "offset length" a record, ``.list`` a line "CRC name". Lengths and CRCs together must
+give the digest that was recorded when the shard was made, so an index that is not the shard's own is not believed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import ProblemKind, ShardInfo
+
+R = TypeVar("R", bound=Hashable)
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
+_NAME_LINE = 265  # a CRC of 8 digits, a space, a name of up to 255 bytes, a newline
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The records of a shard as they were written: offset, length with framing, data CRC as stored, file name."""
+
+    offsets: list[int]
+    lengths: list[int]
+    crcs: list[int]
+    names: list[str]
+
+    @property
+    def identities(self) -> list[tuple[int, int]]:
+        """What tells a record from any other: length and CRC."""
+        return list(zip(self.lengths, self.crcs, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The first record in which a shard differs from what was written, and in which way."""
+    """The first record in which a shard differs from what was written, and in which way.
 
+    ``lost`` are the numbers of records that were written and are not there.
+    """
+
+    kind: ProblemKind
     record: int
     way: str
+    lost: tuple[int, ...] = ()
 
 
-def read_index(path: Path, records: int) -> list[tuple[int, int]] | None:
-    """Offset and length in bytes of each record as an index says; None if it is no index.
-
-    Nothing is read of a file that is too long for an index of about ``records`` records.
+def read_written(layout: Layout, info: ShardInfo) -> Written | None:
+    """What was written to a shard; None if its index is gone, damaged, or of another shard.
 
     Raises:
         OSError: it can't be read.
     """
-    if path.stat().st_size > (2 * records + 1000) * _LINE:
+    paths = layout.index_paths(info.name)
+    written = read_index(*paths, info.records) if all(path.exists() for path in paths) else None
+    if written is None:
+        return None
+    digest = framing_digest((length - OVERHEAD for length in written.lengths), written.crcs)
+    return written if digest == info.digest else None
+
+
+def read_index(index: Path, listing: Path, records: int) -> Written | None:
+    """Both files of an index, or None if they are none. Nothing is read of files too long for ``records`` records.
+
+    Raises:
+        OSError: one can't be read.
+    """
+    if index.stat().st_size > (2 * records + 1000) * _LINE:
+        return None
+    if listing.stat().st_size > (2 * records + 1000) * _NAME_LINE:
         return None
     try:
-        return [(int(offset), int(length)) for offset, length in map(bytes.split, path.read_bytes().splitlines())]
+        pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, index.read_bytes().splitlines())]
+        lines = [line.split(" ", 1) for line in listing.read_text("utf-8").splitlines()]
+        crcs = [int(crc, 16) for crc, _ in lines]
+        if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
+            return None
     except ValueError:
         return None
+    return Written([offset for offset, _ in pairs], [length for _, length in pairs], crcs, [name for _, name in lines])
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
@@ -41,17 +93,39 @@ def first_difference(expected: Sequence[object], found: Sequence[object]) -> int
     return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
 
 
-def departure(written: list[int], found: list[int]) -> Departure | None:
-    """How the records found differ from those written, judged by their lengths; None if these don't tell."""
+def departure(written: list[R], found: list[R]) -> Departure | None:
+    """How the records found differ from those written, each told from the others by its value; None if they don't."""
     k = first_difference(written, found)
     if k is None:
         return None
     missing = len(written) - len(found)
     if missing > 0 and written[k + missing :] == found[k:]:
-        return Departure(k, f"{missing} missing from here on" if missing > 1 else "the record written here is missing")
+        way = "the record written here is missing" if missing == 1 else f"{missing} records are missing from here on"
+        return Departure(ProblemKind.MISSING_RECORD, k, way, tuple(range(k, k + missing)))
     if missing < 0 and written[k:] == found[k - missing :]:
-        return Departure(k, f"{-missing} that were not written, from here on" if missing < -1 else "it was not written")
-    swapped = [*written[:k], *written[k : k + 2][::-1], *written[k + 2 :]]
-    if found == swapped:
-        return Departure(k, f"records {k} and {k + 1} are swapped")
-    return Departure(k, f"expected a record of {written[k]} bytes" if k < len(written) else "expected the end")
+        way = "it was not written" if missing == -1 else f"{-missing} records that were not written, from here on"
+        return Departure(ProblemKind.EXTRA_RECORD, k, _twice(found, k) or way)
+    if found == [*written[:k], *written[k : k + 2][::-1], *written[k + 2 :]]:
+        return Departure(ProblemKind.SWAPPED_RECORDS, k, f"records {k} and {k + 1} are swapped")
+    return _wide_departure(written, found, k)
+
+
+def _twice(found: Sequence[object], k: int) -> str:
+    """Which record the one at ``k`` repeats, if it does."""
+    first = found.index(found[k])
+    return f"it is record {first} once more" if first < k else ""
+
+
+def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
+    lost, added = Counter(written), Counter(found)
+    lost, added = lost - added, added - lost
+    if not lost and not added:
+        return Departure(ProblemKind.SWAPPED_RECORDS, k, "from here on the records are in another order")
+    if 2 * lost.total() > len(written):
+        way = f"{lost.total():,} of {len(written):,} records are not those written: a shard of another conversion"
+        return Departure(ProblemKind.OTHER_CONVERSION, k, way)
+    numbers = tuple(number for number, record in enumerate(written) if record in lost)
+    if found == [record for record in written if record not in lost]:
+        return Departure(ProblemKind.MISSING_RECORD, k, f"{len(numbers)} records are missing, this one first", numbers)
+    way = f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
+    return Departure(ProblemKind.WRONG_CONTENT, k, way, numbers)

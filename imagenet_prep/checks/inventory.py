@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from imagenet_prep import ilsvrc2012, order
-from imagenet_prep.checks.shard import REMEDY_FOREIGN, REMEDY_OWN
+from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 
-REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 
 
@@ -43,6 +42,13 @@ class Inventory:
             for split in ilsvrc2012.SPLITS
         )
 
+    def images(self, split: str) -> int:
+        """How many images there should be of a split: by the manifest, else in ILSVRC2012."""
+        if self.manifest is None:
+            return ilsvrc2012.IMAGES[split]
+        totals = self.manifest.totals.get(split)
+        return totals.images if totals else 0
+
     def of(self, split: str) -> tuple[str, ...]:
         """The shards that there should be of one split."""
         return tuple(name for name in self.expected if name.startswith(f"{split}-"))
@@ -57,16 +63,16 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
     A damaged manifest is a Problem, and as good as none.
 
     Raises:
-        InputError: there are no shards.
+        InputError: there are no shards, and there is no manifest that says which there should be.
     """
     sizes = _list_files(layout)
-    if not any(map(parse_shard_name, sizes)):
+    manifest, problems = _load_manifest(layout)
+    if manifest is None and not any(map(parse_shard_name, sizes)):
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
             f"imagenet-prep convert {layout.data_dir}    (or name the folder that holds them)",
         )
-    manifest, problems = _load_manifest(layout)
     if manifest is not None:
         infos = manifest.shards
         expected = [
@@ -151,15 +157,17 @@ def _is_info(info: ShardInfo) -> bool:
 # names and sizes -----------------------------------------------------------------------------------------------
 
 
-def check_names(inventory: Inventory) -> list[Problem]:
+def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Shards that are missing, and files that a glob would take for shards."""
     problems = []
     missing = [name for name in inventory.expected if name not in inventory.sizes]
     for name in missing:
         info = inventory.infos.get(name)
-        detail = "it is missing" + (f": expected {info.records} records in {info.size} bytes" if info else "")
-        remedy = REMEDY_RERUN if inventory.infos else REMEDY_FOREIGN
-        problems.append(Problem(ProblemKind.MISSING_SHARD, name, detail, remedy))
+        if info is not None:
+            held, remedy = f"{info.records:,} images in {info.size:,} bytes", remedy_own(layout)
+        else:
+            held, remedy = f"{_partition_width(name):,} images of ILSVRC2012", REMEDY_FOREIGN
+        problems.append(Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held))
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
     for name, size in inventory.sizes.items():
@@ -167,8 +175,15 @@ def check_names(inventory: Inventory) -> list[Problem]:
             twin = by_size.get(size)
             detail = f"it has the size of {twin}, which is missing" if twin else "it is no shard of this set"
             remedy = f"rename it to {twin} and verify again" if twin else REMEDY_STRAY
-            problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy))
+            problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name))
     return problems
+
+
+def _partition_width(name: str) -> int:
+    """How many images of ILSVRC2012 a shard of this name holds by the partition of the original."""
+    split, index, count = parse_shard_name(name) or ("train", 0, 1)
+    edges = order.bounds(ilsvrc2012.IMAGES[split], count)
+    return edges[index + 1] - edges[index]
 
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
@@ -179,9 +194,13 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
         if info is None:
             continue
         if inventory.sizes[name] != info.size:
-            detail = f"expected {info.size} bytes, got {inventory.sizes[name]}"
-            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_OWN))
-        if not layout.index_path(name).is_file():
-            detail = f"it has no index: expected {layout.index_path(name)}"
-            problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, REMEDY_OWN))
+            expected, got = str(info.size), str(inventory.sizes[name])
+            detail = f"expected {expected} bytes, got {got}"
+            problems.append(
+                Problem(ProblemKind.WRONG_SIZE, name, detail, remedy_own(layout), expected=expected, got=got)
+            )
+        for path in layout.index_paths(name):
+            if not path.is_file():
+                detail = f"it has no index: expected {path}"
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy_own(layout)))
     return problems

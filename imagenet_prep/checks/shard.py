@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import mmap
+import shlex
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.checks.content import Finding, check_content
-from imagenet_prep.checks.findings import Findings, place
-from imagenet_prep.checks.index import departure, first_difference, read_index
+from imagenet_prep.checks.content import check_content
+from imagenet_prep.checks.findings import Finding, Findings, Place
+from imagenet_prep.checks.flavours import INCEPTION, Flavour, plain_name
+from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
 from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
 from imagenet_prep.formats.example import ExampleError
 from imagenet_prep.formats.inception_reader import BoxesError, ImageRecord, RecordError, read_record
-from imagenet_prep.formats.tfrecord import OVERHEAD, FramingDigest, FramingError, LengthError, Record
+from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 
-REMEDY_OWN = "remove this shard and run the same imagenet-prep convert again: it makes this one anew"
 REMEDY_FOREIGN = "get a sound copy of this shard"
+
+
+def remedy_own(layout: Layout) -> str:
+    """What to do about a shard that was made here."""
+    return f"make it anew: {shlex.join(['imagenet-prep', 'repair', str(layout.data_dir)])}"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
     """What one shard holds and what is wrong with it.
 
-    ``offsets`` are those of the records' headers in bytes; ``names`` are their file names joined by NUL, empty where
-    unknown; ``labels`` counts the records of each label.
+    ``offsets`` are those of the records' headers in bytes and of the end; ``names`` are their file names joined by NUL,
+    empty where unknown; ``labels`` counts the records of each label, ``counts`` the findings of each kind.
+    ``is_whole``: it could be read to its end.
     """
 
     name: str
@@ -37,13 +44,25 @@ class ShardReport:
     offsets: array[int]
     names: bytes
     labels: dict[int, int]
+    counts: dict[ProblemKind, int]
     boxes: int
     digest: str
+    is_whole: bool
 
     @property
     def records(self) -> int:
         """How many records were found."""
-        return len(self.offsets)
+        return len(self.offsets) - 1
+
+    @property
+    def filenames(self) -> list[bytes]:
+        """The file name of each record."""
+        return self.names.split(b"\0") if self.records else []
+
+    def place(self, number: int, image: str = "") -> Place:
+        """The place of a record that was found, or of the end; ``image`` if another one should be there."""
+        name = self.filenames[number].decode() if number < self.records else ""
+        return Place(number, self.offsets[min(number, self.records)], image or name)
 
 
 @dataclass(frozen=True)
@@ -54,146 +73,180 @@ class ShardCheck:
         layout: where the shards are.
         infos: what was recorded of each shard when it was made; empty for shards that another tool made.
         compression: of the shards; None: to be told by their first bytes.
+        flavour: what each record must hold.
         decode: decode every image.
     """
 
     layout: Layout
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
+    flavour: Flavour = INCEPTION
     decode: bool = False
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""
-        findings = Findings(name, REMEDY_OWN if name in self.infos else REMEDY_FOREIGN)
-        reading = _Reading(name, findings, self.decode)
         try:
-            view = _map(self.layout.shard_path(name))
-            reading.read(view, self.compression or compressed.detect(view))
-            self._check_origin(reading, len(view))
+            return self.check(name, _map(self.layout.shard_path(name)))
         except OSError as error:
-            findings.add(ProblemKind.UNREADABLE, f"it can't be read: {error.strerror or error}")
-        return ShardReport(
-            name,
-            findings.problems(),
-            reading.offsets,
-            b"\0".join(reading.names),
-            dict(reading.labels),
-            reading.boxes,
-            reading.digest.hexdigest(),
-        )
+            reading = _Reading(name, self._findings(name), self)
+            finding = Finding(ProblemKind.UNREADABLE, f"it can't be read: {error.strerror or error}")
+            reading.findings.add(finding)
+            return reading.report()
 
-    def _check_origin(self, reading: _Reading, size: int) -> None:
+    def check(self, name: str, view: memoryview) -> ShardReport:
+        """The same for the bytes of a shard; raises OSError if its index can't be read."""
+        reading = _Reading(name, self._findings(name), self)
+        reading.read(view, self.compression or compressed.detect(view))
+        info = self.infos.get(name)
+        if reading.is_whole and info is not None:
+            self._check_origin(reading, info, len(view))
+        return reading.report()
+
+    def _findings(self, name: str) -> Findings:
+        return Findings(name, remedy_own(self.layout) if name in self.infos else REMEDY_FOREIGN)
+
+    def _check_origin(self, reading: _Reading, info: ShardInfo, size: int) -> None:
         """Hold a shard that can be read to its end against what was recorded when it was made, and its index."""
-        if not reading.is_whole:
-            return
-        info = self.infos.get(reading.name)
-        digest = reading.digest.hexdigest()
-        if info is None or digest == info.digest:
-            if info is not None and size != info.size:
-                reading.findings.add(ProblemKind.WRONG_SIZE, f"expected {info.size} bytes, got {size}")
-            self._check_index(reading, is_required=info is not None)
-        else:
+        digest = reading.digest
+        if digest != info.digest:
             self._explain(reading, info, digest, size)
+            return
+        if size != info.size:
+            detail = f"expected {info.size} bytes, got {size}"
+            reading.findings.add(Finding(ProblemKind.WRONG_SIZE, detail, str(info.size), str(size)))
+        for finding in self._check_index(reading, info):
+            reading.findings.add(finding)
 
-    def _check_index(self, reading: _Reading, *, is_required: bool) -> None:
-        path = self.layout.index_path(reading.name)
-        if not path.exists():
-            if is_required:
-                reading.findings.add(ProblemKind.BAD_INDEX, f"it has no index: expected {path}")
+    def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
+        """The index of a shard that is right."""
+        paths = self.layout.index_paths(reading.name)
+        missing = [path for path in paths if not path.exists()]
+        if missing:
+            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
             return
-        index = read_index(path, len(reading.offsets))
+        index = read_index(*paths, info.records)
         if index is None:
-            reading.findings.add(ProblemKind.BAD_INDEX, f"{path} is no index")
+            yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
             return
-        found = list(zip(reading.offsets, reading.lengths, strict=True))
-        number = first_difference(found, index)
+        names = index.names if reading.findings else [name.decode() for name in reading.names]  # damage is told once
+        found = list(zip(reading.offsets, reading.lengths, reading.crcs, names, strict=True))
+        stated = list(zip(index.offsets, index.lengths, index.crcs, index.names, strict=True))
+        number = first_difference(found, stated)
         if number is not None:
-            expected = "{} {}".format(*found[number]) if number < len(found) else "its end"
-            got = "{} {}".format(*index[number]) if number < len(index) else "its end"
-            detail = f"{reading.place(number)}: expected {expected} in its index, got {got} ({path})"
-            reading.findings.add(ProblemKind.BAD_INDEX, detail)
+            expected = " ".join(map(str, found[number])) if number < len(found) else "its end"
+            got = " ".join(map(str, stated[number])) if number < len(stated) else "its end"
+            yield Finding(
+                ProblemKind.BAD_INDEX,
+                f"its index is stale at record {number}: expected {expected}, got {got} ({paths[0]})",
+                expected,
+                got,
+            )
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
         """Say in which way the records are not those that were written."""
-        counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.offsets)} in {size}"
         owner = next((other.name for other in self.infos.values() if other.digest == digest and other.records), None)
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
-            reading.findings.add(ProblemKind.WRONG_CONTENT, detail)
+            reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
             return
         if ProblemKind.BAD_CRC in reading.findings and (len(reading.offsets), size) == (info.records, info.size):
             return  # the damage that was found explains it
-        kind = ProblemKind.WRONG_CONTENT if len(reading.offsets) == info.records else ProblemKind.WRONG_COUNT
-        reading.findings.add(kind, f"{self._departure(reading, info)}; {counts}")
-
-    def _departure(self, reading: _Reading, info: ShardInfo) -> str:
-        """Where the records leave those that were written, as far as their lengths in the index tell."""
-        path = self.layout.index_path(reading.name)
-        index = read_index(path, info.records) if path.exists() else None
-        if index is None or len(index) != info.records:
-            return "the records are not those that were written (there is no index to tell which)"
-        found = departure([length for _, length in index], reading.lengths)
-        if found is None:
-            return "the records are not those that were written, though each has the length of the one written"
-        return f"{reading.place(found.record)}: {found.way}"
+        counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.offsets)} in {size}"
+        written = read_written(self.layout, info)
+        found = departure(written.identities, reading.identities) if written else None
+        if written is None or found is None:
+            kind = ProblemKind.WRONG_CONTENT if len(reading.offsets) == info.records else ProblemKind.WRONG_COUNT
+            detail = "the records are not those that were written, and there is no sound index to tell which"
+            reading.findings.add(Finding(kind, f"{detail}; {counts}"))
+            return
+        name = written.names[found.record] if found.kind is ProblemKind.MISSING_RECORD else ""
+        reading.findings.add(Finding(found.kind, f"{found.way}; {counts}", name), reading.place(found.record, name))
 
 
 class _Reading:
     """One pass over a shard."""
 
-    def __init__(self, name: str, findings: Findings, decode: bool) -> None:
+    def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:
         parsed = parse_shard_name(name)
         assert parsed is not None, name
         self.name, self.findings = name, findings
-        self._split, self._decode = parsed[0], decode
+        self._split, self._flavour, self._decode = parsed[0], check.flavour, check.decode
         self.offsets = array("Q")
         self.lengths: list[int] = []
+        self.crcs: list[int] = []
         self.names: list[bytes] = []
         self.labels: Counter[int] = Counter()
         self.boxes = 0
-        self.digest = FramingDigest()
         self.is_whole = False
 
     def read(self, view: memoryview, compression: Compression) -> None:
         """Take every record; a fault of the framing ends the pass, since no record can be found behind it."""
         try:
             for record in compressed.iter_records(view, compression):
-                self.digest.update(len(record.data), record.crc)
                 self.offsets.append(record.offset)
                 self.lengths.append(len(record.data) + OVERHEAD)
+                self.crcs.append(record.crc)
                 self.names.append(b"")
                 self._take(record)
             self.is_whole = True
         except FramingError as error:
             rest = "" if compression != "none" else f"; {len(view) - error.offset} bytes from here on can't be checked"
-            self.findings.add(_kind(error), f"{place(error.record, error.offset)}: {error.reason}{rest}")
+            self.findings.add(Finding(_kind(error), error.reason + rest), Place(error.record, error.offset))
 
     def _take(self, record: Record) -> None:
         image = _parse(record.data)
-        faults: list[Finding] = []
         if isinstance(image, ImageRecord):
             self._count(image)
             if record.intact:
-                faults += check_content(image, self._split, decode=self._decode)
+                for finding in check_content(image, self._split, self._flavour, decode=self._decode):
+                    self.findings.add(finding, self.place(record.number))
         elif record.intact:
-            faults.append((_kind(image), str(image)))
+            self.findings.add(Finding(_kind(image), str(image)), self.place(record.number))
         if not record.intact:
-            faults.append((ProblemKind.BAD_CRC, "the data do not match their CRC"))
-        for kind, detail in faults:
-            self.findings.add(kind, f"{self.place(record.number)}: {detail}")
+            self.findings.add(
+                Finding(ProblemKind.BAD_CRC, "the data do not match their CRC"), self.place(record.number)
+            )
 
     def _count(self, image: ImageRecord) -> None:
-        name = image.filename.encode()
+        filename = plain_name(image.filename) if self._flavour.has_own_names else image.filename
+        name = filename.encode()
         self.names[-1] = b"" if b"\0" in name else name
         self.labels[image.label] += 1
         self.boxes += len(image.boxes)
 
-    def place(self, number: int) -> str:
-        """The place of a record that was found, or of the end behind the last one."""
+    @property
+    def digest(self) -> str:
+        """The digest of the records found."""
+        return framing_digest((length - OVERHEAD for length in self.lengths), self.crcs)
+
+    @property
+    def identities(self) -> list[tuple[int, int]]:
+        """What tells each record from any other: length and CRC."""
+        return list(zip(self.lengths, self.crcs, strict=True))
+
+    def place(self, number: int, image: str = "") -> Place:
+        """The place of a record that was found, or of the end behind the last one; ``image`` if it is of another."""
         if number < len(self.offsets):
-            return place(number, self.offsets[number], self.names[number].decode())
-        end = self.offsets[-1] + self.lengths[-1] if self.offsets else 0
-        return place(number, end)
+            return Place(number, self.offsets[number], image or self.names[number].decode())
+        return Place(number, self._end, image)
+
+    @property
+    def _end(self) -> int:
+        return self.offsets[-1] + self.lengths[-1] if self.offsets else 0
+
+    def report(self) -> ShardReport:
+        """What was found."""
+        return ShardReport(
+            self.name,
+            self.findings.problems(),
+            array("Q", [*self.offsets, self._end]),
+            b"\0".join(self.names),
+            dict(self.labels),
+            dict(self.findings.counts),
+            self.boxes,
+            self.digest,
+            self.is_whole,
+        )
 
 
 def _parse(data: memoryview) -> ImageRecord | ExampleError | RecordError:

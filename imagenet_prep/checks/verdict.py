@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ class Verdict:
 
     Args:
         depth: how closely it looked.
-        problems: every finding.
+        problems: every finding; of thousands with one cause the first, and how many more.
         totals: one a split.
         is_part: the manifest records a part of ILSVRC2012, and the shards were held against that.
         has_manifest: if not, they were held against ILSVRC2012 as a whole.
@@ -49,6 +50,7 @@ class Verdict:
         differences: in what they depart from that flavour, without breaking what it promises.
         order: "canonical", "not canonical", or "unknown".
         fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick look.
+        faulty: every shard that is missing or has a problem of its own, and the kinds of them: none is left out.
     """
 
     depth: Depth
@@ -61,6 +63,7 @@ class Verdict:
     differences: tuple[str, ...] = ()
     order: str = "unknown"
     fingerprint: str = ""
+    faulty: Mapping[str, tuple[ProblemKind, ...]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -78,6 +81,7 @@ class Verdict:
             **value,
             "totals": {total.split: dataclasses.asdict(total) for total in self.totals},
             "problems": [problem_dict(problem) for problem in self.problems],
+            "faulty": {name: [kind.value for kind in kinds] for name, kinds in self.faulty.items()},
         }
 
 
@@ -127,6 +131,7 @@ def _verdict(value: dict[str, Any]) -> Verdict:
         differences=tuple(value["differences"]),
         order=value["order"],
         fingerprint=value["fingerprint"],
+        faulty={name: tuple(map(ProblemKind, kinds)) for name, kinds in value["faulty"].items()},
     )
 
 

@@ -188,6 +188,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 @cli.command()
 @o.data_dir
 @o.verifying
+@o.incomplete
 @o.workers
 @o.engine
 @o.quiet
@@ -201,8 +202,47 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """
     from imagenet_prep.stages.verify import verify
 
-    verdict = verify(Layout(data_dir), _engine(given), depth=_depth(given), progress=make_progress(quiet))
+    verdict = verify(
+        Layout(data_dir),
+        _engine(given),
+        depth=_depth(given),
+        allow_incomplete=given["allow_incomplete"],
+        progress=make_progress(quiet),
+    )
     return _conclude(verdict, given["json_file"])
+
+
+@cli.command()
+@o.data_dir
+@o.raw
+@o.output
+@o.quick
+@o.decode
+@o.reading
+@o.workers
+@o.engine
+@o.quiet
+def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+    """Verify, and make the shards that are wrong or missing again: the same bytes, from the same raw data.
+
+    How they were made, the manifest knows.
+
+    \b
+    imagenet-prep repair /data/imagenet
+    """
+    from imagenet_prep import pipeline
+    from imagenet_prep.cli import printing
+
+    summary = pipeline.verify_and_repair(
+        Layout(data_dir, raw, output),
+        _engine(given),
+        depth=_depth(given),
+        read_order=given["read_order"],
+        memory=given["memory"],
+        progress=make_progress(quiet),
+    )
+    printing.print_repair(summary, quiet)
+    return _conclude(summary.verdict, None)
 
 
 @cli.command()
@@ -221,6 +261,29 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
 
     printing.print_status(status(Layout(data_dir, raw, output)), as_json)
     return 0
+
+
+@cli.command()
+@o.data_dir
+@click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
+@o.samples
+@o.workers
+@o.engine
+@o.quiet
+def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: Any) -> int:
+    """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
+
+    \b
+    imagenet-prep report /data/imagenet --open
+    """
+    from imagenet_prep import pipeline
+    from imagenet_prep.cli import printing
+
+    summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, progress=make_progress(quiet))
+    printing.print_report(summary, quiet)
+    if is_opened:
+        _open(summary.path)
+    return PROBLEMS_FOUND if summary.verdict.problems else 0
 
 
 @cli.command()
@@ -355,6 +418,13 @@ def _depth(given: Mapping[str, Any]) -> Depth:
     if given["quick"] and given["decode"]:
         raise UsageError("--quick and --decode", "expected one of them, or neither")
     return "quick" if given["quick"] else "decode" if given["decode"] else "full"
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        click.echo(f"no browser to be found here: open {page} in one", err=True)
 
 
 def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:

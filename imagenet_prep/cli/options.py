@@ -81,6 +81,22 @@ fetching = _all_of(
     click.option("--no-digest", is_flag=True, help="Take the server's word for size and content."),
 )
 
+reading = _all_of(
+    click.option(
+        "--read-order",
+        type=click.Choice(["auto", "shuffled", "sequential"]),
+        default="auto",
+        show_default=True,
+        help="Fetch images one by one, or pass over the archive once; auto: what the storage calls for.",
+    ),
+    click.option(
+        "--memory",
+        type=byte_count,
+        metavar="SIZE",
+        help="What such a pass may hold: 2G.  [default: a quarter of what is free]",
+    ),
+)
+
 converting = _all_of(
     click.option("--train-shards", type=int, default=ilsvrc2012.SHARDS["train"], show_default=True),
     click.option("--validation-shards", type=int, default=ilsvrc2012.SHARDS["validation"], show_default=True),
@@ -102,19 +118,7 @@ converting = _all_of(
     click.option("--resize", type=click.IntRange(min=1), help="Shrink to this shorter side, in pixels."),
     click.option("--max-side", type=click.IntRange(min=1), help="Shrink to at most this longer side, in pixels."),
     click.option("--quality", type=click.IntRange(1, 100), help="JPEG quality of re-encoded images.  [default: 90]"),
-    click.option(
-        "--read-order",
-        type=click.Choice(["auto", "shuffled", "sequential"]),
-        default="auto",
-        show_default=True,
-        help="Fetch images one by one, or pass over the archive once; auto: what the storage calls for.",
-    ),
-    click.option(
-        "--memory",
-        type=byte_count,
-        metavar="SIZE",
-        help="What such a pass may hold: 2G.  [default: a quarter of what is free]",
-    ),
+    reading,
     click.option("--seed", type=int, default=ilsvrc2012.SEED, show_default=True, help="Of the shuffle."),
     click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),
     validation_boxes,
@@ -123,6 +127,10 @@ converting = _all_of(
     click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
 )
 
+incomplete = click.option(
+    "--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012."
+)
+samples = click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
 quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
 decode = click.option("--decode", is_flag=True, help="Decode every image too.")
 json_file = click.option("--json", "json_file", type=new_file, help="Write the findings to this file as JSON.")

@@ -15,10 +15,11 @@ from imagenet_prep import ilsvrc2012
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
-    from imagenet_prep.pipeline import RunSummary
+    from imagenet_prep.pipeline import RepairRun, RunSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.convert import ConvertSummary
     from imagenet_prep.stages.download import DownloadSummary
+    from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
@@ -106,6 +107,11 @@ def print_verdict(verdict: Verdict) -> None:
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         click.echo("  ".join(cells))
+    if verdict.depth != "quick":
+        differences = "; ".join(verdict.differences)
+        click.echo(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
+        click.echo(f"order: {verdict.order}")
+        click.echo(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
         click.echo(f"note: {note}")
     _print_problems(verdict.problems)
@@ -115,6 +121,26 @@ def print_verdict(verdict: Verdict) -> None:
         click.secho("These shards are whole and right as what they are: a part of ILSVRC2012.", fg="green")
     else:
         click.secho("These shards are ILSVRC2012, whole and right.", fg="green")
+
+
+def print_repair(run: RepairRun, quiet: bool) -> None:
+    """Each shard that was made again, and what was wrong with it."""
+    if quiet:
+        return
+    for name in run.repair.made:
+        kinds = {problem.kind.value: None for problem in run.found.problems if problem.subject == name}
+        click.echo(f"repair: {name} made again ({', '.join(kinds)})")
+    for name in run.repair.unchanged:
+        click.echo(f"repair: {name} left alone: it is as convert made it")
+    if not run.repair.made:
+        click.echo("repair: nothing to make again")
+
+
+def print_report(summary: ReportSummary, quiet: bool) -> None:
+    """Where the page is, and that it has problems to show."""
+    click.echo(summary.path)
+    if summary.verdict.problems and not quiet:
+        click.secho(f"{len(summary.verdict.problems):,} problems found: the page lists them.", fg="red", err=True)
 
 
 def save_verdict(verdict: Verdict, path: Path) -> None:
@@ -148,6 +174,7 @@ def print_demo_end(data_dir: Path | None) -> None:
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
         click.echo(f"\nLook at a record:       {program()} show {shard} --limit 1")
+        click.echo(f"Look at all of it:      {program()} report {data_dir} --open")
     click.echo(
         "\nFor the real ImageNet, sign up at "
         f"{ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):\n"
@@ -157,11 +184,15 @@ def print_demo_end(data_dir: Path | None) -> None:
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
+    """The first problems, then what to do about them, each remedy once."""
+    shown = problems[:SHOWN_PROBLEMS]
+    for problem in shown:
         click.secho(f"{problem.kind.value}: ", fg="red", nl=False)
-        click.echo(str(problem))
+        click.echo(f"{problem.subject}: {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
         click.echo(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
+    for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
+        click.echo(f"to do: {remedy}")
 
 
 def _size(count: float) -> str:

@@ -66,9 +66,11 @@ def delimited(field: int, content: bytes) -> bytes:
     return varint(field << 3 | 2) + varint(len(content)) + content
 
 
-def encode_feature(feature: Feature) -> bytes:
-    """One Feature message; an empty list is an empty list message, not an unset feature."""
+def encode_feature(feature: Feature | None) -> bytes:
+    """One Feature message; an empty list is an empty list message, None a feature that is not set."""
     match feature:
+        case None:
+            return b""
         case BytesList(values):
             return delimited(_BYTES, b"".join(delimited(1, bytes(value)) for value in values))
         case FloatList(values):
@@ -79,12 +81,12 @@ def encode_feature(feature: Feature) -> bytes:
             return delimited(_INT64, delimited(1, packed) if values else b"")
 
 
-def encode_entry(name: str, feature: Feature) -> bytes:
+def encode_entry(name: str, feature: Feature | None) -> bytes:
     """One entry of the Features map, tag and length included."""
     return delimited(1, delimited(1, name.encode()) + delimited(2, encode_feature(feature)))
 
 
-def encode_example(features: Mapping[str, Feature]) -> bytes:
+def encode_example(features: Mapping[str, Feature | None]) -> bytes:
     """A whole Example, features in byte order of their names."""
     entries = b"".join(encode_entry(name, features[name]) for name in sorted(features, key=str.encode))
     return delimited(1, entries)
@@ -111,39 +113,44 @@ def parse_example(data: Buffer) -> dict[str, Feature]:
     Raises:
         ExampleError: the bytes are no well-formed Example.
     """
+    return {name: feature for name, feature in parse_features(data).items() if feature is not None}
+
+
+def parse_features(data: Buffer) -> dict[str, Feature | None]:
+    """The same, with a None for each name whose feature is not set."""
     view = memoryview(data)
-    features: dict[str, Feature] = {}
-    for field, wire, start, stop in _fields(view, 0, len(view)):
+    features: dict[str, Feature | None] = {}
+    for field, wire, start, stop in parse_fields(view, 0, len(view)):
         if field != 1 or wire != 2:
             continue
-        for inner, inner_wire, entry_start, entry_stop in _fields(view, start, stop):
+        for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
             if inner == 1 and inner_wire == 2:
                 name, feature = _parse_entry(view, entry_start, entry_stop)
                 features.pop(name, None)  # the last entry of a name counts
-                if feature is not None:
-                    features[name] = feature
+                features[name] = feature
     return features
 
 
 def _parse_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
     name, feature = "", None
-    for field, wire, value_start, value_stop in _fields(view, start, stop):
+    for field, wire, value_start, value_stop in parse_fields(view, start, stop):
         if field == 1 and wire == 2:
             try:
                 name = str(view[value_start:value_stop], "utf-8")
             except UnicodeDecodeError:
                 raise ExampleError("a feature name is not UTF-8") from None
         elif field == 2 and wire == 2:
-            feature = _parse_feature(view, value_start, value_stop, feature)
+            feature = parse_feature(view, value_start, value_stop, feature)
     return name, feature
 
 
-def _parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None) -> Feature | None:
-    for field, wire, list_start, list_stop in _fields(view, start, stop):
+def parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None = None) -> Feature | None:
+    """The Feature message between two bytes, joined to an earlier piece of it; None if neither sets anything."""
+    for field, wire, list_start, list_stop in parse_fields(view, start, stop):
         if wire != 2:
             continue
         if field == _BYTES:
-            values = tuple(view[a:b] for f, w, a, b in _fields(view, list_start, list_stop) if f == 1 and w == 2)
+            values = tuple(view[a:b] for f, w, a, b in parse_fields(view, list_start, list_stop) if f == 1 and w == 2)
             feature = _merge(feature, BytesList(values))
         elif field == _FLOAT:
             feature = _merge(feature, FloatList(_parse_floats(view, list_start, list_stop)))
@@ -166,7 +173,7 @@ def _merge(first: Feature | None, second: Feature) -> Feature:
 
 def _parse_floats(view: memoryview, start: int, stop: int) -> tuple[float, ...]:
     values: list[float] = []
-    for field, wire, a, b in _fields(view, start, stop):
+    for field, wire, a, b in parse_fields(view, start, stop):
         if field == 1 and wire in (2, 5):
             if (b - a) % 4:
                 raise ExampleError("a packed float list is not a multiple of 4 bytes")
@@ -176,7 +183,7 @@ def _parse_floats(view: memoryview, start: int, stop: int) -> tuple[float, ...]:
 
 def _parse_ints(view: memoryview, start: int, stop: int) -> tuple[int, ...]:
     values: list[int] = []
-    for field, wire, a, b in _fields(view, start, stop):
+    for field, wire, a, b in parse_fields(view, start, stop):
         if field == 1 and wire in (0, 2):
             while a < b:
                 value, a = _varint_at(view, a, b)
@@ -196,7 +203,7 @@ def _varint_at(view: memoryview, position: int, stop: int) -> tuple[int, int]:
     raise ExampleError("a varint does not end")
 
 
-def _fields(view: memoryview, position: int, stop: int) -> list[tuple[int, int, int, int]]:
+def parse_fields(view: memoryview, position: int, stop: int) -> list[tuple[int, int, int, int]]:
     """Each field of a message: number, wire type, and where its value starts and stops."""
     fields: list[tuple[int, int, int, int]] = []
     while position < stop:

@@ -16,6 +16,15 @@ from imagenet_prep.model import Box, Item
 COLORSPACE = b"RGB"
 CHANNELS = 3
 FORMAT = b"JPEG"
+FEATURES = frozenset(
+    f"image/{name}"
+    for name in (
+        *("encoded", "height", "width", "colorspace", "channels", "format", "filename"),
+        *("class/label", "class/synset", "class/text"),
+        *(f"object/bbox/{part}" for part in ("xmin", "xmax", "ymin", "ymax", "label")),
+    )
+)
+"""The names of the features that every record has."""
 
 _ENCODED = example.SplitEntry("image/encoded")
 _FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))

@@ -6,7 +6,7 @@ As in ITU-T T.81, Annex B.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Buffer = bytes | memoryview
 
@@ -26,8 +26,7 @@ class ImageError(ValueError):
     """An image that can't be used; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What a JPEG says of itself: size in pixels, number of colour components (1 grey, 3 colour, 4 CMYK or YCCK)."""
 
     width: int

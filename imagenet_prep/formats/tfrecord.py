@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from crc32c import crc32c
 
@@ -68,7 +67,8 @@ class RecordWriter:
     """Frames records and hands them to a sink in large gather lists; image bytes are never copied in user space.
 
     ``size`` is the bytes written so far, uncompressed; ``offsets`` and ``lengths`` are those of each whole record
-    (framing included); ``digest`` is the SHA-256 over each record's length and data-CRC fields, in order.
+    (framing included), ``crcs`` the masked CRCs of their data; ``digest`` is the SHA-256 over each record's length and
+    data-CRC fields, in order.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -79,11 +79,13 @@ class RecordWriter:
         self.size = 0
         self.offsets: list[int] = []
         self.lengths: list[int] = []
+        self.crcs: list[int] = []
 
     def write(self, *parts: Buffer) -> None:
         """Append one record whose data are ``parts`` one after the other; they are held until the next flush."""
         header, footer, length = frame(*parts)
         self._digest.update(header[:8] + footer)
+        self.crcs += FOOTER.unpack(footer)
         self.offsets.append(self.size)
         self.lengths.append(length + OVERHEAD)
         self.size += length + OVERHEAD
@@ -104,8 +106,7 @@ class RecordWriter:
         return self._digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
     """One record found in a file: number, byte offset of its header, data, the data's masked CRC as stored.
 
     ``intact`` says whether the data match that CRC.
@@ -125,6 +126,17 @@ def iter_records(view: memoryview) -> Iterator[Record]:
         LengthError: a length field doesn't match its CRC: where the next record starts is unknown.
         TruncatedError: the file ends within a record.
     """
+    for number, (offset, data) in enumerate(iter_unchecked(view)):
+        (crc,) = FOOTER.unpack_from(view, offset + HEADER.size + len(data))
+        yield Record(number, offset, data, crc, mask(crc32c(data)) == crc)
+
+
+def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The byte offset and the data of every record, the data not held against their CRC: only headers are touched.
+
+    Raises:
+        LengthError, TruncatedError: as for iter_records.
+    """
     offset, number, end = 0, 0, len(view)
     while offset < end:
         if end - offset < HEADER.size:
@@ -135,23 +147,11 @@ def iter_records(view: memoryview) -> Iterator[Record]:
         start = offset + HEADER.size
         if length > end - start - FOOTER.size:
             raise TruncatedError(number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left")
-        data = view[start : start + length]
-        (crc,) = FOOTER.unpack_from(view, start + length)
-        yield Record(number, offset, data, crc, mask(crc32c(data)) == crc)
+        yield offset, view[start : start + length]
         offset = start + length + FOOTER.size
         number += 1
 
 
-class FramingDigest:
-    """The digest of a shard, computed while reading: feed it every record in order."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-
-    def update(self, length: int, crc: int) -> None:
-        """Take one record's data length in bytes and masked data CRC."""
-        self._digest.update(HEADER.pack(length, crc))
-
-    def hexdigest(self) -> str:
-        """The SHA-256 (hex) over each record's length and data-CRC fields."""
-        return self._digest.hexdigest()
+def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
+    """The digest of a shard: SHA-256 (hex) over the data length in bytes and the masked data CRC of each record."""
+    return hashlib.sha256(b"".join(map(HEADER.pack, lengths, crcs))).hexdigest()

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import __version__, ilsvrc2012
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
-from imagenet_prep.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.making import Makers, Work, count_images, lay_out, make_shards, prepare_makers, unfinished
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
-from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.planning import ConvertOptions, PlannedSplit, check_options, plan_splits
-from imagenet_prep.shards import Outcome, ShardMaker
-from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.regroup import regroup
-from imagenet_prep.sources.seeking import available_memory, is_seek_dear
-from imagenet_prep.storage import check_free_space, fsync_dir, hold, writing
-
-SYNC_SECONDS = 1.0
-"""How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
+from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
+from imagenet_prep.planning import (
+    ConvertOptions,
+    PlannedSplit,
+    check_options,
+    plan_name,
+    plan_splits,
+    source_record,
+)
+from imagenet_prep.storage import check_free_space, hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +71,14 @@ def convert(
         with Journal(layout.journal_path) as journal:
             _refuse_strangers(layout, journal, splits, options)
             _remove_superseded(layout, journal, splits, options)
-            _prepare_folders(layout)
-            try:
+            with unfinished(layout):
                 todo = [
                     plan for split in splits for plan in split.plans if not _is_done(plan, layout, journal, options)
                 ]
-                makers = _makers(splits, todo, layout, options, progress)
-                problems = _run(makers, todo, engine, journal, progress)
-            finally:
-                shutil.rmtree(layout.partial_dir, ignore_errors=True)
+                works = lay_out(splits, todo, options)
+                _check_room(works, layout)
+                makers = prepare_makers(works, layout, options, progress)
+                problems = _run(makers, splits, todo, engine, journal, progress)
         _manifest(layout, options, splits, journal).save(layout.manifest_path)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         for summary in summaries:
@@ -97,7 +93,7 @@ def _refuse_strangers(
     layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
 ) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
-    planned = {_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     foreign, changed = [], []
     for path in sorted(layout.output_dir.glob("*-of-*")):
         parsed = parse_shard_name(path.name)
@@ -137,13 +133,14 @@ def _remove_superseded(
 
     First, and not at the end: a glob over train-* must find one set only, at every moment.
     """
-    planned = {_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     if layout.manifest_path.exists() and _recorded(layout) != planned:
         layout.manifest_path.unlink()
     if options.overwrite:
         for name in set(journal.names()) - set(planned):
             layout.shard_path(name).unlink(missing_ok=True)
-            layout.index_path(name).unlink(missing_ok=True)
+            for path in layout.index_paths(name):
+                path.unlink(missing_ok=True)
 
 
 def _recorded(layout: Layout) -> dict[str, str] | None:
@@ -156,10 +153,11 @@ def _recorded(layout: Layout) -> dict[str, str] | None:
 
 
 def _is_done(plan: ShardPlan, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
-    info = journal.get(_name(plan))
+    info = journal.get(plan_name(plan))
     if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
         return False
-    is_indexed = _size(layout.index_path(info.name)) > 0 or info.records == 0  # a crash may have left it empty
+    least = min(map(_size, layout.index_paths(info.name)))
+    is_indexed = least > 0 or (least == 0 and info.records == 0)  # a crash may have left them empty
     return is_indexed and _size(layout.shard_path(info.name)) == info.size
 
 
@@ -171,113 +169,36 @@ def _size(path: Path) -> int:
         return -1
 
 
-def _name(plan: ShardPlan) -> str:
-    return shard_name(plan.split, plan.index, plan.count)
-
-
 # the work ------------------------------------------------------------------------------------------------------
 
 
-def _prepare_folders(layout: Layout) -> None:
-    shutil.rmtree(layout.partial_dir, ignore_errors=True)
-    for folder in (layout.output_dir, layout.partial_dir, layout.index_dir):
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Makers:
-    """Makes the shards of every split with one set of workers."""
-
-    layout: Layout
-    total: int
-    by_split: dict[str, ShardMaker]
-
-    def __call__(self, plan: ShardPlan) -> Outcome:
-        return self.by_split[plan.split](plan)
-
-
-def _makers(
-    splits: Sequence[PlannedSplit],
-    todo: Sequence[ShardPlan],
-    layout: Layout,
-    options: ConvertOptions,
-    progress: Progress,
-) -> _Makers:
-    by_split = {}
-    room = 0
-    for split in splits:
-        plans = [plan for plan in todo if plan.split == split.catalog.split]
-        left = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
-        wants_pass = bool(plans) and split.source.is_file() and _wants_pass(split.source, left, options)
-        room += left + 1024 * sum(map(_images, plans))  # a record is its image and less than that
-        # A bundle goes when its shard stands; until then some of the bytes are there twice.
-        check_free_space(layout.output_dir, room + (room // 8 if wants_pass else 0), f"for {len(todo)} shards")
-        by_split[split.catalog.split] = ShardMaker(
-            layout,
-            _regrouped(split, plans, layout, options, progress) if wants_pass else split.catalog,
-            split.order,
-            split.check,
-            how=options.reencode,
-            compression=options.compression,
-            skip_bad=options.skip_bad,
-        )
-    return _Makers(layout, sum(len(split.catalog) for split in splits), by_split)
-
-
-def _images(plan: ShardPlan) -> int:
-    return plan.stop - plan.start
-
-
-def _regrouped(
-    split: PlannedSplit, plans: Sequence[ShardPlan], layout: Layout, options: ConvertOptions, progress: Progress
-) -> Catalog:
-    """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
-    shards = [(_name(plan), split.rows(plan)) for plan in plans]
-    memory = options.memory or available_memory() // 4
-    return regroup(split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
-
-
-def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
-    if options.read_order == "auto":
-        return is_seek_dear(source) and left > available_memory()
-    return options.read_order == "sequential"
+def _check_room(works: Sequence[Work], layout: Layout) -> None:
+    # A bundle goes when its shard stands; until then some of the bytes are there twice.
+    needed = sum(work.room + (work.room // 8 if work.in_order else 0) for work in works)
+    check_free_space(layout.output_dir, needed, f"for {sum(len(work.plans) for work in works)} shards")
 
 
 def _run(
-    makers: _Makers, todo: Sequence[ShardPlan], engine: Engine, journal: Journal, progress: Progress
+    makers: Makers,
+    splits: Sequence[PlannedSplit],
+    todo: Sequence[ShardPlan],
+    engine: Engine,
+    journal: Journal,
+    progress: Progress,
 ) -> list[Problem]:
     """Make the shards of ``todo``; raise at the end if some could not be made, once all others are done.
 
     Returns:
         The images set aside.
     """
-    problems: list[Problem] = []
-    failures: list[Exception] = []
-    refused = 0
-    synced = time.monotonic()
-    progress.begin("convert", makers.total, "images", done=makers.total - sum(map(_images, todo)))
-    with contextlib.closing(engine.map(makers, todo)) as outcomes:
-        for outcome in outcomes:
-            plan = outcome.task
-            if not isinstance(outcome, Done):
-                failures.append(_named(outcome.error, plan))
-                continue
-            made: Outcome = outcome.value
-            problems += made.problems
-            if made.info is None:
-                refused += 1
-            else:
-                journal.append(made.info)
-            progress.advance(_images(plan))
-            (makers.layout.bundle_dir / _name(plan)).unlink(missing_ok=True)
-            if time.monotonic() - synced > SYNC_SECONDS:
-                _sync(makers.layout, journal)
-                synced = time.monotonic()
-    _sync(makers.layout, journal)
+    total = sum(len(split.catalog) for split in splits)
+    progress.begin("convert", total, "images", done=total - sum(map(count_images, todo)))
+    made = make_shards(makers, todo, engine, journal, progress)
     progress.end()
-    if failures:
-        raise failures[0]
+    if made.failures:
+        raise made.failures[0]
+    problems = [problem for outcome in made.outcomes for problem in outcome.problems]
+    refused = sum(outcome.info is None for outcome in made.outcomes)
     if refused:
         raise _refusal(problems, refused, progress)
     return problems
@@ -285,7 +206,7 @@ def _run(
 
 def _summary(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -> SplitSummary:
     name = split.catalog.split
-    infos = [info for plan in split.plans if (info := journal.get(_name(plan)))]
+    infos = [info for plan in split.plans if (info := journal.get(plan_name(plan)))]
     return SplitSummary(
         split=name,
         images=sum(info.records for info in infos),
@@ -294,19 +215,6 @@ def _summary(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -
         set_aside=sum(len(info.set_aside) for info in infos),
         repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
     )
-
-
-def _sync(layout: Layout, journal: Journal) -> None:
-    """Make names of shards and indexes durable, then the journal that says they are done."""
-    fsync_dir(layout.output_dir)
-    fsync_dir(layout.index_dir)
-    journal.sync()
-
-
-def _named(error: Exception, plan: ShardPlan) -> Exception:
-    if isinstance(error, DataProblemsError):
-        return DataProblemsError(f"{_name(plan)}: {error.what}", error.detail, error.hint)
-    return error
 
 
 def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
@@ -325,14 +233,14 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
 def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[PlannedSplit], journal: Journal) -> Manifest:
     infos: dict[str, ShardInfo] = {}
     for split in splits:
-        infos.update((_name(plan), info) for plan in split.plans if (info := journal.get(_name(plan))))
+        infos.update((plan_name(plan), info) for plan in split.plans if (info := journal.get(plan_name(plan))))
     return Manifest(
         version=__version__,
         settings={**options.deciding(), **options.ordering(), "validation_boxes": options.validation_boxes},
-        sources={split.catalog.split: _source_record(split) for split in splits},
+        sources={split.catalog.split: source_record(split.catalog, split.source) for split in splits},
         totals={
             split.catalog.split: SplitTotals(
-                images=sum(infos[_name(plan)].records for plan in split.plans),
+                images=sum(infos[plan_name(plan)].records for plan in split.plans),
                 expected=ilsvrc2012.IMAGES[split.catalog.split],
                 classes=len(split.catalog.count_by_label()),
                 boxes=len(split.catalog.boxes) // 4,
@@ -342,10 +250,3 @@ def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[PlannedS
         },
         shards=infos,
     )
-
-
-def _source_record(split: PlannedSplit) -> dict[str, object]:
-    digest = hashlib.sha256(split.catalog.names)
-    for values in (split.catalog.lengths, split.catalog.labels):
-        digest.update(values.tobytes())
-    return {"name": split.source.name, "images": len(split.catalog), "names_and_sizes": digest.hexdigest()}

@@ -16,6 +16,7 @@ from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.planning import ConvertOptions, options_from
 from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.storage import load_json
 
@@ -184,6 +185,8 @@ def _count(folder: Path, suffix: str) -> int:
 def _next_command(layout: Layout, states: dict[str, State]) -> str:
     if states["verify"] == "done":
         return _command("report", layout.output_dir)
+    if states["verify"] == "problems" and layout.manifest_path.exists():
+        return _command("repair", layout.data_dir, *_options(layout))
     if states["convert"] in ("done", "unknown"):
         return _command("verify", layout.output_dir)
     options = [*_options(layout), *_former_options(layout)]
@@ -205,34 +208,28 @@ def _former_options(layout: Layout) -> list[str]:
     """The options of the conversion that the manifest records: the same command again makes the same shards."""
     try:
         manifest = load_manifest(layout.manifest_path)
+        former = options_from(manifest) if manifest else ConvertOptions()
     except InputError:
         return []
-    if manifest is None:
-        return []
-    options = [
-        text
-        for split, total in manifest.totals.items()
-        if total.shards != ilsvrc2012.SHARDS[split]
-        for text in (f"--{split}-shards", str(total.shards))
-    ]
-    settings = manifest.settings
-    reencode = settings.get("reencode") or {}
-    for name, value, default in (
-        ("--seed", settings.get("seed"), ilsvrc2012.SEED),
-        ("--compression", settings.get("compression"), "none"),
-        ("--resize", reencode.get("resize"), None),
-        ("--max-side", reencode.get("max_side"), None),
-        ("--quality", reencode.get("quality"), None),
-    ):
-        if value not in (None, default):
-            options += [name, str(value)]
+    how, usual = former.reencode, ConvertOptions()
+    values = (
+        ("--train-shards", former.train_shards, usual.train_shards),
+        ("--validation-shards", former.validation_shards, usual.validation_shards),
+        ("--seed", former.seed, usual.seed),
+        ("--compression", former.compression, usual.compression),
+        ("--resize", how and how.resize, None),
+        ("--max-side", how and how.max_side, None),
+        ("--quality", how and how.quality, None),
+    )
     flags = {
-        "--no-shuffle": settings.get("shuffle") is False,
-        "--validation-boxes": bool(settings.get("validation_boxes")),
-        "--reencode": bool(reencode),
-        "--allow-incomplete": not manifest.is_whole,
+        "--no-shuffle": not former.shuffle,
+        "--validation-boxes": former.validation_boxes,
+        "--reencode": how is not None,
+        "--allow-incomplete": former.allow_incomplete,
+        "--skip-bad": former.skip_bad,
     }
-    return options + [name for name, is_set in flags.items() if is_set]
+    words = [text for name, value, default in values if value not in (None, default) for text in (name, str(value))]
+    return words + [name for name, is_set in flags.items() if is_set]
 
 
 def _command(stage: str, data_dir: Path, *options: str) -> str:

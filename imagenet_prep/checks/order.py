@@ -1,0 +1,88 @@
+"""The order of a split's images, held against the canonical one, which follows from their names alone.
+
+Where nearly all shards are in that order, one that isn't shows what became of it: exchanged, or a record lost, doubled
+or swapped. That works on shards from anywhere, without a manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.checks.findings import Finding, problem
+from imagenet_prep.checks.index import departure
+from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.model import Problem, ProblemKind
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How the shards of a split are ordered.
+
+    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` says whether all
+    shards have theirs, ``is_mostly`` whether half of them do.
+    """
+
+    planned: Mapping[str, bytes]
+    is_canonical: bool
+    is_mostly: bool
+
+
+def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport]) -> Ordering | None:
+    """Hold the shards of a split that were read to their end against the canonical order; None if it can't be known.
+
+    The order is that of the official validation images, or of the train images that are there: if one of these is
+    missing, all others are elsewhere.
+    """
+    names = _listing(split, reports, is_complete=len(reports) == len(shards))
+    if not names or not shards:
+        return None
+    picked = order.shuffled(len(names), ilsvrc2012.SEED)
+    edges = pairwise(order.bounds(len(names), len(shards)))
+    planned = {
+        shard: b"\0".join(names[i] for i in picked[start:stop])
+        for shard, (start, stop) in zip(shards, edges, strict=True)
+    }
+    equal = sum(planned[report.name] == report.names for report in reports)
+    return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
+
+
+def _listing(split: str, reports: Sequence[ShardReport], *, is_complete: bool) -> list[bytes]:
+    """Every name of the split in the order of the original's listing; nothing if they can't all be known."""
+    found = [name for report in reports for name in report.filenames]
+    if split == ilsvrc2012.TRAIN:
+        return sorted(found) if is_complete and all(found) else []
+    official = {ilsvrc2012.validation_filename(number).encode() for number in range(1, ilsvrc2012.IMAGES[split] + 1)}
+    if not official.issuperset(found):
+        return []
+    listed = found if is_complete and 2 * len(found) < len(official) else official
+    return sorted(listed, key=lambda name: (ilsvrc2012.validation_wnids()[int(name[15:23]) - 1], name))
+
+
+def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+    """What became of the few shards that are not in the order of all others; with each, the images lost from it."""
+    if not ordering.is_mostly:
+        return
+    owners = {names: shard for shard, names in ordering.planned.items() if names}
+    for report in reports:
+        planned = ordering.planned[report.name]
+        if planned == report.names:
+            continue
+        owner = owners.get(report.names)
+        if owner is not None:
+            found = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
+            yield problem(found, report.name, f"rename it to {owner}"), ()
+        elif report.is_whole:
+            yield from _check_records(planned.split(b"\0"), report)
+
+
+def _check_records(planned: list[bytes], report: ShardReport) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+    found = departure(planned, report.filenames)
+    if found is None or found.kind is ProblemKind.OTHER_CONVERSION:
+        return
+    lost = tuple(planned[number].decode() for number in found.lost)
+    name = lost[0] if found.kind is ProblemKind.MISSING_RECORD else ""
+    finding = Finding(found.kind, f"{found.way}, by the order of all other shards", name)
+    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(found.record, name)), lost

@@ -1,0 +1,173 @@
+"""Plans -> finished shards: how workers, journal and disk work together, for convert and for repair."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import DataProblemsError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal
+from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
+from imagenet_prep.planning import ConvertOptions, PlannedSplit, plan_name
+from imagenet_prep.shards import Outcome, ShardMaker
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.regroup import regroup
+from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.storage import fsync_dir, writing
+
+SYNC_SECONDS = 1.0
+"""How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be made of one split: ``size`` is the bytes of its images, ``room`` those of its shards, at most.
+
+    ``in_order``: its archive is read once from front to back, into a bundle a shard.
+    """
+
+    split: PlannedSplit
+    plans: tuple[ShardPlan, ...]
+    size: int
+    in_order: bool
+
+    @property
+    def room(self) -> int:
+        """Bytes that the shards take: a record is its image and less than 1024 more."""
+        return self.size + 1024 * sum(map(count_images, self.plans))
+
+
+def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: ConvertOptions) -> list[Work]:
+    """The work of each split, and how its source is best read."""
+    works = []
+    for split in splits:
+        plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
+        size = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
+        in_order = bool(plans) and split.source.is_file() and _wants_pass(split.source, size, options)
+        works.append(Work(split, plans, size, in_order))
+    return works
+
+
+def count_images(plan: ShardPlan) -> int:
+    """How many images a shard is made from."""
+    return plan.stop - plan.start
+
+
+def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
+    if options.read_order == "auto":
+        return is_seek_dear(source) and left > available_memory()
+    return options.read_order == "sequential"
+
+
+@contextlib.contextmanager
+def unfinished(layout: Layout) -> Iterator[None]:
+    """The folders that shards are made in; what is left there of an earlier run, and then of this one, is removed."""
+    shutil.rmtree(layout.partial_dir, ignore_errors=True)
+    for folder in (layout.output_dir, layout.partial_dir, layout.index_dir):
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(layout.partial_dir, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Makers:
+    """Makes the shards of every split with one set of workers."""
+
+    layout: Layout
+    by_split: dict[str, ShardMaker]
+
+    def __call__(self, plan: ShardPlan) -> Outcome:
+        """Make the shard of a plan."""
+        return self.by_split[plan.split](plan)
+
+
+def prepare_makers(
+    works: Sequence[Work],
+    layout: Layout,
+    options: ConvertOptions,
+    progress: Progress,
+    *,
+    expected: Mapping[str, ShardInfo] | None = None,
+    doubt: str = "",
+) -> Makers:
+    """What makes the shards, once the archives that are to be read in their own order have been.
+
+    ``expected`` and ``doubt`` are those of ShardMaker.
+    """
+    by_split = {
+        work.split.catalog.split: ShardMaker(
+            layout,
+            _regrouped(work, layout, options, progress) if work.in_order else work.split.catalog,
+            work.split.order,
+            work.split.check,
+            how=options.reencode,
+            compression=options.compression,
+            skip_bad=options.skip_bad,
+            expected=expected,
+            doubt=doubt,
+        )
+        for work in works
+    }
+    return Makers(layout, by_split)
+
+
+def _regrouped(work: Work, layout: Layout, options: ConvertOptions, progress: Progress) -> Catalog:
+    """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
+    shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.plans]
+    memory = options.memory or available_memory() // 4
+    return regroup(work.split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of the work: an outcome for each shard that came to its end, an error for each that did not."""
+
+    outcomes: tuple[Outcome, ...]
+    failures: tuple[Exception, ...]
+
+
+def make_shards(
+    makers: Makers, todo: Sequence[ShardPlan], engine: Engine, journal: Journal, progress: Progress
+) -> Made:
+    """Make the shards of ``todo``; each one is journalled as soon as it stands, and one that fails stops no other."""
+    outcomes: list[Outcome] = []
+    failures: list[Exception] = []
+    synced = time.monotonic()
+    with contextlib.closing(engine.map(makers, todo)) as results:
+        for result in results:
+            plan = result.task
+            if not isinstance(result, Done):
+                failures.append(_named(result.error, plan))
+                continue
+            made: Outcome = result.value
+            outcomes.append(made)
+            if made.info is not None and made.info != journal.get(made.info.name):
+                journal.append(made.info)
+            progress.advance(count_images(plan))
+            (makers.layout.bundle_dir / plan_name(plan)).unlink(missing_ok=True)
+            if time.monotonic() - synced > SYNC_SECONDS:
+                _sync(makers.layout, journal)
+                synced = time.monotonic()
+    _sync(makers.layout, journal)
+    return Made(tuple(outcomes), tuple(failures))
+
+
+def _sync(layout: Layout, journal: Journal) -> None:
+    """Make names of shards and indexes durable, then the journal that says they are done."""
+    fsync_dir(layout.output_dir)
+    fsync_dir(layout.index_dir)
+    journal.sync()
+
+
+def _named(error: Exception, plan: ShardPlan) -> Exception:
+    if isinstance(error, DataProblemsError):
+        return DataProblemsError(f"{plan_name(plan)}: {error.what}", error.detail, error.hint)
+    return error

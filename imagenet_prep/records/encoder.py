@@ -1,0 +1,101 @@
+"""Records -> bytes, with errors that name record and feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.formats.sequence_example import encode_sequence_example
+from imagenet_prep.records.features import (
+    KINDS,
+    Kind,
+    Record,
+    SequenceExample,
+    ValueRuleError,
+    feature_of,
+    steps_of,
+    utf8,
+)
+
+T = TypeVar("T")
+
+_KIND_OF: dict[type, Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
+
+
+class Encoder:
+    """Encodes records, and remembers which kind each feature had: a reader expects one kind under one name.
+
+    Args:
+        schema: the kind of features, where it is not to be inferred.
+
+    Raises:
+        UsageError: the schema holds something else than a kind.
+    """
+
+    def __init__(self, schema: Mapping[str, Kind] | None = None) -> None:
+        self._schema = dict(schema or {})
+        self._seen: dict[tuple[str, str], tuple[Kind, int]] = {}
+        for name, kind in self._schema.items():
+            if kind not in KINDS:
+                raise UsageError(f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS)}")
+
+    def encode(self, record: Record, number: int) -> bytes:
+        """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
+
+        Raises:
+            UsageError: a value fits no feature, or is of another kind than that feature had before.
+        """
+        if isinstance(record, SequenceExample):
+            context = self._each(feature_of, record.context, number, "feature")
+            feature_lists = self._each(steps_of, record.feature_lists, number, "feature list")
+            first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
+            self._remember({"feature": context, "feature list": first_steps}, number)
+            return encode_sequence_example(context, feature_lists)
+        if not isinstance(record, Mapping):
+            raise UsageError(
+                f"record {number} is of type {type(record).__name__}",
+                "expected a dictionary or a SequenceExample",
+                "write takes many records: a list of dictionaries, or a generator",
+            )
+        features = self._each(feature_of, record, number, "feature")
+        self._remember({"feature": features}, number)
+        return encode_example(features)
+
+    def _each(
+        self, convert: Callable[[Any, Kind | None], T], values: Mapping[str, Any], number: int, part: str
+    ) -> dict[str, T]:
+        """Every value converted but None, which is left out."""
+        converted = {}
+        for name, value in values.items():
+            if not isinstance(name, str):
+                raise UsageError(f"record {number}: a {part} has the name {name!r}", "expected a str")
+            if value is None:
+                continue
+            try:
+                utf8(name)
+                converted[name] = convert(value, self._schema.get(name))
+            except ValueRuleError as error:
+                raise UsageError(f"record {number}: {part} {name!r} can't be written", str(error), error.hint) from None
+        return converted
+
+    def _remember(self, parts: Mapping[str, Mapping[str, Feature | None]], number: int) -> None:
+        """Hold the kinds of a record against those of the records before, then keep them."""
+        kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
+        for part, features in parts.items():
+            for name, feature in features.items():
+                if feature is not None:
+                    kind = _KIND_OF[type(feature)]
+                    before, since = kinds[part, name] = self._seen.get((part, name), (kind, number))
+                    if kind != before:
+                        raise _changed(part, name, number, kind, since, before)
+        self._seen.update(kinds)
+
+
+def _changed(part: str, name: str, number: int, kind: Kind, since: int, before: Kind) -> UsageError:
+    return UsageError(
+        f"record {number}: {part} {name!r} is of kind {kind}",
+        f"in record {since} it is of kind {before}: expected the same in all records",
+        "" if "bytes" in (kind, before) else f"schema={{{name!r}: 'float'}} makes it float everywhere",
+    )

@@ -1,0 +1,224 @@
+"""Dictionaries -> a TFRecord file, or a set of shards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.formats.tfrecord import OVERHEAD
+from imagenet_prep.layout import shard_name
+from imagenet_prep.records.encoder import Encoder
+from imagenet_prep.records.features import Kind, Record
+from imagenet_prep.records.staging import (
+    RecordFile,
+    check_compression,
+    check_length,
+    publish,
+    staging,
+    writing_all_of,
+)
+
+_HELD = 8 << 20  # bytes that wait for being written, over all files: larger pieces are no faster
+_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
+_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
+
+
+def write(
+    path: str | os.PathLike[str],
+    records: Iterable[Record],
+    compression: str | None = None,
+    *,
+    schema: Mapping[str, Kind] | None = None,
+) -> int:
+    """Write records to a TFRecord file, in the place of what is there; returns how many there are.
+
+    The file appears whole, once the last record is in it, or not at all.
+
+    Args:
+        path: the file; its folder is made if need be.
+        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples.
+        compression: of the whole file: None, "gzip" or "zlib".
+        schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
+
+    Raises:
+        UsageError: a record can't be written; the error names record and feature.
+        SpaceError: no space is left.
+        BusyError: another process is writing that file.
+        WriteError: the system refuses.
+    """
+    target = Path(path)
+    with writing_all_of(target):
+        if not target.name or (target.exists() and not target.is_file()):
+            raise UsageError(f"{target} can't be written", "expected the name of a file, new or to be replaced")
+    how, encoder = check_compression(compression), Encoder(schema)
+    count = 0
+    with staging(target) as folder:
+        file = RecordFile(folder / "0", target, how)
+        for record in records:
+            data = encoder.encode(record, count)
+            check_length(data, count, how)
+            file.add(data)
+            count += 1
+            if file.held >= _HELD:
+                file.flush()
+        file.finish()
+        with writing_all_of(target):
+            publish([file.path], [target])
+    return count
+
+
+class ShardWriter:
+    """Writes records to a set of shards, ``PREFIX-00000-of-00008`` and so on, that appear together when the block ends.
+
+    If the block raises, nothing appears. Give ``shards``, and records go to them in turn, or ``shard_size``, and a new
+    shard begins where a record would make one larger than that; a record larger than that has a shard of its own.
+
+    Args:
+        prefix: the path of every shard up to its number; its folder is made if need be.
+        shards: how many; those that get no record are empty files.
+        shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "100MiB" (2^20).
+        compression: of each shard as a whole: None, "gzip" or "zlib".
+        schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
+        overwrite: replace the shards that have this prefix already.
+
+    ``records`` is how many were written; ``paths`` the shards, once they are there.
+
+    Raises:
+        UsageError: an argument is wrong, or there are shards of this prefix.
+    """
+
+    def __init__(
+        self,
+        prefix: str | os.PathLike[str],
+        *,
+        shards: int | None = None,
+        shard_size: int | str | None = None,
+        compression: str | None = None,
+        schema: Mapping[str, Kind] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        if (shards is None) == (shard_size is None):
+            raise UsageError(f"shards {shards}, shard_size {shard_size}", "expected one of the two")
+        if shards is not None and shards < 1:
+            raise UsageError(f"shards {shards}", "expected at least 1")
+        self._prefix = Path(prefix)
+        if not self._prefix.name:
+            raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected a path with what all names begin with")
+        self._count = shards or 1
+        self._size = None if shard_size is None else _byte_count(shard_size)
+        self._compression = check_compression(compression)
+        self._encoder = Encoder(schema)
+        self._overwrite = overwrite
+        self._block: contextlib.ExitStack | None = None
+        self._folder = Path()
+        self._open: list[RecordFile] = []  # those that records still go to
+        self._held = 0
+        self._finished: list[Path] = []
+        self._failure: BaseException | None = None
+        self.records = 0
+        self.paths: tuple[Path, ...] = ()
+
+    def __enter__(self) -> ShardWriter:
+        """Begin the set.
+
+        Raises:
+            UsageError: there are shards of this prefix, and they are not to be replaced.
+            BusyError: another writer has this prefix.
+            WriteError: the system refuses.
+        """
+        if self._open:
+            raise UsageError(f"this writer of {self._prefix} was used before", "expected a new one for each block")
+        with contextlib.ExitStack() as stack:
+            self._folder = stack.enter_context(staging(self._prefix))
+            old = self._old_shards()
+            if old and not self._overwrite:
+                raise UsageError(
+                    f"{old[0]} is there already",
+                    f"{len(old):,} shards begin with {self._prefix.name}: two sets would match one pattern",
+                    "remove them, or replace them with overwrite=True",
+                )
+            self._open = [self._new_file(index) for index in range(self._count)]
+            self._block = stack.pop_all()
+        return self
+
+    def write(self, record: Record) -> None:
+        """Append one record. If that is refused for what it holds, the set can be gone on with.
+
+        Raises:
+            UsageError: a value fits no feature; or the block has ended, or not begun.
+            SpaceError: no space is left; nothing of the set will be kept.
+            WriteError: the system refuses; nothing of the set will be kept.
+        """
+        if self._block is None:
+            raise UsageError(f"{self._prefix} is not being written", "expected a call within the with block")
+        if self._failure is not None:
+            raise self._failure
+        data = self._encoder.encode(record, self.records)
+        check_length(data, self.records, self._compression)
+        try:
+            self._file_for(data).add(data)
+            self._held += len(data) + OVERHEAD
+            if self._held >= _HELD:
+                for file in self._open:
+                    file.flush()
+                self._held = 0
+        except BaseException as error:  # half a piece may be written: whatever the block makes of it, the set is lost
+            self._failure = error
+            raise
+        self.records += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Let all shards appear, or, after an exception, none."""
+        assert self._block is not None
+        block, self._block = self._block, None
+        with block:
+            if kind is None and self._failure is not None:
+                raise self._failure
+            if kind is None:
+                self._publish()
+
+    def _publish(self) -> None:
+        self._finish_open()
+        count = len(self._finished)
+        paths = [self._prefix.with_name(shard_name(self._prefix.name, index, count)) for index in range(count)]
+        with writing_all_of(self._prefix):
+            publish(self._finished, paths, self._old_shards())
+        self.paths = tuple(paths)
+
+    def _file_for(self, data: bytes) -> RecordFile:
+        """Where a record goes: to the next one in turn, or to the last one if it has room."""
+        file = self._open[self.records % len(self._open)]
+        if self._size is not None and file.size and file.size + len(data) + OVERHEAD > self._size:
+            self._finish_open()
+            file = self._new_file(len(self._finished))
+            self._open = [file]
+        return file
+
+    def _finish_open(self) -> None:
+        for file in self._open:
+            file.finish()
+            self._finished.append(file.path)
+
+    def _new_file(self, index: int) -> RecordFile:
+        return RecordFile(self._folder / str(index), self._prefix, self._compression)
+
+    def _old_shards(self) -> list[Path]:
+        """The shards of this prefix that are there, of whatever number."""
+        names = re.compile(re.escape(self._prefix.name) + r"-\d{5,}-of-\d{5,}")
+        return sorted(path for path in self._prefix.parent.iterdir() if names.fullmatch(path.name))
+
+
+def _byte_count(size: int | str) -> int:
+    """A number of bytes from its text, such as 100MB, or as it is."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)?", str(size))
+    count = int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
+    if count < 1:
+        raise UsageError(f"shard_size {size!r}", "expected a number of bytes, or a text such as '100MB' or '1.5GiB'")
+    return count

@@ -1,0 +1,1 @@
+"""The page to look at: what the shards hold, counted, drawn and shown."""

@@ -1,0 +1,228 @@
+"""Counting what a shard holds: the work of one worker. Headers are read, no image is decoded.
+
+The censuses of shards are added up in any order and come to the same whole.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import exif, jpeg
+from imagenet_prep.formats.jpeg import PNG_SIGNATURE, ImageError
+from imagenet_prep.formats.tfrecord import FramingError
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.reporting.reading import Seen, iter_data, look
+from imagenet_prep.sources.reader import map_file
+
+SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
+"""Bins an octave: of a side in pixels, of width / height, of a file's bytes."""
+
+MANY_BOXES = 10
+"""So many boxes an image and more are one bin."""
+
+SHOWN_NAMES = 8
+"""Images of an odd kind that are named; the rest are counted."""
+
+GREY, FOUR, ROTATED, PNG, BROKEN = "grey", "four-component", "rotated", "png", "broken"
+
+
+def bin_of(value: float, steps: int) -> int:
+    """The bin of a positive number, ``steps`` of them an octave: bin k has 2 ** (k / steps) in its middle."""
+    return round(math.log2(value) * steps)
+
+
+@dataclass(slots=True)
+class Spread:
+    """How many numbers there were, their sum, the least and the greatest."""
+
+    count: int = 0
+    total: int = 0
+    least: int | None = None
+    greatest: int | None = None
+
+    def add(self, value: int) -> None:
+        """Take one number."""
+        self.merge(Spread(1, value, value, value))
+
+    def merge(self, other: Spread) -> None:
+        """Take all that another one has seen."""
+        self.count += other.count
+        self.total += other.total
+        if other.least is not None and other.greatest is not None:
+            self.least = other.least if self.least is None else min(self.least, other.least)
+            self.greatest = other.greatest if self.greatest is None else max(self.greatest, other.greatest)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Candidate:
+    """A record that could be shown: those with boxes come first, then chance decides, the same for the same image."""
+
+    has_no_box: bool
+    chance: int
+    shard: str
+    number: int
+
+
+@dataclass(slots=True)
+class Odd:
+    """Odd images of one kind: how many, and the first of them as shard, record, file name."""
+
+    count: int = 0
+    first: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def merge(self, other: Odd) -> None:
+        """Take those that another one has seen."""
+        self.count += other.count
+        self.first = heapq.nsmallest(SHOWN_NAMES, self.first + other.first)
+
+
+@dataclass(slots=True)
+class SplitCensus:
+    """What the records of one split hold, in numbers.
+
+    ``labels`` counts images a class, ``sides`` bins of width and height, ``boxes`` images with so many boxes;
+    ``candidates`` are by label, None where a record has none.
+    """
+
+    records: int = 0
+    labels: Counter[int] = field(default_factory=Counter)
+    sides: Counter[tuple[int, int]] = field(default_factory=Counter)
+    aspects: Counter[int] = field(default_factory=Counter)
+    sizes: Counter[int] = field(default_factory=Counter)
+    boxes: Counter[int] = field(default_factory=Counter)
+    width: Spread = field(default_factory=Spread)
+    height: Spread = field(default_factory=Spread)
+    bytes: Spread = field(default_factory=Spread)
+    candidates: dict[int | None, list[Candidate]] = field(default_factory=dict)
+
+    def merge(self, other: SplitCensus, keep: int) -> None:
+        """Take what another one has seen; ``keep`` candidates a class are enough."""
+        self.records += other.records
+        for name in ("labels", "sides", "aspects", "sizes", "boxes"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("width", "height", "bytes"):
+            getattr(self, name).merge(getattr(other, name))
+        for label, found in other.candidates.items():
+            self.candidates[label] = heapq.nsmallest(keep, self.candidates.get(label, []) + found)
+
+
+@dataclass(slots=True)
+class Census:
+    """What all shards counted so far hold.
+
+    ``words`` names classes by label; ``shards`` are bytes by name; ``odd`` is by kind; ``unread`` counts records that
+    are no Examples; ``faults`` are shards that could not be read to their end, each with the reason.
+    """
+
+    splits: dict[str, SplitCensus] = field(default_factory=dict)
+    words: dict[int, str] = field(default_factory=dict)
+    shards: dict[str, int] = field(default_factory=dict)
+    odd: dict[str, Odd] = field(default_factory=dict)
+    unread: int = 0
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def merge(self, other: Census, keep: int) -> None:
+        """Take what another one has seen; ``keep`` candidates a class are enough."""
+        for split, found in other.splits.items():
+            self.splits.setdefault(split, SplitCensus()).merge(found, keep)
+        for label, words in other.words.items():
+            self.words[label] = min(words, self.words.get(label, words))
+        for kind, odd in other.odd.items():
+            self.odd.setdefault(kind, Odd()).merge(odd)
+        self.shards.update(other.shards)
+        self.faults.update(other.faults)
+        self.unread += other.unread
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCensus:
+    """Counts what single shards hold, by name; picklable. ``keep``: candidates a class to hand back."""
+
+    layout: Layout
+    keep: int
+
+    def __call__(self, name: str) -> Census:
+        """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
+        parsed = parse_shard_name(name)
+        assert parsed is not None, name
+        counting = _Counting(name, parsed[0])
+        try:
+            view = map_file(self.layout.shard_path(name))
+            counting.census.shards[name] = len(view)
+            for number, (_, data) in enumerate(iter_data(view)):
+                counting.take(number, look(data))
+        except FramingError as error:
+            counting.census.faults[name] = str(error)
+        except InputError as error:
+            counting.census.faults[name] = error.detail
+        found = Census()
+        found.merge(counting.census, self.keep)
+        return found
+
+
+class _Counting:
+    """One pass over a shard."""
+
+    def __init__(self, name: str, split: str) -> None:
+        self._name = name
+        self._split = SplitCensus()
+        self.census = Census(splits={split: self._split})
+
+    def take(self, number: int, seen: Seen | None) -> None:
+        if seen is None:
+            self.census.unread += 1
+            return
+        split = self._split
+        split.records += 1
+        split.boxes[min(len(seen.boxes), MANY_BOXES)] += 1
+        if seen.label is not None:
+            split.labels[seen.label] += 1
+            if seen.words:
+                self.census.words.setdefault(seen.label, seen.words)
+        size = self._look_at_image(number, seen)
+        if size is not None:
+            self._count_size(size)
+
+    def _look_at_image(self, number: int, seen: Seen) -> tuple[int, int] | None:
+        """Width and height by the image's own header, else by the record; what is odd about it is noted."""
+        if seen.encoded is None:
+            return seen.size
+        self._split.sizes[bin_of(max(1, len(seen.encoded)), BYTE_STEPS)] += 1
+        self._split.bytes.add(len(seen.encoded))
+        try:
+            header = jpeg.read_header(seen.encoded)
+        except ImageError:
+            is_png = bytes(seen.encoded[:8]) == PNG_SIGNATURE
+            self._note(PNG if is_png else BROKEN, number, seen)
+            if is_png:
+                self._propose(number, seen)
+            return seen.size
+        if header.components != 3:
+            self._note(GREY if header.components == 1 else FOUR, number, seen)
+        if exif.read_orientation(seen.encoded) != exif.UPRIGHT:
+            self._note(ROTATED, number, seen)
+        self._propose(number, seen)
+        return header.width, header.height
+
+    def _count_size(self, size: tuple[int, int]) -> None:
+        width, height = size
+        self._split.sides[bin_of(width, SIDE_STEPS), bin_of(height, SIDE_STEPS)] += 1
+        self._split.aspects[bin_of(width / height, ASPECT_STEPS)] += 1
+        self._split.width.add(width)
+        self._split.height.add(height)
+
+    def _note(self, kind: str, number: int, seen: Seen) -> None:
+        odd = self.census.odd.setdefault(kind, Odd())
+        odd.count += 1
+        if len(odd.first) < SHOWN_NAMES:
+            odd.first.append((self._name, number, seen.filename))
+
+    def _propose(self, number: int, seen: Seen) -> None:
+        chance = zlib.crc32((seen.filename or f"{self._name} {number}").encode())
+        candidate = Candidate(not seen.boxes, chance, self._name, number)
+        self._split.candidates.setdefault(seen.label, []).append(candidate)

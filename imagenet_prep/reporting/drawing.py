@@ -1,0 +1,99 @@
+"""matplotlib's drawings as parts of a page: SVG in the page's own font and colours.
+
+A chart is drawn in placeholder colours that the page's style sheet gives their meaning, so that one drawing suits
+light and dark. Text stays text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH, HEIGHT = 360, 240
+"""Of a chart in CSS pixels, when it is about as wide as a phone."""
+
+TEXT, RULE, TRAIN, VALIDATION = "#010101", "#020202", "#030303", "#040404"
+"""The colours to draw in."""
+
+_VARIABLES = {TEXT: "--soft", RULE: "--rule", TRAIN: "--train", VALIDATION: "--validation"}
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "path.simplify": False,
+    "figure.dpi": 72,
+    "font.size": 11.5,
+    "text.parse_math": False,
+    "text.color": TEXT,
+    "axes.labelcolor": TEXT,
+    "axes.labelsize": 11.5,
+    "axes.edgecolor": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+    "xtick.color": RULE,
+    "xtick.labelcolor": TEXT,
+    "xtick.major.size": 3,
+    "xtick.minor.size": 0,
+    "ytick.color": RULE,
+    "ytick.labelcolor": TEXT,
+    "ytick.major.size": 0,
+    "ytick.minor.size": 0,
+}
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_FONT = re.compile(r"font: [^;]*?([\d.]+px)[^;]*")
+_FAMILY = re.compile(r"font-family: [^;]*;? *")
+
+
+def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
+    """The SVG element of a chart: ``name`` is its own in the page, ``title`` is what a screen reader says."""
+    from matplotlib import style
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    drawing = io.BytesIO()
+    # What a matplotlibrc says stays out; the salt makes ids the same each time, and others than another chart's.
+    with style.context(["default", {**_STYLE, "svg.hashsalt": name}]):
+        figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), layout="constrained")
+        FigureCanvasSVG(figure)
+        onto(figure.add_subplot())
+        figure.savefig(drawing, format="svg", transparent=True, metadata={"Date": None})
+    return _to_page(drawing.getvalue(), title)
+
+
+def _to_page(drawing: bytes, title: str) -> str:
+    """A drawing without what a page has no use for."""
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
+    root = ElementTree.fromstring(drawing)  # noqa: S314 - what matplotlib has just written
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):
+                parent.remove(child)
+    used = set(re.findall(r"#([\w-]+)", drawing.decode()))
+    for element in root.iter():
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+        if element.get("style"):
+            element.set("style", _themed(element.attrib["style"]))
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.set("role", "img")
+    root.set("aria-label", f"Chart: {title}")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _themed(style: str) -> str:
+    """A style in the page's font and colours."""
+    for colour, variable in _VARIABLES.items():
+        style = style.replace(colour, f"var({variable})")
+    return _FAMILY.sub("", _FONT.sub(r"font-size: \1", style))

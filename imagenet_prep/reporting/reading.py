@@ -1,0 +1,144 @@
+"""A record of images, read leniently: whatever it tells is taken, whatever it lacks is left out.
+
+verify says what is wrong with a record; a page should still show the rest of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.formats import compressed, tfrecord
+from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
+from imagenet_prep.model import Box
+
+LONGEST_TEXT = 100
+
+_IMAGE = ("image/encoded", "image")
+_NAME = ("image/filename", "file_name", "filename")
+_LABEL = ("image/class/label", "label")
+_EDGES = ("xmin", "ymin", "xmax", "ymax")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a record shows: "", None or () for what it doesn't say.
+
+    ``size`` is width and height in pixels as the record states them, if they make sense; ``encoded`` is the image file.
+    """
+
+    filename: str
+    label: int | None
+    words: str
+    size: tuple[int, int] | None
+    boxes: tuple[Box, ...]
+    encoded: memoryview | None
+
+
+def iter_data(view: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Byte offset and data of every record of a shard, compressed or not.
+
+    Of a plain shard only the headers are touched: data that nobody looks at are never read from the disk.
+
+    Raises:
+        FramingError: the shard can't be followed any further.
+    """
+    compression = compressed.detect(view)
+    if compression == "none":
+        yield from tfrecord.iter_unchecked(view)
+    else:
+        for record in compressed.iter_records(view, compression):
+            yield record.offset, record.data
+
+
+def look(data: memoryview) -> Seen | None:
+    """What a record's data show, or None if they are no tf.train.Example."""
+    try:
+        return _of_record(read_record(data))
+    except RecordError:
+        return _of_features(parse_example(data))
+    except ExampleError:
+        return None
+
+
+def is_drawable(box: Box) -> bool:
+    """Whether a box lies within its image: what does not, or is no number, can't be drawn."""
+    return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
+
+
+def _of_record(record: ImageRecord) -> Seen:
+    filename = _clean(record.filename)
+    return Seen(
+        filename,
+        record.label,
+        _clean(record.text) if record.text else _words(record.wnid, filename),
+        _size(record.width, record.height),
+        record.boxes,
+        record.encoded,
+    )
+
+
+def _of_features(features: Mapping[str, Feature]) -> Seen:
+    filename = _text(features, *_NAME)
+    return Seen(
+        filename,
+        _int(features, *_LABEL),
+        _text(features, "image/class/text") or _words(_text(features, "image/class/synset"), filename),
+        _size(_int(features, "image/width"), _int(features, "image/height")),
+        tuple(_boxes(features)),
+        _image(features),
+    )
+
+
+def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
+    """A size that a record states, if an image can have it: no JPEG has more than 65,535 pixels a side."""
+    if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
+        return None
+    return width, height
+
+
+def _words(wnid: str | None, filename: str) -> str:
+    """The words of a class that the record leaves out, by its wnid or by the file name; "" if neither tells."""
+    name = filename.rpartition("/")[2]
+    name += "" if "." in name else ".JPEG"  # some makers leave it out
+    number = ilsvrc2012.validation_number(name)
+    known = wnid or (ilsvrc2012.validation_wnids()[number - 1] if number else ilsvrc2012.train_wnid(name))
+    return ilsvrc2012.texts().get(known or "", "")
+
+
+def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:
+    edges = [features.get(f"image/object/bbox/{edge}") for edge in _EDGES]
+    lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
+    for corners in zip(*lists, strict=False):
+        if all(map(math.isfinite, corners)):
+            yield Box(*corners)
+
+
+def _image(features: Mapping[str, Feature]) -> memoryview | None:
+    value = _first(features, _IMAGE, BytesList)
+    return memoryview(value) if isinstance(value, bytes | memoryview) else None
+
+
+def _int(features: Mapping[str, Feature], *names: str) -> int | None:
+    value = _first(features, names, Int64List)
+    return value if isinstance(value, int) else None
+
+
+def _text(features: Mapping[str, Feature], *names: str) -> str:
+    value = _first(features, names, BytesList)
+    return _clean(str(value, "utf-8", "replace")) if isinstance(value, bytes | memoryview) else ""
+
+
+def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> object:
+    """The first value of the first of these features that is there and of this kind."""
+    found = (feature.values[0] for name in names if isinstance(feature := features.get(name), kind) and feature.values)
+    return next(found, None)
+
+
+def _clean(text: str) -> str:
+    """Text from a file, cut to a length that a page has room for, without what would turn it around or hide it."""
+    short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+    return short if short.isprintable() else "".join(each if each.isprintable() else "�" for each in short)

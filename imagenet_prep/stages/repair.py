@@ -1,0 +1,242 @@
+"""Shards found wrong or missing -> the same shards as they were, made again from the raw data."""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import pixels
+from imagenet_prep.formats.compressed import iter_records
+from imagenet_prep.formats.tfrecord import FramingError, framing_digest
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
+from imagenet_prep.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
+from imagenet_prep.planning import (
+    ConvertOptions,
+    PlannedSplit,
+    check_options,
+    not_understood,
+    options_from,
+    plan_again,
+    plan_name,
+    source_record,
+)
+from imagenet_prep.shards import Compression
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.reader import map_file
+from imagenet_prep.storage import check_free_space, hold
+
+OF_RECORDS = frozenset(
+    {
+        ProblemKind.BAD_EXAMPLE,
+        ProblemKind.BAD_FIELD,
+        ProblemKind.BAD_BOX,
+        ProblemKind.WRONG_LABEL,
+        ProblemKind.BAD_IMAGE,
+        ProblemKind.SIZE_MISMATCH,
+        ProblemKind.DUPLICATE,
+    }
+)
+"""Problems that a shard can have though it has not changed since it was made: its image was taken with ``--check
+header``; or another shard, which did change, now holds one of its images too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSummary:
+    """What a repair did, by the names of shards in order: ``made`` again; ``unchanged`` since convert made them."""
+
+    made: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+def repair(
+    layout: Layout,
+    engine: Engine,
+    faulty: Mapping[str, Collection[ProblemKind]],
+    *,
+    read_order: Literal["auto", "shuffled", "sequential"] = "auto",
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> RepairSummary:
+    """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
+
+    A shard is replaced only by one with the recorded digest, and its entries in journal and manifest stay as they
+    are. One that can't be made again stays as it is, and so do files that are no shard of the set.
+
+    Raises:
+        InputError: there is no manifest; or the raw data is not what a shard was made from: all others are made then.
+        SpaceError, BusyError, WriteError: as their names say.
+    """
+    progress = progress or Silent()
+    with hold(layout):
+        manifest = read_manifest(layout)
+        kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
+        if not kinds:
+            return RepairSummary()
+        options = dataclasses.replace(options_from(manifest), read_order=read_order, memory=memory)
+        check_options(options)
+        unchanged = _unchanged(kinds, manifest, layout, engine, options.compression)
+        names = [name for name in kinds if name not in unchanged]
+        if names:
+            with Journal(layout.journal_path) as journal:
+                _refuse_obstacles(names, manifest, journal, layout)
+                _make(names, manifest, layout, engine, options, journal, progress)
+        return RepairSummary(tuple(names), unchanged)
+
+
+def read_manifest(layout: Layout) -> Manifest:
+    """The manifest: without it nothing tells what a shard must be.
+
+    Raises:
+        InputError: there is none, or it can't be understood.
+    """
+    manifest = load_manifest(layout.manifest_path)
+    if manifest is not None:
+        return manifest
+    is_ours = layout.journal_path.exists()
+    raise InputError(
+        f"no manifest in {layout.state_dir}: nothing tells what each shard must be",
+        "expected manifest.json, which imagenet-prep convert writes when every shard is done",
+        "run the same imagenet-prep convert again: it makes what is missing, and the manifest"
+        if is_ours
+        else "name the folder with --output if the shards are elsewhere; of another tool's shards get sound copies",
+    )
+
+
+# which shards --------------------------------------------------------------------------------------------------
+
+
+def _unchanged(
+    kinds: Mapping[str, Collection[ProblemKind]],
+    manifest: Manifest,
+    layout: Layout,
+    engine: Engine,
+    compression: Compression,
+) -> tuple[str, ...]:
+    """The shards that are as they were made, whatever is said of their records."""
+    doubtful = [name for name, found in kinds.items() if OF_RECORDS.issuperset(found)]
+    results = engine.map(_Look(layout, manifest.shards, compression), doubtful)
+    return tuple(sorted(result.task for result in results if isinstance(result, Done) and result.value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Says of shards, by name, whether they still hold the records that they were made of."""
+
+    layout: Layout
+    infos: dict[str, ShardInfo]
+    compression: Compression
+
+    def __call__(self, name: str) -> bool:
+        lengths, crcs = array("Q"), array("I")
+        try:
+            for record in iter_records(map_file(self.layout.shard_path(name)), self.compression):
+                if not record.intact:
+                    return False
+                lengths.append(len(record.data))
+                crcs.append(record.crc)
+        except (FramingError, InputError):
+            return False
+        return framing_digest(lengths, crcs) == self.infos[name].digest
+
+
+def _refuse_obstacles(names: Sequence[str], manifest: Manifest, journal: Journal, layout: Layout) -> None:
+    for name in names:
+        # A damaged record, or a conversion that was stopped: no guessing which of the two holds.
+        if journal.get(name) not in (None, manifest.shards[name]):
+            raise InputError(
+                f"manifest and journal in {layout.state_dir} contradict each other about {name}",
+                "expected the same entry in both",
+                "remove manifest.json and run the same imagenet-prep convert again: finished shards are kept",
+            )
+        for path in (layout.shard_path(name), *layout.index_paths(name)):
+            if path.is_dir():
+                raise InputError(f"{path} is a folder", "expected a file, or nothing", "move it away and repair again")
+
+
+def _refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
+    """Names, sizes and labels must be those of then; times and whether they lie in an archive make no difference."""
+    split, source = planned.catalog.split, planned.source
+    expected, found = manifest.sources.get(split), source_record(planned.catalog, source)
+    if not isinstance(expected, dict):
+        raise not_understood(f"source of the {split} images")
+    if all(expected.get(key) == found[key] for key in ("images", "names_and_sizes")):
+        return
+    detail = f"expected {expected.get('images')} images, got {found['images']}"
+    if expected.get("images") == found["images"]:
+        detail = f"there are {found['images']} images, as there were, but some have other names or sizes"
+    raise InputError(
+        f"the {split} images in {source} are not those that the shards were made from",
+        detail,
+        "get those back or name their folder with --raw, or make the set anew with imagenet-prep convert --overwrite",
+    )
+
+
+def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
+    expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
+    if expected == found:
+        return
+    path = layout.find_boxes_csv(catalog.split)
+    raise InputError(
+        f"the {catalog.split} boxes are not those that the shards were made with",
+        f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
+        f"make their file again: imagenet-prep annotate {layout.data_dir}",
+    )
+
+
+# the work ------------------------------------------------------------------------------------------------------
+
+
+def _make(
+    names: Sequence[str],
+    manifest: Manifest,
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions,
+    journal: Journal,
+    progress: Progress,
+) -> None:
+    """Make these shards; of the raw data only the splits that they belong to are needed."""
+    splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
+    planned = plan_again(layout, engine, splits, options, progress)
+    for split in planned:
+        _refuse_other_images(split, manifest)
+        _refuse_other_boxes(split.catalog, layout, manifest)
+    wanted = set(names)
+    todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
+    works = lay_out(planned, todo, options)
+    with unfinished(layout):
+        _check_room(todo, works, manifest, layout, engine)
+        doubt = _other_codec(manifest)
+        makers = prepare_makers(works, layout, options, progress, expected=manifest.shards, doubt=doubt)
+        progress.begin("repair", sum(map(count_images, todo)), "images")
+        made = make_shards(makers, todo, engine, journal, progress)
+        progress.end()
+    if made.failures:
+        progress.note(f"{len(made.outcomes)} of {len(todo)} shards were made again; the others are as they were")
+        raise made.failures[0]
+
+
+def _check_room(
+    todo: Sequence[ShardPlan], works: Sequence[Work], manifest: Manifest, layout: Layout, engine: Engine
+) -> None:
+    """A shard takes the place of the one found, but first each worker writes one beside it."""
+    sizes = {plan_name(plan): manifest.shards[plan_name(plan)].size for plan in todo}
+    found = {path.name: path.stat().st_size for path in map(layout.shard_path, sizes) if path.is_file()}
+    growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
+    bundles = sum(work.size for work in works if work.in_order)
+    needed = growth + min(engine.workers, len(todo)) * max(sizes.values()) + bundles
+    check_free_space(layout.output_dir, needed, f"to make {len(todo)} shards again")
+
+
+def _other_codec(manifest: Manifest) -> str:
+    """How what encodes images now differs from what did then; "" if it doesn't, or images were taken as they are."""
+    how = manifest.settings.get("reencode")
+    if not how or how.get("codec") == pixels.codec():
+        return ""
+    return f"re-encoded then by {how.get('codec')}; installed now: {pixels.codec()}"

@@ -1,0 +1,115 @@
+"""Shards and the verdict on them -> one page to look at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.errors import InputError, WorkerError
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.manifest import Manifest, load_manifest
+from imagenet_prep.model import Done, Engine, Progress, Silent
+from imagenet_prep.reporting.census import Census, TakeCensus
+from imagenet_prep.reporting.contents import Facts
+from imagenet_prep.reporting.page import check_libraries, render
+from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
+from imagenet_prep.storage import save_bytes
+
+R = TypeVar("R")
+
+SAMPLES = 48
+"""Images to show, if nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """What the page says in short, and where it is."""
+
+    path: Path
+    verdict: Verdict
+
+
+def write_report(
+    layout: Layout, engine: Engine, verdict: Verdict, *, samples: int = SAMPLES, progress: Progress | None = None
+) -> ReportSummary:
+    """Write the page about the shards of ``layout`` to ``layout.report_path``: the same shards make the same page.
+
+    Shards that are damaged, or that another tool made, are counted as far as they can be read.
+
+    Raises:
+        UsageError: the libraries that it takes are not installed.
+    """
+    check_libraries()
+    progress = progress or Silent()
+    census = _take_census(layout, engine, samples, progress)
+    facts = Facts(
+        name=layout.output_dir.resolve().name,
+        paths=_spellings(layout.output_dir),
+        verdict=verdict,
+        manifest=_load_manifest(layout),
+        census=census,
+        samples=_take_samples(layout, engine, census, samples, progress),
+    )
+    save_bytes(layout.report_path, render(facts))
+    return ReportSummary(layout.report_path, verdict)
+
+
+def _take_census(layout: Layout, engine: Engine, samples: int, progress: Progress) -> Census:
+    names = sorted(path.name for path in layout.output_dir.glob("*-of-*") if parse_shard_name(path.name))
+    census = Census()
+    for name, found in _each(engine, TakeCensus(layout, samples), names, "count", progress):
+        if isinstance(found, Census):
+            census.merge(found, samples)
+        else:
+            census.faults[name] = str(found).replace("\n", "; ")
+    return census
+
+
+def _take_samples(layout: Layout, engine: Engine, census: Census, count: int, progress: Progress) -> Sequence[Sample]:
+    """The samples in order of split, class and name."""
+    numbers = defaultdict(set)
+    for candidate in choose(census.splits, count):
+        numbers[candidate.shard].add(candidate.number)
+    take = TakeSamples(layout, {name: frozenset(found) for name, found in numbers.items()})
+    samples: list[Sample] = []
+    for _, found in _each(engine, take, sorted(numbers), "samples", progress):
+        samples += found if isinstance(found, list) else []
+    return sorted(samples, key=_in_order)
+
+
+def _in_order(sample: Sample) -> tuple[str, bool, int, str, str, int]:
+    split = sample.shard.partition("-")[0]
+    return split, sample.label is None, sample.label or 0, sample.filename, sample.shard, sample.number
+
+
+def _each(
+    engine: Engine, work: Callable[[str], R], names: Sequence[str], label: str, progress: Progress
+) -> Iterator[tuple[str, R | Exception]]:
+    """What came of each shard; a worker that died over one, or could not read it, is an answer too."""
+    progress.begin(f"report: {label}", len(names), "shards")
+    for outcome in engine.map(work, names):
+        progress.advance()
+        if isinstance(outcome, Done):
+            yield outcome.task, outcome.value
+        elif isinstance(outcome.error, WorkerError):
+            raise outcome.error
+        else:
+            yield outcome.task, outcome.error
+    progress.end()
+
+
+def _load_manifest(layout: Layout) -> Manifest | None:
+    try:
+        return load_manifest(layout.manifest_path)
+    except InputError:
+        return None  # the verdict names it
+
+
+def _spellings(folder: Path) -> tuple[str, ...]:
+    """The ways in which a path of the folder may begin, longest first."""
+    ways: Iterable[str] = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
+    return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))

@@ -1,0 +1,166 @@
+"""Record bytes -> values: the quick way and the general parser agree, on whatever bytes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.formats import inception, inception_reader, tfrecord
+from imagenet_prep.formats.example import (
+    BytesList,
+    ExampleError,
+    FloatList,
+    Int64List,
+    delimited,
+    encode_entry,
+    encode_example,
+    parse_example,
+)
+from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+
+FLOATS = st.floats(width=32, allow_nan=False)
+NUMBERS = st.integers(0, 1 << 27)
+ITEMS = st.builds(
+    Item,
+    filename=st.text(max_size=140),
+    label=st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(1, 1000),
+    wnid=st.text(max_size=12),
+    text=st.text(max_size=200),
+    boxes=st.lists(st.builds(Box, FLOATS, FLOATS, FLOATS, FLOATS), max_size=40).map(tuple),
+    where=st.just(ByteRange(Path(), 0, 0)),
+)
+
+
+@settings(deadline=None)
+@given(item=ITEMS, width=NUMBERS, height=NUMBERS, encoded=st.binary(max_size=400))
+def test_reader_reads_what_was_written(item: Item, width: int, height: int, encoded: bytes) -> None:
+    """A record reads as the item that it was made from, by the quick way and by the general parser alike."""
+    head, tail = inception.record_parts(item, width, height, len(encoded))
+    data = memoryview(head + encoded + tail)
+    expected = ImageRecord(
+        item.filename,
+        item.label,
+        item.wnid,
+        item.text,
+        width,
+        height,
+        item.boxes,
+        (item.label,) * len(item.boxes),
+        memoryview(encoded),
+        CANONICAL,
+    )
+    assert read_record(data) == expected
+    assert read_features(parse_example(data)) == expected
+    quick = inception_reader._read_canonical(data)
+    assert quick is None or quick == expected
+
+
+def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The quick way is taken by every record that convert writes: the slow one would hide that it is broken."""
+    layout, engine = Layout(tmp_path, raw=next(iter(made_tiny.archives.values())).parent), make_engine("threads", 2)
+    annotate(layout, engine)
+    convert(layout, engine, ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True))
+    paths = list(tmp_path.glob("*-of-*"))
+    assert len(paths) == 16
+    for path in paths:
+        for record in tfrecord.iter_records(memoryview(path.read_bytes())):
+            assert inception_reader._read_canonical(record.data) == read_features(parse_example(record.data))
+
+
+@settings(deadline=None)
+@given(item=ITEMS, order=st.randoms(use_true_random=False), encoded=st.binary(max_size=50))
+def test_reader_takes_any_order(item: Item, order: random.Random, encoded: bytes) -> None:
+    """Features in any order, as another protobuf library may write them, read the same."""
+    features = list(inception.features(item, 3, 4, encoded).items())
+    order.shuffle(features)
+    body = b"".join(encode_entry(name, feature) for name, feature in features)
+    assert read_record(memoryview(delimited(1, body))).filename == item.filename
+
+
+@settings(deadline=None)
+@given(item=ITEMS, data=st.data())
+def test_reader_of_damaged_records(item: Item, data: st.DataObject) -> None:
+    """A changed record raises ExampleError or RecordError, or reads as the general parser reads it."""
+    head, tail = inception.record_parts(item, 20, 300, 5)
+    content = bytearray(head + b"12345" + tail)
+    for position in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
+        content[position] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    assert_same_reading(bytes(content))
+
+
+@pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
+def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
+    """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
+    item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes, ByteRange(Path(), 0, 0))
+    head, tail = inception.record_parts(item, 20, 300, 5)
+    content = bytearray(head + b"12345" + tail)
+    for position in range(len(content)):
+        for bit in range(8):
+            content[position] ^= 1 << bit
+            assert_same_reading(bytes(content))
+            content[position] ^= 1 << bit
+    for junk in (b"\0", b"\x0a\x00", head + b"12345" + tail):
+        assert_same_reading(bytes(content) + junk)
+    entries = encode_example(inception.features(item, 20, 300, b"12345"))[3:]
+    assert delimited(1, entries) == content
+    for name, feature in (("image/class/label", Int64List((7,))), ("image/width", FloatList(()))):
+        again = delimited(1, entries + encode_entry(name, feature))  # the last entry of a name counts
+        assert_same_reading(again)
+
+
+def assert_same_reading(content: bytes) -> None:
+    """The quick way reads what the general parser reads, or leaves it to that."""
+    view = memoryview(content)
+    quick = inception_reader._read_canonical(view)
+    try:
+        slow = read_features(parse_example(view))
+    except (ExampleError, RecordError):
+        assert quick is None
+    else:
+        assert quick is None or repr(quick.boxes) == repr(slow.boxes)  # NaN is like NaN in print only
+        assert quick is None or quick._replace(boxes=()) == slow._replace(boxes=())
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_reader_of_garbage(content: bytes) -> None:
+    """Any bytes either raise ExampleError or RecordError, or hold every feature."""
+    with pytest.raises((ExampleError, RecordError)):
+        read_record(memoryview(content))
+
+
+BOX = "image/object/bbox/"
+
+
+def test_what_other_makers_leave_out() -> None:
+    """Only image and label must be there; the rest is None, or empty."""
+    features = {"image/encoded": BytesList((b"?",)), "image/class/label": Int64List((7,))}
+    record = read_record(memoryview(encode_example(features)))
+    assert record[:8] == ("", 7, None, None, None, None, (), ())
+    assert (bytes(record.encoded), record.traits.features, record.traits.channels) == (b"?", set(features), None)
+    for name in features:
+        with pytest.raises(RecordError, match="is missing"):
+            read_features({other: feature for other, feature in features.items() if other != name})
+
+
+def test_edges_of_boxes_come_together() -> None:
+    """Boxes may lack their labels, but no edge."""
+    edges = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "ymax")}
+    features = {"image/encoded": BytesList((b"?",)), "image/class/label": Int64List((7,)), **edges}
+    assert read_features(features).boxes == (Box(0.5, 0.5, 0.5, 0.5),)
+    assert read_features(features).box_labels == ()
+    with pytest.raises(inception_reader.BoxesError):
+        read_features({name: feature for name, feature in features.items() if name != f"{BOX}xmin"})

@@ -1,0 +1,824 @@
+"""records.write and records.read, held against TensorFlow's own messages, writers and readers."""
+
+from __future__ import annotations
+
+import array
+import enum
+import gc
+import importlib.util
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import protobuf_oracle
+import pytest
+import tf_fixture
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep import records
+from imagenet_prep.errors import BusyError, InputError, UsageError, WriteError
+from imagenet_prep.formats import compressed
+from imagenet_prep.records import SequenceExample, staging
+from imagenet_prep.records.encoder import Encoder
+
+tf = tf_fixture.tf
+checked = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+every_compression = pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
+
+MOVIE = {
+    "Age": 29,
+    "Movie": ["The Shawshank Redemption", "Fight Club"],
+    "Movie Ratings": [9.0, 9.7],
+    "Suggestion": "Inception",
+    "Suggestion Purchased": 1.0,
+    "Purchase Price": 9.99,
+}
+
+
+def float32(value: float) -> float:
+    """The 32-bit float nearest to a number."""
+    (nearest,) = struct.unpack("<f", struct.pack("<f", value))
+    return float(nearest)
+
+
+def raw(tf: Any, path: Path, compression: str | None = None) -> list[bytes]:
+    """The records of a file as TensorFlow reads them."""
+    dataset = tf.data.TFRecordDataset(str(path), (compression or "").upper())
+    return [record.numpy() for record in dataset]
+
+
+# the dictionary ------------------------------------------------------------------------------------------------
+
+
+def test_the_dictionary_is_written_as_tensorflow_writes_it(tmp_path: Path, tf: Any) -> None:
+    """The record's bytes are those of protobuf's deterministic serialization, and TensorFlow finds the same in it."""
+    path = tmp_path / "movies.tfrecord"
+    assert records.write(path, [MOVIE]) == 1
+    (data,) = raw(tf, path)
+    features = {
+        "Age": ("int64_list", [29]),
+        "Movie": ("bytes_list", [b"The Shawshank Redemption", b"Fight Club"]),
+        "Movie Ratings": ("float_list", [9.0, 9.7]),
+        "Suggestion": ("bytes_list", [b"Inception"]),
+        "Suggestion Purchased": ("float_list", [1.0]),
+        "Purchase Price": ("float_list", [9.99]),
+    }
+    assert [data] == protobuf_oracle.serialize([(features, None)])
+    example = tf.train.Example()
+    for name, (kind, values) in features.items():
+        getattr(example.features.feature[name], kind).value.extend(values)
+    assert tf.train.Example.FromString(data) == example
+
+
+@every_compression
+def test_tf_data_reads_the_dictionary(tmp_path: Path, tf: Any, compression: str | None) -> None:
+    """Features of fixed and of variable length are parsed by tf.data, from a file of each compression."""
+    path = tmp_path / "movies.tfrecord"
+    records.write(path, [MOVIE, {**MOVIE, "Movie": [], "Movie Ratings": []}], compression)
+    specification = {
+        "Age": tf.io.FixedLenFeature([], tf.int64),
+        "Movie": tf.io.VarLenFeature(tf.string),
+        "Movie Ratings": tf.io.VarLenFeature(tf.float32),
+        "Suggestion": tf.io.FixedLenFeature([], tf.string),
+        "Suggestion Purchased": tf.io.FixedLenFeature([1], tf.float32),
+        "Purchase Price": tf.io.FixedLenFeature([], tf.float32),
+    }
+    dataset = tf.data.TFRecordDataset(str(path), (compression or "").upper())
+    first, second = dataset.map(lambda record: tf.io.parse_single_example(record, specification))
+    assert first["Age"].numpy() == 29
+    assert first["Movie"].values.numpy().tolist() == [b"The Shawshank Redemption", b"Fight Club"]
+    assert first["Movie Ratings"].values.numpy().tolist() == [9.0, float32(9.7)]
+    assert first["Suggestion"].numpy() == b"Inception"
+    assert first["Suggestion Purchased"].numpy().tolist() == [1.0]
+    assert first["Purchase Price"].numpy() == np.float32(9.99)
+    assert second["Movie"].values.numpy().tolist() == second["Movie Ratings"].values.numpy().tolist() == []
+
+
+def test_show_shows_the_dictionary(tmp_path: Path) -> None:
+    """The command line shows each feature with its kind and its values."""
+    path = tmp_path / "movies.tfrecord"
+    records.write(path, [MOVIE])
+    call = [sys.executable, "-m", "imagenet_prep", "show", str(path)]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    _, *lines = done.stdout.splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        "Age int64 29",
+        "Movie bytes The Shawshank Redemption, Fight Club",
+        "Movie Ratings float 9, 9.7",
+        "Purchase Price float 9.99",
+        "Suggestion bytes Inception",
+        "Suggestion Purchased float 1",
+    ]
+
+
+@every_compression
+def test_the_dictionary_is_read_back(tmp_path: Path, compression: str | None) -> None:
+    """What was written is read, floats as 32 bits have them; the compression need not be said."""
+    path = tmp_path / "movies.tfrecord"
+    records.write(path, [MOVIE], compression)
+    (found,) = records.read(path, text=True)
+    rounded = {"Movie Ratings": [9.0, float32(9.7)], "Purchase Price": float32(9.99)}
+    assert found == {**MOVIE, **rounded}
+    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in MOVIE.items()}
+
+
+# what TensorFlow writes ----------------------------------------------------------------------------------------
+
+names = st.text(max_size=8).map(lambda text: text.replace("$", "") + "$")  # none begins with another one
+int64s = st.integers(-(2**63), 2**63 - 1)
+feature_values = (
+    st.tuples(st.just("int64_list"), st.lists(int64s, min_size=1, max_size=5))
+    | st.tuples(st.just("float_list"), st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=5))
+    | st.tuples(st.just("bytes_list"), st.lists(st.binary(max_size=100), min_size=1, max_size=4))
+    | st.none()
+)
+feature_maps = st.dictionaries(names, feature_values, max_size=6)
+Values = dict[str, tuple[str, list[Any]] | None]
+
+
+def as_value(feature: tuple[str, list[Any]] | None) -> Any:
+    """A feature as records.read has it."""
+    values = feature[1] if feature else []
+    return values[0] if len(values) == 1 else values
+
+
+def fill(example_features: Any, features: Values) -> None:
+    """Put features into a message of TensorFlow's."""
+    for name, feature in features.items():
+        message = example_features.feature[name]
+        if feature is not None:
+            getattr(message, feature[0]).value.extend(feature[1])
+
+
+@checked
+@given(feature_maps)
+def test_any_dictionary_is_written_as_tensorflow_writes_it(tf: Any, features: Values) -> None:
+    """Values of every kind give the bytes of SerializeToString(deterministic=True); an empty list is unset."""
+    example = tf.train.Example(features=tf.train.Features())
+    fill(example.features, features)
+    data = Encoder().encode({name: as_value(feature) for name, feature in features.items()}, 0)
+    assert data == example.SerializeToString(deterministic=True)
+
+
+@settings(checked, max_examples=30)
+@given(st.lists(feature_maps, max_size=3), st.sampled_from(["", "GZIP", "ZLIB"]))
+def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values], compression: str) -> None:
+    """What TFRecordWriter wrote, compressed or not, comes as the dictionaries that went in."""
+    path = tmp_path / "theirs"
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for features in maps:
+            example = tf.train.Example()
+            fill(example.features, features)
+            writer.write(example.SerializeToString())
+    expected = [{name: as_value(feature) for name, feature in features.items()} for features in maps]
+    assert list(records.read(path)) == expected
+
+
+@every_compression
+def test_many_records_come_back_in_order(tmp_path: Path, tf: Any, compression: str | None) -> None:
+    """Ten thousand records, in several pieces, are the same to TensorFlow and to us; so is a file of none."""
+    path = tmp_path / "many"
+    text = "x" * 2000
+    assert records.write(path, ({"i": i, "text": text} for i in range(10_000)), compression) == 10_000
+    assert [record["i"] for record in records.read(path)] == list(range(10_000))
+    assert len(raw(tf, path, compression)) == 10_000
+    assert records.write(path, [], compression) == 0
+    assert list(records.read(path)) == raw(tf, path, compression) == []
+
+
+# rules of inference --------------------------------------------------------------------------------------------
+
+
+class Colour(enum.IntEnum):
+    """An integer with a name."""
+
+    RED = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "feature"),
+    [
+        (True, ("int64_list", [1])),
+        (7, ("int64_list", [7])),
+        (-(2**63), ("int64_list", [-(2**63)])),
+        (Colour.RED, ("int64_list", [3])),
+        ([True, 2], ("int64_list", [1, 2])),
+        (0.5, ("float_list", [0.5])),
+        (math.inf, ("float_list", [math.inf])),
+        ([1, 2.5], ("float_list", [1.0, 2.5])),
+        ((True, 2.5), ("float_list", [1.0, 2.5])),
+        (1e-60, ("float_list", [0.0])),
+        (3.4028235e38, ("float_list", [3.4028234663852886e38])),
+        ("é", ("bytes_list", ["é".encode()])),
+        ("", ("bytes_list", [b""])),
+        (b"\xff", ("bytes_list", [b"\xff"])),
+        (bytearray(b"a"), ("bytes_list", [b"a"])),
+        (memoryview(b"abcd")[::2], ("bytes_list", [b"ac"])),
+        (["a", b"\xff", memoryview(b"c")], ("bytes_list", [b"a", b"\xff", b"c"])),
+        (range(3), ("int64_list", [0, 1, 2])),
+        (array.array("d", [0.5, 1.5]), ("float_list", [0.5, 1.5])),
+        (np.int8(-1), ("int64_list", [-1])),
+        (np.bool_(True), ("int64_list", [1])),
+        (np.uint64(2**63 - 1), ("int64_list", [2**63 - 1])),
+        (np.float16(0.5), ("float_list", [0.5])),
+        (np.float64(0.1), ("float_list", [0.1])),
+        (np.str_("a"), ("bytes_list", [b"a"])),
+        (np.bytes_(b"a\x00"), ("bytes_list", [b"a\x00"])),
+        (np.array(5), ("int64_list", [5])),
+        (np.arange(6, dtype=np.uint8).reshape(2, 3), ("int64_list", [0, 1, 2, 3, 4, 5])),
+        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), ("float_list", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])),
+        (np.arange(6).reshape(2, 3).T, ("int64_list", [0, 3, 1, 4, 2, 5])),
+        (np.array(["a", "bc"]), ("bytes_list", [b"a", b"bc"])),
+        (np.array(["a", b"b"], dtype=object), ("bytes_list", [b"a", b"b"])),
+        ([np.int64(1), np.array(2), 3], ("int64_list", [1, 2, 3])),
+        ([np.float32(0.5), 1], ("float_list", [0.5, 1.0])),
+        ([], None),
+        (np.array([]), None),
+    ],
+    ids=repr,
+)
+def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]] | None) -> None:
+    """bool and int are int64, float is float, text and bytes are bytes, arrays are lists in C order."""
+    example = tf.train.Example()
+    fill(example.features, {"a": feature})
+    assert Encoder().encode({"a": value}, 0) == example.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([1, "a"], "int and str: expected values of one kind"),
+        ([b"a", 0.5, True], "bool and bytes and float: expected values of one kind"),
+        ([None], "it holds None"),
+        ([1, None], "it holds None"),
+        ([[1, 2], [3]], "a list within a list"),
+        ([(1,)], "a tuple within a list"),
+        ([np.arange(2)], "a ndarray within a list"),
+        (np.array([[1], [2, 3]], dtype=object), "a list within a list"),
+        (2**63, "it holds 9223372036854775808: expected -2**63 to 2**63 - 1"),
+        ([1, -(2**63) - 1], "it holds -9223372036854775809: expected"),
+        (np.array([2**63], dtype=np.uint64), "it holds 9223372036854775808: expected"),
+        (10**5000, "an integer of 16,610 bits"),
+        (3.5e38, "it holds 3.5e+38: expected at most 3.4e38"),
+        ([math.inf, -1e39, 1.0], "it holds -1e+39: expected at most 3.4e38"),
+        ([0.5, 10**400], "an integer of 1,329 bits: expected at most 3.4e38"),
+        ("\ud800", "no text that UTF-8 can express"),
+        ({"b": 1}, "a value of type dict"),
+        ({1, 2}, "a value of type set"),
+        (iter([1]), "a value of type list_iterator"),
+        (1j, "a value of type complex"),
+        (np.array([1j]), "a value of type complex"),
+        (np.datetime64("2020-01-01"), "it holds datetime64"),
+        (np.array(["2020-01-01"], dtype="datetime64[ns]"), "it holds datetime64"),
+        ([np.timedelta64(1, "s")], "it holds timedelta64"),
+        (object(), "a value of type object"),
+        (Path("a"), "a value of type PosixPath"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str) -> None:
+    """The error names record, feature and what was found, and no file is left."""
+    path = tmp_path / "file"
+    with pytest.raises(UsageError) as caught:
+        records.write(path, [{"a": 1}, {"b": 2, "the feature": value}])
+    assert caught.value.what == "record 1: feature 'the feature' can't be written"
+    assert said in caught.value.detail
+    assert os.listdir(tmp_path) == []
+
+
+def test_none_is_left_out(tmp_path: Path) -> None:
+    """A feature whose value is None is not in the record; one whose list is empty is, without values."""
+    path = tmp_path / "file"
+    records.write(path, [{"a": None, "b": 1, "c": []}])
+    assert list(records.read(path)) == [{"b": 1, "c": []}]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("a", "record 0 is of type str"),
+        ([("a", 1)], "record 0 is of type list"),
+        ({1: 1}, "record 0: a feature has the name 1"),
+        ({"\ud800": 1}, "can't be written"),
+        (SequenceExample({}, {2: [1]}), "record 0: a feature list has the name 2"),
+    ],
+)
+def test_what_is_no_record_is_refused(tmp_path: Path, record: Any, said: str) -> None:
+    """The error says what was expected: a dictionary with texts for names."""
+    with pytest.raises(UsageError, match=said):
+        records.write(tmp_path / "file", [record])
+
+
+def test_a_single_dictionary_is_not_taken_for_many(tmp_path: Path) -> None:
+    """Whoever forgets the list is told so, and does not get a file of letters."""
+    with pytest.raises(UsageError, match="a list of dictionaries"):
+        records.write(tmp_path / "file", MOVIE)  # type: ignore[arg-type]
+
+
+def test_a_schema_decides_the_kind(tmp_path: Path, tf: Any) -> None:
+    """Named features have the kind named, empty ones too; others are inferred."""
+    path = tmp_path / "file"
+    schema = {"price": "float", "tags": "bytes", "ids": "int64"}
+    records.write(path, [{"price": 10, "tags": [], "ids": [], "n": 1}, {"price": 9.5, "n": 2}], schema=schema)
+    first, second = (tf.train.Example.FromString(data).features.feature for data in raw(tf, path))
+    kinds = {name: feature.WhichOneof("kind") for name, feature in first.items()}
+    assert kinds == {"price": "float_list", "tags": "bytes_list", "ids": "int64_list", "n": "int64_list"}
+    assert list(first["price"].float_list.value) == [10.0]
+    assert list(second["price"].float_list.value) == [9.5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("int64", 0.5, "it holds float: expected int64"),
+        ("int64", "1", "it holds str: expected int64"),
+        ("float", ["1"], "it holds str: expected float"),
+        ("bytes", [b"a", 1], "it holds int: expected bytes or str"),
+    ],
+)
+def test_a_value_that_is_not_of_its_schema_is_refused(tmp_path: Path, kind: Any, value: Any, said: str) -> None:
+    """A schema never converts a text to a number or back, nor cuts a fraction off."""
+    with pytest.raises(UsageError, match="record 0: feature 'a' can't be written") as caught:
+        records.write(tmp_path / "file", [{"a": value}], schema={"a": kind})
+    assert caught.value.detail == said
+
+
+def test_a_schema_has_three_kinds(tmp_path: Path) -> None:
+    """Any other word is refused before anything is read or written."""
+    with pytest.raises(UsageError, match="schema: 'a' is 'int32'"):
+        records.write(tmp_path / "file", iter([{"a": 1}]), schema={"a": "int32"})  # type: ignore[dict-item]
+
+
+def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
+    """tf.data has one kind for a name, so a whole number among prices is refused, and the remedy named."""
+    path = tmp_path / "file"
+    prices = [{"price": 9.99}, {"price": []}, {"price": 10}]
+    with pytest.raises(UsageError, match="record 2: feature 'price' is of kind int64") as caught:
+        records.write(path, prices)
+    assert caught.value.detail == "in record 0 it is of kind float: expected the same in all records"
+    assert caught.value.hint == "schema={'price': 'float'} makes it float everywhere"
+    records.write(path, prices, schema={"price": "float"})
+    assert [record["price"] for record in records.read(path)] == [float32(9.99), [], 10.0]
+    with pytest.raises(UsageError, match="record 1: feature 'a' is of kind bytes") as caught:
+        records.write(path, [{"a": 1}, {"a": "1"}])
+    assert caught.value.hint == ""
+
+
+def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no reader takes is not written: beyond protobuf's limit, or, compressed, beyond our own reader's."""
+    path = tmp_path / "file"
+    monkeypatch.setattr(staging, "MAX_MESSAGE", 2000)
+    monkeypatch.setattr(staging, "MAX_RECORD", 1000)
+    records.write(path, [{"a": bytes(1500)}])
+    for compression, size in ((None, 3000), ("gzip", 1500)):
+        with pytest.raises(UsageError, match=r"record 1 has [0-9,]+ bytes"):
+            records.write(path, [{"a": b""}, {"a": bytes(size)}], compression)
+    assert staging.MAX_RECORD < compressed.MAX_RECORD
+
+
+# files that are written ----------------------------------------------------------------------------------------
+
+
+def test_equal_records_make_equal_files(tmp_path: Path) -> None:
+    """The order in which a dictionary was filled does not show, nor a time: two files have the same bytes."""
+    turned = dict(reversed(MOVIE.items()))
+    for compression in (None, "gzip", "zlib"):
+        records.write(tmp_path / "a", [MOVIE], compression)
+        records.write(tmp_path / "b", [turned], compression)
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_file_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
+    """While records are made, and if that fails, the old file stays; nothing else is left in the folder."""
+    path = tmp_path / "new" / "file"
+    records.write(path, [{"a": 1}])
+    old = path.read_bytes()
+
+    def failing() -> Iterator[dict[str, int]]:
+        for i in range(100_000):
+            yield {"a": i}
+            if i % 10_000 == 0:
+                assert path.read_bytes() == old
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        records.write(path, failing())
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_a_file_can_be_rewritten_from_itself(tmp_path: Path) -> None:
+    """Reading a file while its successor is written is safe."""
+    path = tmp_path / "file"
+    records.write(path, ({"a": i} for i in range(1000)))
+    records.write(path, ({"a": record["a"] + 1} for record in records.read(path)))
+    assert [record["a"] for record in records.read(path)] == list(range(1, 1001))
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    """A second writer of the same file is refused while the first one writes, and welcome afterwards."""
+    path = tmp_path / "file"
+
+    def intruding() -> Iterator[dict[str, int]]:
+        yield {"a": 1}
+        with pytest.raises(BusyError, match="is being written by someone else"):
+            records.write(path, [{"a": 2}])
+
+    records.write(path, intruding())
+    assert list(records.read(path)) == [{"a": 1}]
+    records.write(path, [{"a": 2}])
+    assert list(records.read(path)) == [{"a": 2}]
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/tmp", "."])
+def test_what_is_no_file_is_not_replaced(path: str) -> None:
+    """A device, a folder: refused, and still there."""
+    with pytest.raises(UsageError, match="can't be written"):
+        records.write(path, [{"a": 1}])
+    assert not Path(path).is_file()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """Where the system refuses, the error names the file."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(WriteError, match=r"cannot write .*/file/below"):
+        records.write(tmp_path / "file" / "below", [{"a": 1}])
+
+
+def test_an_unknown_compression_is_refused(tmp_path: Path) -> None:
+    """Only those that TensorFlow reads are offered."""
+    with pytest.raises(UsageError, match="compression 'bz2'"):
+        records.write(tmp_path / "file", [{"a": 1}], "bz2")
+
+
+# reading -------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_stay_bytes_unless_they_are_said_to_be_text(tmp_path: Path) -> None:
+    """Text is what the caller names: all of it, one feature, several, or none."""
+    path = tmp_path / "file"
+    records.write(path, [{"name": "é", "tags": ["a", "b"], "n": 1}])
+    raw_values = {"name": "é".encode(), "tags": [b"a", b"b"], "n": 1}
+    assert list(records.read(path)) == [raw_values]
+    assert list(records.read(path, text="name")) == [{**raw_values, "name": "é"}]
+    assert list(records.read(path, text={"tags", "other"})) == [{**raw_values, "tags": ["a", "b"]}]
+    assert list(records.read(path, text=True)) == [{"name": "é", "tags": ["a", "b"], "n": 1}]
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
+    """The error says where they are, and how to read the rest as text."""
+    path = tmp_path / "file"
+    records.write(path, [{"image": b""}, {"image": b"\xff"}])
+    found = records.read(path, text=True)
+    assert next(found) == {"image": ""}
+    with pytest.raises(UsageError) as caught:
+        next(found)
+    assert f"{path}: record 1 at byte" in caught.value.what
+    assert caught.value.detail == "feature 'image': its bytes are not UTF-8"
+    assert "text={...}" in caught.value.hint
+
+
+def test_lists_are_lists_where_the_caller_says_so(tmp_path: Path) -> None:
+    """A feature of one value is that value, unless it is named: then its shape never depends on the data."""
+    path = tmp_path / "file"
+    records.write(path, [{"a": [1], "b": 1}, {"a": [1, 2], "b": 2}, {"a": [], "b": 3}])
+    assert [record["a"] for record in records.read(path)] == [1, [1, 2], []]
+    assert [record["a"] for record in records.read(path, lists="a")] == [[1], [1, 2], []]
+    assert [record["b"] for record in records.read(path, lists=["a"])] == [1, 2, 3]
+    assert [record["b"] for record in records.read(path, lists=True)] == [[1], [2], [3]]
+
+
+def test_several_files_are_read_in_order(tmp_path: Path) -> None:
+    """A list in its own order, a pattern in the order of names; both may be mixed."""
+    for number in (2, 0, 1):
+        records.write(tmp_path / f"part-{number}", [{"n": number}], "gzip" if number else None)
+    records.write(tmp_path / "other[1]", [{"n": 9}])
+
+    def numbers(paths: Any) -> list[int]:
+        return [record["n"] for record in records.read(paths)]
+
+    assert numbers(str(tmp_path / "part-*")) == numbers(tmp_path / "part-?") == [0, 1, 2]
+    assert numbers([tmp_path / "part-2", str(tmp_path / "part-0")]) == [2, 0]
+    assert numbers([tmp_path / "other[1]", tmp_path / "part-*"]) == [9, 0, 1, 2]
+
+
+@pytest.mark.parametrize("paths", ["missing", "missing-*", ["here", "missing"], [], ".", "*"])
+def test_files_that_are_not_there_are_named_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any
+) -> None:
+    """A missing file, a pattern that matches none or a folder: refused by the call, before the first record."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    records.write("here", [{"a": 1}])
+    with pytest.raises(UsageError, match="no file"):
+        records.read(paths)
+    with pytest.raises(UsageError, match="no file"):
+        records.read_sequences(paths)
+
+
+@every_compression
+@pytest.mark.parametrize("damage", ["data", "length", "cut"])
+def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -> None:
+    """What is sound comes, then an error that names file, record and byte, and never a record that is not right."""
+    path = tmp_path / "file"
+    plain, end = tmp_path / "plain", 3 * 30
+    records.write(plain, [{"a": 1}, {"a": 2}, {"a": 3}])
+    content = bytearray(plain.read_bytes())
+    assert len(content) == end
+    if damage == "cut":
+        del content[-1]
+    else:
+        content[end - 5 if damage == "data" else end - 30] ^= 1
+    deflate = compressed_as(compression)
+    path.write_bytes(deflate(bytes(content)))
+    found = records.read(path)
+    assert [next(found)["a"], next(found)["a"]] == [1, 2]
+    with pytest.raises(InputError) as caught:
+        next(found)
+    where = f" of its {compression} content" if compression else ""
+    assert caught.value.what == f"{path}: record 2 at byte 60{where} is damaged"
+    assert caught.value.detail
+    assert caught.value.hint
+
+
+def compressed_as(compression: str | None) -> Any:
+    """What makes a compressed file of bytes, by Python's own libraries."""
+    import gzip
+    import zlib
+
+    return {None: bytes, "gzip": gzip.compress, "zlib": zlib.compress}[compression]
+
+
+def test_what_is_no_tfrecord_file_is_said_to_be_none(tmp_path: Path) -> None:
+    """A text file is told from a damaged one where that can be done."""
+    path = tmp_path / "file.csv"
+    path.write_text("name,age\nx,1\n" * 10)
+    with pytest.raises(InputError, match="is damaged at its first byte, or no TFRecord file"):
+        next(records.read(path))
+
+
+def test_a_record_that_is_no_example_is_said_to_be_none(tmp_path: Path, tf: Any) -> None:
+    """Other bytes in sound framing are named by record."""
+    path = tmp_path / "file"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"\xff\xff")
+    with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
+        next(records.read(path))
+    assert "it is no tf.train.Example" in caught.value.detail
+
+
+def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:
+    """Memory of this process's own, page cache aside, does not grow with the file: 100 MB pass through 20."""
+    path = tmp_path / "file"
+    for compression in (None, "gzip"):
+        records.write(path, ({"a": bytes(1_000_000), "i": i} for i in range(100)), compression)
+        script = (
+            "import sys\nfrom imagenet_prep import records\n"
+            "def own(): return int(next(l for l in open('/proc/self/status') if l.startswith('RssAnon')).split()[1])\n"
+            "before = most = own()\n"
+            "for record in records.read(sys.argv[1]):\n    most = max(most, own())\n"
+            "print(record['i'], most - before)"
+        )
+        done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+        last, grown = map(int, done.stdout.split())
+        assert last == 99
+        assert grown < 20_000  # kB
+    path.unlink()
+
+
+def test_writing_holds_a_piece_at_a_time(tmp_path: Path) -> None:
+    """Nor does it grow while writing: 200 MB of records from a generator pass through 40."""
+    script = (
+        "import sys, resource\nfrom imagenet_prep import records\n"
+        "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = most()\n"
+        "records.write(sys.argv[1], ({'a': bytes(100_000)} for _ in range(2000)))\nprint(most() - before)\n"
+    )
+    path = tmp_path / "file"
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+    assert path.stat().st_size > 200_000_000
+    assert int(done.stdout) < 40_000  # kB
+    path.unlink()
+
+
+def test_a_file_is_let_go_when_its_reader_is(tmp_path: Path) -> None:
+    """Neither an abandoned nor a finished reader keeps its file mapped."""
+    path = tmp_path / "a-file-like-no-other"
+    records.write(path, [{"a": b"1"}, {"a": b"2"}])
+    found = records.read(path)
+    kept = next(found)
+    assert path.name in Path("/proc/self/maps").read_text()
+    del found
+    gc.collect()
+    assert path.name not in Path("/proc/self/maps").read_text()
+    assert kept == {"a": b"1"}
+
+
+# sequences -----------------------------------------------------------------------------------------------------
+
+CLIP = SequenceExample(
+    context={"title": "tench", "frames": 3},
+    feature_lists={
+        "frame": [b"\x00", b"\x01", b"\x02"],
+        "boxes": [[0.5, 1], [], [0.25]],
+        "labels": np.array([[1, 2], [3, 4]]),
+    },
+)
+
+
+def test_sequences_are_written_as_tensorflow_writes_them(tmp_path: Path, tf: Any) -> None:
+    """The bytes are those of a SequenceExample; all steps of a list are of one kind, an empty one too."""
+    path = tmp_path / "clips"
+    records.write(path, [CLIP])
+    message = tf.train.SequenceExample()
+    fill(message.context, {"title": ("bytes_list", [b"tench"]), "frames": ("int64_list", [3])})
+    lists = {
+        "frame": ("bytes_list", [[b"\x00"], [b"\x01"], [b"\x02"]]),
+        "boxes": ("float_list", [[0.5, 1.0], [], [0.25]]),
+        "labels": ("int64_list", [[1, 2], [3, 4]]),
+    }
+    for name, (kind, steps) in lists.items():
+        for values in steps:
+            chosen = getattr(message.feature_lists.feature_list[name].feature.add(), kind)
+            chosen.SetInParent()
+            chosen.value.extend(values)
+    assert raw(tf, path) == [message.SerializeToString(deterministic=True)]
+
+
+def test_tf_data_reads_sequences(tmp_path: Path, tf: Any) -> None:
+    """tf.io.parse_single_sequence_example takes fixed and ragged steps from what we write."""
+    path = tmp_path / "clips"
+    records.write(path, [CLIP])
+    (data,) = raw(tf, path)
+    context, lists = tf.io.parse_single_sequence_example(
+        data,
+        {"title": tf.io.FixedLenFeature([], tf.string), "frames": tf.io.FixedLenFeature([], tf.int64)},
+        {
+            "frame": tf.io.FixedLenSequenceFeature([], tf.string),
+            "boxes": tf.io.RaggedFeature(tf.float32),
+            "labels": tf.io.FixedLenSequenceFeature([2], tf.int64),
+        },
+    )
+    assert (context["title"].numpy(), context["frames"].numpy()) == (b"tench", 3)
+    assert lists["frame"].numpy().tolist() == [b"\x00", b"\x01", b"\x02"]
+    assert lists["boxes"].to_list() == [[0.5, 1.0], [], [0.25]]
+    assert lists["labels"].numpy().tolist() == [[1, 2], [3, 4]]
+
+
+def test_sequences_are_read_back(tmp_path: Path) -> None:
+    """Steps are values where each has one, else lists; ``lists`` and ``text`` name features and lists alike."""
+    path = tmp_path / "clips"
+    assert records.write(path, [CLIP, SequenceExample()], "zlib") == 2
+    lists = {"frame": [b"\x00", b"\x01", b"\x02"], "boxes": [[0.5, 1.0], [], [0.25]], "labels": [[1, 2], [3, 4]]}
+    first, second = records.read_sequences(path)
+    assert first == SequenceExample({"title": b"tench", "frames": 3}, lists)
+    assert second == SequenceExample({}, {})
+    first, _ = records.read_sequences(path, text=True, lists={"frame", "frames"})
+    assert first.context == {"title": "tench", "frames": [3]}
+    assert first.feature_lists["frame"] == [["\x00"], ["\x01"], ["\x02"]]
+
+
+def test_sequences_of_tensorflow_are_read(tmp_path: Path, tf: Any) -> None:
+    """Steps that are not set are empty; a list without steps is one."""
+    path = tmp_path / "theirs"
+    message = tf.train.SequenceExample()
+    message.context.feature["unset"].SetInParent()
+    message.feature_lists.feature_list["none"].SetInParent()
+    steps = message.feature_lists.feature_list["steps"].feature
+    steps.add()
+    steps.add().int64_list.value.append(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(message.SerializeToString())
+    (found,) = records.read_sequences(path)
+    assert found == SequenceExample({"unset": []}, {"none": [], "steps": [[], [1]]})
+
+
+def test_a_sequence_does_not_pass_for_an_example(tmp_path: Path) -> None:
+    """An Example's parser would silently drop the feature lists: read refuses, and names read_sequences."""
+    path = tmp_path / "clips"
+    records.write(path, [SequenceExample({"a": 1})])
+    with pytest.raises(UsageError, match="record 0 at byte 0") as caught:
+        next(records.read(path))
+    assert "SequenceExample" in caught.value.detail
+    assert "read_sequences" in caught.value.hint
+
+
+def test_an_example_is_a_sequence_without_lists(tmp_path: Path) -> None:
+    """The other way round nothing is lost: its features are the context."""
+    path = tmp_path / "movies"
+    records.write(path, [{"a": 1}])
+    assert list(records.read_sequences(path)) == [SequenceExample({"a": 1}, {})]
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (1, "it is of type int: expected a list of steps"),
+        (b"abc", "it is of type bytes: expected a list of steps"),
+        ({"a": 1}, "it is of type dict: expected a list of steps"),
+        (np.array(1), "it is of type ndarray: expected a list of steps"),
+        ([1, None], "it holds None"),
+        ([[1], ["a"]], "it holds int and str: expected values of one kind"),
+        ([[[1]]], "a list within a list"),
+    ],
+)
+def test_steps_that_fit_no_list_are_refused(tmp_path: Path, steps: Any, said: str) -> None:
+    """The error names record and feature list."""
+    with pytest.raises(UsageError, match="record 0: feature list 'a' can't be written") as caught:
+        records.write(tmp_path / "file", [SequenceExample({}, {"a": steps})])
+    assert said in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], []),
+        ([[], []], [[], []]),
+        ([1, 2.5], [1.0, 2.5]),
+        (range(2), [0, 1]),
+        (array.array("h", [1, 2]), [1, 2]),
+        (np.arange(8).reshape(2, 2, 2), [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (["a", b"b"], [b"a", b"b"]),
+        (None, "left out"),
+    ],
+    ids=repr,
+)
+def test_steps_follow_the_rules_of_values(tmp_path: Path, steps: Any, expected: Any) -> None:
+    """The steps of an array are along its first axis, each taken in C order; None leaves the whole list out."""
+    path = tmp_path / "file"
+    records.write(path, [SequenceExample({}, {"a": steps})])
+    (found,) = records.read_sequences(path)
+    assert found.feature_lists.get("a", "left out") == expected
+
+
+def test_a_feature_list_keeps_its_kind(tmp_path: Path) -> None:
+    """As a feature does; a feature of the same name may be of another kind, and a schema is for both."""
+    path = tmp_path / "file"
+    changing = [SequenceExample({"a": "x"}, {"a": [1]}), SequenceExample({}, {"a": [0.5]})]
+    with pytest.raises(UsageError, match="record 1: feature list 'a' is of kind float"):
+        records.write(path, changing)
+    with pytest.raises(UsageError, match="record 0: feature 'a' can't be written"):
+        records.write(path, changing, schema={"a": "float"})
+    assert records.write(path, [SequenceExample({}, each.feature_lists) for each in changing], schema={"a": "float"})
+
+
+# the module ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from imagenet_prep import records", "import imagenet_prep.records", "import imagenet_prep as i; i.records"],
+)
+def test_the_module_loads_light(statement: str) -> None:
+    """However it is imported, it is there, and neither NumPy nor anything else that takes long is loaded."""
+    script = f"import sys\n{statement}\nprint('numpy' in sys.modules, 'PIL' in sys.modules, 'requests' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"] * 3
+
+
+# the page ------------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "records.md").read_text()
+
+
+def test_the_page_is_right(
+    tmp_path: Path, tf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each block of docs/records.md runs, one after the other, and prints what stands below it."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    printed, shown = "", 0
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S):
+        if language:
+            assert printed == "", "what a block prints stands below it"
+        if "import DataLoader" in block and not importlib.util.find_spec("torch"):
+            break
+        if language == "python":
+            exec(block, names)
+            printed = capsys.readouterr().out
+        elif language == "sh":
+            call = [sys.executable, "-m", *block.replace("imagenet-prep", "imagenet_prep").split()]
+            printed = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+        else:
+            assert block == printed
+            printed, shown = "", shown + 1
+    assert shown >= 6
+
+
+def test_the_snippet_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the README shows of records prints what went in."""
+    monkeypatch.chdir(tmp_path)
+    (snippet,) = re.findall(r"^```python\n([^`]*records\.write.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    exec(snippet, {})
+    assert capsys.readouterr().out == "['The Shawshank Redemption', 'Fight Club']\n"

@@ -1,0 +1,873 @@
+"""stages.repair: exactly the damaged shards are made again with the bytes they had, or refused and left alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import BusyError, InputError, SpaceError
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import RepairRun, verify_and_repair
+from imagenet_prep.planning import ConvertOptions, options_from
+from imagenet_prep.sources.imagenet import read_catalog
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.repair import RepairSummary, repair
+from imagenet_prep.stages.status import status
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=48, validation_shards=16, allow_incomplete=True)
+TRAIN, OTHER = "train-00007-of-00048", "train-00031-of-00048"
+VALIDATION = "validation-00003-of-00016"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+    """A DATA_DIR with archives, boxes and the 64 shards that convert made of them. Read only."""
+    return _converted(tmp_path_factory.mktemp("sound"), made_tiny, PART)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Path) -> Layout:
+    """The test's own copy of ``sound``, times and all."""
+    return Layout(Path(shutil.copytree(sound, tmp_path / "data")))
+
+
+def _converted(
+    folder: Path, made: MadeSet, options: ConvertOptions, harm: Callable[[Layout], None] | None = None
+) -> Path:
+    layout = Layout(folder)
+    layout.raw_dir.mkdir(parents=True)
+    for archive in made.archives.values():
+        shutil.copy2(archive, layout.raw_dir)
+    if harm is not None:
+        harm(layout)
+    annotate(layout, ENGINE, validation=options.validation_boxes)
+    convert(layout, ENGINE, options)
+    return folder
+
+
+# what a repair must leave as it was ----------------------------------------------------------------------------
+
+
+def contents(layout: Layout) -> dict[str, bytes]:
+    """Every file of a set: shards, indexes, journal, manifest. What verify writes down is left out."""
+    verdicts = (layout.problems_path, layout.verdict_path)
+    paths = [*layout.output_dir.glob("*-of-*"), *layout.state_dir.rglob("*")]
+    return {str(path): path.read_bytes() for path in paths if path.is_file() and path not in verdicts}
+
+
+def identities(layout: Layout) -> dict[str, tuple[int, int]]:
+    """Inode and time of every shard: another one where it was replaced, though the bytes are the same."""
+    paths = layout.output_dir.glob("*-of-*")
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths if path.is_file()}
+
+
+def mend(layout: Layout, **options: object) -> RepairRun:
+    """Verify, repair, verify."""
+    return verify_and_repair(layout, ENGINE, **options)  # type: ignore[arg-type]
+
+
+# damage --------------------------------------------------------------------------------------------------------
+
+
+def records_of(path: Path) -> list[bytes]:
+    """The data of each record of an undamaged shard."""
+    return [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
+
+
+def write_records(path: Path, records: list[bytes]) -> None:
+    """Frame records, with the right CRCs."""
+    framed = ((*tfrecord.frame(data)[:2], data) for data in records)
+    path.write_bytes(b"".join(header + data + footer for header, footer, data in framed))
+
+
+def flip(layout: Layout, name: str, draw: random.Random) -> None:
+    """One bit, anywhere."""
+    content = bytearray(layout.shard_path(name).read_bytes())
+    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    layout.shard_path(name).write_bytes(content)
+
+
+def cut(layout: Layout, name: str, draw: random.Random) -> None:
+    """A file that ends too early, anywhere."""
+    path = layout.shard_path(name)
+    os.truncate(path, draw.randrange(1, path.stat().st_size))
+
+
+def cut_between(layout: Layout, name: str, draw: random.Random) -> None:
+    """A file whose last records are missing, each of the others whole."""
+    records = records_of(layout.shard_path(name))
+    write_records(layout.shard_path(name), records[: draw.randrange(1, len(records))])
+
+
+def drop(layout: Layout, name: str, draw: random.Random) -> None:
+    """One record gone, the others soundly framed."""
+    records = records_of(layout.shard_path(name))
+    del records[draw.randrange(len(records))]
+    write_records(layout.shard_path(name), records)
+
+
+def double(layout: Layout, name: str, draw: random.Random) -> None:
+    """One record twice."""
+    records = records_of(layout.shard_path(name))
+    records.insert(draw.randrange(len(records)), draw.choice(records))
+    write_records(layout.shard_path(name), records)
+
+
+def swap(layout: Layout, name: str, draw: random.Random) -> None:
+    """Two records in each other's place."""
+    records = records_of(layout.shard_path(name))
+    i, j = draw.sample(range(len(records)), 2)
+    records[i], records[j] = records[j], records[i]
+    write_records(layout.shard_path(name), records)
+
+
+def delete(layout: Layout, name: str, draw: random.Random) -> None:
+    """No file."""
+    layout.shard_path(name).unlink()
+
+
+def empty(layout: Layout, name: str, draw: random.Random) -> None:
+    """A file without a byte."""
+    layout.shard_path(name).write_bytes(b"")
+
+
+def stale_index(layout: Layout, name: str, draw: random.Random) -> None:
+    """The index of another shard."""
+    others = sorted(path.name for path in layout.output_dir.glob("*-of-*") if path.name != name)
+    own = layout.index_path(name).read_bytes()
+    found = next(other for other in others if layout.index_path(other).read_bytes() != own)
+    shutil.copy(layout.index_path(found), layout.index_path(name))
+
+
+def no_index(layout: Layout, name: str, draw: random.Random) -> None:
+    """No index."""
+    layout.index_path(name).unlink()
+
+
+def no_listing(layout: Layout, name: str, draw: random.Random) -> None:
+    """The other half of an index gone."""
+    layout.listing_path(name).unlink()
+
+
+def exchange(layout: Layout, one: str, other: str) -> None:
+    """Two shards under each other's name."""
+    aside = layout.output_dir / "aside"
+    layout.shard_path(one).rename(aside)
+    layout.shard_path(other).rename(layout.shard_path(one))
+    aside.rename(layout.shard_path(other))
+
+
+HARMS = (flip, cut, cut_between, drop, double, swap, delete, empty, stale_index, no_index, no_listing)
+
+
+def harm_ten(layout: Layout, draw: random.Random) -> list[str]:
+    """Damage ten shards, two of them by an exchange; returns their names in order."""
+    names = draw.sample(sorted(path.name for path in layout.output_dir.glob("*-of-*")), 10)
+    for harm, name in zip(draw.sample(HARMS, 8), names, strict=False):
+        harm(layout, name, draw)
+    exchange(layout, *names[8:])
+    return sorted(names)
+
+
+# what is made again --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ten_of_64_damaged_shards(layout: Layout, seed: int) -> None:
+    """After random damage to ten of 64 shards exactly those are made again, and every byte is as it was before."""
+    before, files = contents(layout), identities(layout)
+    assert len(files) == 64
+    names = harm_ten(layout, random.Random(seed))
+    untouched = {name: file for name, file in identities(layout).items() if name not in names}
+    run = verify_and_repair(layout, make_engine("processes", 2))
+    assert run.repair == RepairSummary(tuple(names))
+    assert run.verdict.problems == ()
+    assert contents(layout) == before
+    after = identities(layout)
+    assert {name: file for name, file in after.items() if name not in names} == untouched
+    assert all(after[name] != files[name] for name in names)
+    summary = convert(layout, ENGINE, PART)
+    assert [split.made for split in summary.splits] == [0, 0]
+    assert contents(layout) == before
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_each_kind_of_damage(layout: Layout, harm: Callable[[Layout, str, random.Random], None]) -> None:
+    """One shard with one kind of damage is made again, alone."""
+    before = contents(layout)
+    harm(layout, VALIDATION, random.Random(1))
+    assert mend(layout).repair.made == (VALIDATION,)
+    assert contents(layout) == before
+
+
+@pytest.mark.parametrize("kept", [4, 0])
+def test_more_missing_shards_than_are_listed(layout: Layout, kept: int) -> None:
+    """Problems are grouped for people, not for repair: 60 missing shards are made again, and even all 64."""
+    before = contents(layout)
+    names = sorted(identities(layout))[kept:]
+    for name in names:
+        layout.shard_path(name).unlink()
+    run = mend(layout)
+    assert len(run.found.problems) < len(names)
+    assert run.repair.made == tuple(names)
+    assert contents(layout) == before
+
+
+def test_nothing_to_repair(layout: Layout) -> None:
+    """A sound set is left alone, and no raw data is needed to say so."""
+    shutil.rmtree(layout.raw_dir)
+    before, files = contents(layout), identities(layout)
+    run = mend(layout)
+    assert run.repair == RepairSummary()
+    assert run.verdict is run.found
+    assert (contents(layout), identities(layout)) == (before, files)
+
+
+def test_quick(layout: Layout) -> None:
+    """A quick look finds what is missing or has another size, and just that is made again."""
+    flip(layout, OTHER, random.Random(1))
+    flipped = layout.shard_path(OTHER).read_bytes()
+    layout.shard_path(TRAIN).unlink()
+    empty(layout, VALIDATION, random.Random(1))
+    run = mend(layout, depth="quick")
+    assert run.repair.made == (TRAIN, VALIDATION)
+    assert run.verdict.depth == "quick"
+    assert layout.shard_path(OTHER).read_bytes() == flipped
+
+
+def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
+    """A record of one shard, copied into another, is found twice; only the shard that changed is made again."""
+    before, files = contents(layout), identities(layout)
+    foreign = records_of(layout.shard_path(OTHER))[0]
+    write_records(layout.shard_path(TRAIN), [foreign, *records_of(layout.shard_path(TRAIN))[1:]])
+    run = mend(layout)
+    assert run.repair.made == (TRAIN,)
+    assert contents(layout) == before
+    assert identities(layout)[OTHER] == files[OTHER]
+
+
+def test_image_that_was_bad_when_it_was_taken(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """What --check header let pass, and --decode finds, is still a problem, but its shard is as it was made: let be."""
+    options = dataclasses.replace(PART, check="header")
+    layout = Layout(_converted(tmp_path / "data", made_tiny, options, lambda layout: blot(layout, row=5)))
+    before, files = contents(layout), identities(layout)
+    run = mend(layout, depth="decode")
+    (problem,) = run.verdict.problems
+    assert run.repair == RepairSummary((), (problem.subject,))
+    assert (contents(layout), identities(layout)) == (before, files)
+    layout.shard_path(problem.subject).unlink()
+    assert mend(layout).repair.made == (problem.subject,)
+    assert contents(layout) == before
+
+
+def blot(layout: Layout, row: int, split: str = "train") -> str:
+    """Zeroes within the pixels of an image of the archive, whose size and time stay; returns the image's name."""
+    return alter(layout, row, split, slice(-40, -8))
+
+
+def behead(layout: Layout, row: int, split: str = "train") -> str:
+    """The same at the image's beginning: it is no JPEG any more."""
+    return alter(layout, row, split, slice(0, 4))
+
+
+def alter(layout: Layout, row: int, split: str, where: slice) -> str:
+    """Zeroes over a part of an image in the archive."""
+    archive = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+    catalog = read_catalog(archive, split, ENGINE)
+    start, length = catalog.offsets[row], catalog.lengths[row]
+    stamp = archive.stat().st_mtime_ns
+    with archive.open("r+b") as file:
+        file.seek(start + where.indices(length)[0])
+        file.write(bytes(len(range(*where.indices(length)))))
+    os.utime(archive, ns=(stamp, stamp))
+    return catalog.filename(row)
+
+
+# other sets ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"compression": "gzip"},
+        {"compression": "zlib"},
+        {"reencode": Reencode(resize=8, quality=70)},
+        {"reencode": Reencode(max_side=12), "compression": "gzip"},
+        {"seed": 7},
+        {"shuffle": False},
+        {"validation_boxes": True},
+        {"train_shards": 5, "validation_shards": 1},
+    ],
+)
+def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, change: dict[str, object]) -> None:
+    """A set made with any settings is repaired without naming them."""
+    options = dataclasses.replace(PART, **change)  # type: ignore[arg-type]
+    layout = Layout(_converted(tmp_path / "data", made_tiny, options))
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert options_from(manifest) == options
+    before = contents(layout)
+    names = random.Random(1).sample(sorted(manifest.shards), 4)
+    for harm, name in zip((flip, cut, delete, no_index), names, strict=True):
+        harm(layout, name, random.Random(name))
+    run = mend(layout)
+    assert run.repair.made == tuple(sorted(names))
+    assert run.verdict.problems == ()
+    assert contents(layout) == before
+    convert(layout, ENGINE, options)
+    assert contents(layout) == before
+
+
+def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """A shard without the images that --skip-bad left out becomes just that again."""
+    bad: list[str] = []
+    options = dataclasses.replace(PART, skip_bad=True)
+    data_dir = _converted(tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9)))
+    layout = Layout(data_dir)
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert options_from(manifest) == options
+    (name,) = (name for name, info in manifest.shards.items() if info.set_aside)
+    assert manifest.shards[name].set_aside == (bad[0],)
+    before = contents(layout)
+    empty(layout, name, random.Random(1))
+    empty(layout, VALIDATION, random.Random(1))
+    assert mend(layout).repair.made == (name, VALIDATION)
+    assert contents(layout) == before
+
+
+def test_photographs_that_were_repaired(data_dir: Path, made: MadeSet) -> None:
+    """Shards with a PNG and CMYK images, repaired when they were made, come out the same."""
+    layout = Layout(data_dir)
+    convert(layout, ENGINE, dataclasses.replace(PART, train_shards=4, validation_shards=2))
+    before = contents(layout)
+    for path in layout.output_dir.glob("*-of-*"):
+        path.unlink()
+    layout.shard_path("train-00000-of-00004").touch()  # verify wants to see a shard
+    assert len(mend(layout).repair.made) == 6
+    assert contents(layout) == before
+
+
+def test_options_from_a_whole_set_without_images_set_aside(layout: Layout) -> None:
+    """Whether the set was complete is told by the images that it was made from, not by those in the shards."""
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    images = {split: {"images": count} for split, count in ilsvrc2012.IMAGES.items()}
+    totals = {split: dataclasses.replace(total, classes=1000) for split, total in manifest.totals.items()}
+    whole = dataclasses.replace(manifest, sources=images, totals=totals)
+    assert not options_from(whole).allow_incomplete
+    assert options_from(dataclasses.replace(whole, sources={"train": images["train"]})).allow_incomplete
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("format", 0),
+        ("format", None),
+        ("seed", "12345"),
+        ("shuffle", 1),
+        ("compression", "lzma"),
+        ("validation_boxes", None),
+        ("reencode", "yes"),
+        ("reencode", {"resize": 8}),
+        ("reencode", {"resize": "8", "max_side": None, "quality": 90}),
+    ],
+)
+def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: object) -> None:
+    """Settings that no conversion of ours wrote are refused; status then leaves the options out."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["settings"][key] = value
+    layout.manifest_path.write_text(json.dumps(manifest))
+    flip(layout, TRAIN, random.Random(1))
+    before = contents(layout)
+    with pytest.raises(InputError):
+        mend(layout)
+    assert contents(layout) == before
+    layout.shard_path(TRAIN).unlink()
+    assert status(layout).next_command.startswith("imagenet-prep ")
+
+
+# where the raw data may be -------------------------------------------------------------------------------------
+
+
+def test_archive_with_other_times(layout: Layout) -> None:
+    """An archive that was copied or fetched again is the same; the records of the shards stay as they are."""
+    before = contents(layout)
+    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    stamp = archive.stat().st_mtime_ns
+    os.utime(archive)
+    flip(layout, TRAIN, random.Random(1))
+    delete(layout, OTHER, random.Random(1))
+    assert mend(layout).repair.made == (TRAIN, OTHER)
+    assert contents(layout) == before
+    os.utime(archive, ns=(stamp, stamp))
+    assert [split.made for split in convert(layout, ENGINE, PART).splits] == [0, 0]
+
+
+@pytest.mark.parametrize("read_order", ["shuffled", "sequential"])
+def test_read_order(layout: Layout, read_order: str) -> None:
+    """In whichever order the archive is read, the bytes are the same, and no bundle is left."""
+    before = contents(layout)
+    for name in (TRAIN, OTHER, VALIDATION):
+        flip(layout, name, random.Random(name))
+    assert mend(layout, read_order=read_order, memory=1000).repair.made == (TRAIN, OTHER, VALIDATION)
+    assert contents(layout) == before
+    assert not layout.partial_dir.exists()
+
+
+def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
+    """Shards that were made from archives are repaired from image folders, which are not written to."""
+    untar(layout, ENGINE)
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for split in ("train", "validation"):
+        layout.images_dir(split).rename(raw / split)
+    shutil.copy(layout.boxes_csv, raw)
+    shutil.rmtree(layout.raw_dir)
+    before = contents(layout)
+    for name in (TRAIN, VALIDATION):
+        flip(layout, name, random.Random(name))
+    for folder in (raw, raw / "train", raw / "validation"):
+        folder.chmod(0o555)
+    listing = {path: path.stat().st_mtime_ns for path in raw.rglob("*")}
+    elsewhere = dataclasses.replace(layout, raw=raw)
+    assert mend(elsewhere).repair.made == (TRAIN, VALIDATION)
+    assert contents(layout) == before
+    assert {path: path.stat().st_mtime_ns for path in raw.rglob("*")} == listing
+
+
+def test_set_made_from_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """A set that was made from folders is repaired from them, other times or not."""
+
+    def unpack(layout: Layout) -> None:
+        untar(layout, ENGINE)
+        for split in ("train", "validation"):
+            layout.archive_path(ilsvrc2012.ARCHIVES[split]).unlink()
+
+    layout = Layout(_converted(tmp_path / "data", made_tiny, PART, unpack))
+    before = contents(layout)
+    for path in layout.images_dir("train").glob("*/*.JPEG"):
+        os.utime(path)
+    flip(layout, TRAIN, random.Random(1))
+    assert mend(layout).repair.made == (TRAIN,)
+    assert contents(layout) == before
+
+
+def test_only_the_raw_data_of_damaged_shards_is_needed(layout: Layout) -> None:
+    """Train shards are repaired without validation images; validation shards then are refused."""
+    before = contents(layout)
+    layout.archive_path(ilsvrc2012.ARCHIVES["validation"]).unlink()
+    flip(layout, TRAIN, random.Random(1))
+    assert mend(layout).repair.made == (TRAIN,)
+    assert contents(layout) == before
+    flip(layout, VALIDATION, random.Random(1))
+    with pytest.raises(InputError, match="no validation images"):
+        mend(layout)
+
+
+def test_output_elsewhere(layout: Layout, tmp_path: Path) -> None:
+    """Shards in a folder of their own are repaired from DATA_DIR's raw data and boxes."""
+    away = dataclasses.replace(layout, output=tmp_path / "away")
+    away.output_dir.mkdir()
+    for path in [*layout.data_dir.glob("*-of-*"), layout.state_dir]:
+        path.rename(away.output_dir / path.name)
+    before = contents(away)
+    flip(away, TRAIN, random.Random(1))
+    assert mend(away).repair.made == (TRAIN,)
+    assert contents(away) == before
+
+
+# raw data that is not the same ---------------------------------------------------------------------------------
+
+
+def test_altered_image(layout: Layout) -> None:
+    """An image altered in place, size and time kept: its shard is refused and stays as found, the others are made."""
+    before = contents(layout)
+    filename = blot(layout, row=17)
+    name = shard_of(layout, filename)
+    other = OTHER if name != OTHER else TRAIN
+    flip(layout, name, random.Random(1))
+    delete(layout, other, random.Random(1))
+    found = layout.shard_path(name).read_bytes()
+    with pytest.raises(InputError, match="the raw data is not what it was made from") as caught:
+        mend(layout)
+    assert caught.value.exit_code == 4
+    assert name in caught.value.what
+    assert filename in caught.value.detail
+    assert len(str(caught.value).splitlines()) == 3
+    assert layout.shard_path(name).read_bytes() == found
+    assert not layout.partial_dir.exists()
+    assert contents(layout) == {**before, str(layout.shard_path(name)): found}
+
+
+def shard_of(layout: Layout, filename: str) -> str:
+    """The train shard that holds an image."""
+    for path in layout.output_dir.glob("train-*"):
+        if any(read_record(memoryview(data)).filename == filename for data in records_of(path)):
+            return path.name
+    raise AssertionError(filename)
+
+
+def test_image_that_is_none_any_more(layout: Layout) -> None:
+    """An image that can't be used now, but could then, is named."""
+    filename = behead(layout, row=17)
+    name = shard_of(layout, filename)
+    empty(layout, name, random.Random(1))
+    before = contents(layout)
+    with pytest.raises(InputError, match="raw data is not what it was made from") as caught:
+        mend(layout)
+    assert filename in caught.value.detail
+    assert contents(layout) == before
+
+
+def test_without_the_listing_the_digests_are_shown(layout: Layout) -> None:
+    """Where no index tells which image changed, it is said what was expected and what came out."""
+    name = shard_of(layout, blot(layout, row=17))
+    shutil.rmtree(layout.index_dir)
+    with pytest.raises(InputError) as caught:
+        repair(layout, ENGINE, {name: (ProblemKind.BAD_CRC,)})
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    info = manifest.shards[name]
+    expected, got = caught.value.detail.split("; got ")
+    assert expected == f"expected {info.records} records in {info.size} bytes, digest {info.digest[:12]}"
+    assert got.startswith(f"{info.records} records in {info.size} bytes, digest ")
+    assert info.digest[:12] not in got
+
+
+def _other_archives(layout: Layout) -> None:
+    make(layout.raw_dir, classes=10, per_class=30, validation=80, seed=2, tiny=True)
+
+
+def _one_image_less(layout: Layout) -> None:
+    untar(layout, ENGINE)
+    layout.archive_path(ilsvrc2012.ARCHIVES["train"]).unlink()
+    sorted(layout.images_dir("train").glob("*/*.JPEG"))[100].unlink()
+
+
+def _image_of_another_size(layout: Layout) -> None:
+    untar(layout, ENGINE)
+    layout.archive_path(ilsvrc2012.ARCHIVES["train"]).unlink()
+    path = sorted(layout.images_dir("train").glob("*/*.JPEG"))[100]
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def _no_boxes(layout: Layout) -> None:
+    layout.boxes_csv.unlink()
+
+
+def _one_box_less(layout: Layout) -> None:
+    lines = layout.boxes_csv.read_text().splitlines(keepends=True)
+    layout.boxes_csv.write_text("".join(lines[1:]))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_other_archives, "the train images in .*300 images, as there were, but some have other names or sizes"),
+        (_one_image_less, "the train images in .*expected 300 images, got 299"),
+        (_image_of_another_size, "the train images in .*300 images, as there were"),
+        (_no_boxes, "the train boxes .*got 0: .*is not there.*imagenet-prep annotate"),
+        (_one_box_less, "the train boxes .*expected .* boxes, got .* from .*imagenet-prep annotate"),
+    ],
+)
+def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Layout], None], words: str) -> None:
+    """Images of other names, sizes or number, and other boxes, are refused before any work, whichever shard it is."""
+    flip(layout, TRAIN, random.Random(1))
+    before, files = contents(layout), identities(layout)
+    change(layout)
+    with pytest.raises(InputError, match=f"(?s){words}"):
+        mend(layout)
+    assert (contents(layout), identities(layout)) == (before, files)
+
+
+def test_moved_box(layout: Layout) -> None:
+    """As many boxes as before, but one elsewhere: the shard of its image is refused."""
+    lines = layout.boxes_csv.read_text().splitlines()
+    filename = lines[0].split(",")[0]
+    layout.boxes_csv.write_text("\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n")
+    name = shard_of(layout, filename)
+    empty(layout, name, random.Random(1))
+    before = contents(layout)
+    with pytest.raises(InputError, match="raw data is not what it was made from") as caught:
+        mend(layout)
+    assert f"the boxes of {filename} changed" in caught.value.detail
+    assert contents(layout) == before
+
+
+def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Other versions of the codec do no harm if they make the same bytes; if they don't, the error names both."""
+    options = dataclasses.replace(PART, reencode=Reencode(resize=8))
+    layout = Layout(_converted(tmp_path / "data", made_tiny, options))
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["settings"]["reencode"]["codec"] = "Pillow 9, by hand"
+    layout.manifest_path.write_text(json.dumps(manifest))
+    before = contents(layout)
+    flip(layout, TRAIN, random.Random(1))
+    assert mend(layout).repair.made == (TRAIN,)
+    assert contents(layout) == before
+    manifest["settings"]["reencode"]["quality"] = 20  # bytes as another encoder might make them
+    layout.manifest_path.write_text(json.dumps(manifest))
+    flip(layout, TRAIN, random.Random(1))
+    with pytest.raises(InputError, match="or the codec is not") as caught:
+        mend(layout)
+    assert "Pillow 9, by hand" in caught.value.detail
+    assert "libjpeg-turbo" in caught.value.detail
+
+
+def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same records in a compressed file of another size are refused: the manifest would not fit."""
+    layout = Layout(_converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, compression="gzip")))
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["shards"][TRAIN]["size"] += 1
+    layout.manifest_path.write_text(json.dumps(manifest))
+    layout.journal_path.unlink()
+    before = contents(layout)
+    with pytest.raises(InputError, match="zlib is another one"):
+        mend(layout)
+    assert contents(layout) == before
+
+
+# what can't be repaired ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("is_ours", "hint"), [(True, "run the same imagenet-prep convert again"), (False, "get sound copies")]
+)
+def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
+    """Without a manifest nothing is touched: a conversion that was stopped goes on with convert."""
+    layout.manifest_path.unlink()
+    if not is_ours:
+        shutil.rmtree(layout.state_dir)
+    flip(layout, TRAIN, random.Random(1))
+    before = contents(layout)
+    with pytest.raises(InputError, match=hint):
+        mend(layout)
+    assert contents(layout) == before
+
+
+def test_damaged_manifest(layout: Layout) -> None:
+    """A manifest that can't be read is an error that says how to get another."""
+    layout.manifest_path.write_bytes(layout.manifest_path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="imagenet-prep convert"):
+        mend(layout)
+
+
+def test_manifest_that_contradicts_itself(layout: Layout) -> None:
+    """A manifest that can't be true is a problem that remains, and no shard is made by it."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["totals"]["train"]["images"] += 1
+    layout.manifest_path.write_text(json.dumps(manifest))
+    flip(layout, TRAIN, random.Random(1))
+    before = contents(layout)
+    run = mend(layout)
+    assert run.repair == RepairSummary()
+    assert ProblemKind.BAD_MANIFEST in {problem.kind for problem in run.verdict.problems}
+    assert contents(layout) == before
+
+
+def test_manifest_and_journal_that_contradict_each_other(layout: Layout) -> None:
+    """With two records of one shard there is no telling which one holds: the manifest is to be written anew."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["shards"][TRAIN]["digest"] = "0" * 64
+    layout.manifest_path.write_text(json.dumps(manifest))
+    before = contents(layout)
+    with pytest.raises(InputError, match=f"contradict each other about {TRAIN}"):
+        mend(layout)
+    assert contents(layout) == before
+    layout.manifest_path.unlink()
+    convert(layout, ENGINE, PART)
+    assert mend(layout).verdict.problems == ()
+
+
+def test_lost_journal_line(layout: Layout) -> None:
+    """A shard that is made again is in the journal again."""
+    lines = layout.journal_path.read_text().splitlines(keepends=True)
+    layout.journal_path.write_text("".join(line for line in lines if TRAIN not in line))
+    delete(layout, TRAIN, random.Random(1))
+    mend(layout)
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert Journal(layout.journal_path).get(TRAIN) == manifest.shards[TRAIN]
+
+
+def test_stray_files_stay(layout: Layout) -> None:
+    """A file that is no shard of the set, a renamed one too, is left where it is, and is still a problem at the end."""
+    layout.shard_path(TRAIN).rename(layout.output_dir / "train-00001-of-00002")
+    (layout.output_dir / "train-notes").touch()
+    run = mend(layout)
+    assert run.repair.made == (TRAIN,)
+    assert {(problem.kind, problem.subject) for problem in run.verdict.problems} == {
+        (ProblemKind.STRAY_FILE, "train-00001-of-00002"),
+        (ProblemKind.STRAY_FILE, "train-notes"),
+    }
+    assert all(problem.remedy for problem in run.verdict.problems)
+
+
+@pytest.mark.parametrize("place", ["shard", "index"])
+def test_folder_in_the_place_of_a_file(layout: Layout, place: str) -> None:
+    """A folder where a file must go is named; nothing is removed that isn't ours."""
+    path = layout.shard_path(TRAIN) if place == "shard" else layout.index_path(TRAIN)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match=f"{path} is a folder"):
+        repair(layout, ENGINE, {TRAIN: (ProblemKind.UNREADABLE,)})
+    assert path.is_dir()
+
+
+def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less space than the new shards need beside the old ones it is refused at the start."""
+    flip(layout, TRAIN, random.Random(1))
+    before = contents(layout)
+    usage = shutil.disk_usage(layout.output_dir)
+    size = layout.shard_path(TRAIN).stat().st_size
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size - 1))
+    with pytest.raises(SpaceError, match="to make 1 shards again"):
+        repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)})
+    assert contents(layout) == before
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
+    assert repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)}).made == (TRAIN,)
+
+
+# other processes -----------------------------------------------------------------------------------------------
+
+
+def prep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end."""
+    command = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def test_kills(layout: Layout) -> None:
+    """kill -9 of the whole group at any moment of a repair, then another repair: every byte is as it was."""
+    before = contents(layout)
+    draw = random.Random(1)
+    command = [sys.executable, "-m", "imagenet_prep", "repair", str(layout.data_dir), "--workers", "2", "--quiet"]
+    began = time.monotonic()
+    assert subprocess.run([*command, "--quick"], stdout=subprocess.DEVNULL).returncode == 0
+    took = time.monotonic() - began
+    met = tries = 0
+    while met < 5:
+        tries += 1
+        assert tries < 50, "the kills come too late"
+        for harm, name in zip(itertools.cycle(HARMS), sorted(identities(layout)), strict=False):
+            harm(layout, name, draw)
+        process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+        time.sleep(draw.uniform(took / 2, 3 * took))
+        met += process.poll() is None
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+        assert contents(layout) == before
+
+
+def test_one_at_a_time(layout: Layout) -> None:
+    """While another process holds DATA_DIR nothing is read or made; a dead holder does not block."""
+    flip(layout, TRAIN, random.Random(1))
+    code = (
+        "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "from imagenet_prep.storage import hold\n"
+        f"with hold(Layout(Path({str(layout.data_dir)!r}))): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BusyError, match=str(holder.pid)):
+            mend(layout)
+        result = prep("repair", layout.data_dir)
+        assert result.returncode == 8
+        holder.kill()
+    assert mend(layout).repair.made == (TRAIN,)
+
+
+# the command ---------------------------------------------------------------------------------------------------
+
+
+def test_command_repairs(layout: Layout) -> None:
+    """Each shard that was made again is printed with what was wrong, then the verdict; exit 0, also with --quiet."""
+    before = contents(layout)
+    delete(layout, TRAIN, random.Random(1))
+    empty(layout, VALIDATION, random.Random(1))
+    result = prep("repair", layout.data_dir, "--workers", "2")
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
+    assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
+    assert "(missing-shard)" in lines[0]
+    assert "whole and right as what they are" in result.stdout.splitlines()[-1]
+    assert contents(layout) == before
+    again = prep("repair", layout.data_dir, "--engine", "threads", "--workers", "1", "--decode")
+    assert (again.returncode, again.stdout.splitlines()[0]) == (0, "repair: nothing to make again")
+    assert "repair" not in prep("repair", layout.data_dir, "--quick", "--quiet").stdout
+
+
+def test_command_when_problems_remain(layout: Layout) -> None:
+    """A stray file is exit 3, and the last words say what to do; the damaged shard was made again."""
+    (layout.output_dir / "train-00001-of-00002").touch()
+    flip(layout, TRAIN, random.Random(1))
+    result = prep("repair", layout.data_dir)
+    assert result.returncode == 3
+    assert f"repair: {TRAIN} made again" in result.stdout
+    assert "train-00001-of-00002" in result.stdout
+    assert "1 problems found." in result.stdout
+
+
+def test_command_when_the_raw_data_changed(layout: Layout) -> None:
+    """Other raw data is exit 4, three lines and no traceback."""
+    name = shard_of(layout, blot(layout, row=17))
+    flip(layout, name, random.Random(1))
+    result = prep("repair", layout.data_dir)
+    assert result.returncode == 4
+    lines = result.stderr.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("error: "))
+    assert lines[start].startswith(f"error: {name} can't be made again")
+    assert len(lines) == start + 3
+    assert "0 of 1 shards were made again" in result.stderr
+
+
+def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:
+    """--raw and --output name other places; --quick and --decode exclude each other."""
+    away = tmp_path / "away"
+    away.mkdir()
+    for path in [*layout.data_dir.glob("*-of-*"), layout.state_dir]:
+        path.rename(away / path.name)
+    raw = tmp_path / "raw"
+    layout.raw_dir.rename(raw)
+    (away / TRAIN).unlink()
+    arguments = ("repair", layout.data_dir, "--raw", raw, "--output", away)
+    assert prep(*arguments, "--quick", "--decode").returncode == 2
+    assert prep(*arguments, "--read-order", "sequential", "--memory", "1M").returncode == 0
+    assert (away / TRAIN).is_file()
+
+
+def test_status_says_repair(layout: Layout) -> None:
+    """After a verify that found problems, repair is what to run next; after it, what comes after verify."""
+    flip(layout, TRAIN, random.Random(1))
+    verify(layout, ENGINE)
+    assert status(layout).next_command == f"imagenet-prep repair {layout.data_dir}"
+    mend(layout)
+    assert not status(layout).next_command.startswith("imagenet-prep repair")

@@ -1,0 +1,684 @@
+"""stages.report and reporting: the numbers are those of the images, the page holds them and lets nothing break out."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import gzip
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.images import Kind
+from imagenet_prep.engines import make_engine
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.pipeline import report
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
+from imagenet_prep.reporting.reading import iter_data, look
+from imagenet_prep.reporting.samples import choose
+from imagenet_prep.sources.reader import map_file
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.report import write_report
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+REPAIRED = (Kind.CMYK, Kind.YCCK, Kind.PNG)
+VERDICT = Verdict("full", (), (), is_part=False, has_manifest=False)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Path:
+    """Shards of ``made``, verified, with a report of 48 samples. Read only."""
+    folder = tmp_path_factory.mktemp("sound") / "my-data"
+    layout = Layout(folder, raw=made.archives["train"].parent)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    report(Layout(folder), ENGINE)
+    return folder
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Path) -> Layout:
+    """The test's own copy of ``sound``."""
+    return Layout(Path(shutil.copytree(sound, tmp_path / "my-data")))
+
+
+def census_of(layout: Layout, keep: int = 48) -> Census:
+    """Every shard's census, merged."""
+    census = Census()
+    for path in layout.output_dir.glob("*-of-*"):
+        census.merge(TakeCensus(layout, keep)(path.name), keep)
+    return census
+
+
+def page_of(layout: Layout) -> str:
+    """The page as it was written."""
+    return layout.report_path.read_text()
+
+
+class Page(HTMLParser):
+    """A page as a browser's parser sees it: every element with its attributes, and all text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep an element."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keep a piece of text."""
+        self.text += data
+
+    def images(self) -> list[dict[str, str | None]]:
+        """The attributes of every image."""
+        return [attributes for tag, attributes in self.elements if tag == "img"]
+
+
+def write_shard(layout: Layout, records: list[bytes], name: str = "train-00000-of-00001") -> None:
+    """A shard of these records' data."""
+    framed = b"".join(header + data + footer for data in records for header, footer, _ in [tfrecord.frame(data)])
+    layout.output_dir.mkdir(parents=True, exist_ok=True)
+    layout.shard_path(name).write_bytes(framed)
+
+
+def picture(width: int = 40, height: int = 30, mode: str = "RGB", form: str = "JPEG", quality: int = 75) -> bytes:
+    """An image file."""
+    out = io.BytesIO()
+    Image.new(mode, (width, height), 120).save(out, form, quality=quality)
+    return out.getvalue()
+
+
+def features(**changes: Feature | None) -> dict[str, Feature]:
+    """The features of a record that another tool could have made; "__" stands for "/", None leaves one out."""
+    every: dict[str, Feature | None] = {
+        "image/encoded": BytesList((picture(),)),
+        "image/filename": BytesList((b"n01440764_1.JPEG",)),
+        "image/class/label": Int64List((1,)),
+        "image/class/text": BytesList((b"tench, Tinca tinca",)),
+        **{name.replace("__", "/"): feature for name, feature in changes.items()},
+    }
+    return {name: feature for name, feature in every.items() if feature is not None}
+
+
+def boxes(*corners: tuple[float, float, float, float]) -> dict[str, Feature]:
+    """The four lists of boxes given as xmin, ymin, xmax, ymax."""
+    columns = zip(*corners, strict=True)
+    return {
+        f"image__object__bbox__{edge}": FloatList(column)
+        for edge, column in zip(("xmin", "ymin", "xmax", "ymax"), columns, strict=True)
+    }
+
+
+# the census ------------------------------------------------------------------------------------------------------
+
+
+def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSet) -> None:
+    """Counts, sizes, bytes, boxes and odd images are those that the set was made with."""
+    census = census_of(layout)
+    assert (census.faults, census.unread) == ({}, 0)
+    assert census.shards == {path.name: path.stat().st_size for path in layout.output_dir.glob("*-of-*")}
+    lines = Counter(line.partition(",")[0] for line in made.boxes_csv.decode().splitlines())
+    for split in ilsvrc2012.SPLITS:
+        found, images = census.splits[split], made.of(split)
+        assert found.records == len(images)
+        assert found.labels == Counter(image.label for image in images)
+        assert found.sides == Counter((bin_of(image.width, 8), bin_of(image.height, 8)) for image in images)
+        widths = [image.width for image in images]
+        assert (found.width.count, found.width.total) == (len(images), sum(widths))
+        assert (found.width.least, found.width.greatest) == (min(widths), max(widths))
+        assert found.height.total == sum(image.height for image in images)
+        assert found.aspects.total() == len(images)
+        boxes_of = lines if split == "train" else Counter()
+        assert found.boxes == Counter(boxes_of[image.filename] for image in images)
+    assert {kind: odd.count for kind, odd in census.odd.items()} == {
+        GREY: sum(image.kind is Kind.GREY for image in made.images.values()),
+        ROTATED: 1,
+    }
+    for kind, own in ((GREY, Kind.GREY), (ROTATED, Kind.ROTATED)):
+        named = {name for _, _, name in census.odd[kind].first}
+        assert named == {image.filename for image in made.images.values() if image.kind is own}
+    assert census.words[1] == ilsvrc2012.texts()["n01440764"]
+
+
+def test_bytes_are_those_of_the_archives(layout: Layout, made: MadeSet) -> None:
+    """The sum of all image bytes is that of the archive's members, repaired images aside."""
+    whole = {name: size for key in ilsvrc2012.SPLITS for name, size in _member_sizes(made.archives[key])}
+    repaired = {image.filename for image in made.images.values() if image.kind in REPAIRED}
+    mended = sum(
+        len(record.encoded)
+        for path in layout.output_dir.glob("*-of-*")
+        for _, data in iter_data(map_file(path))
+        if (record := read_record(data)).filename in repaired
+    )
+    census = census_of(layout)
+    total = sum(found.bytes.total for found in census.splits.values())
+    assert len(repaired) == 3
+    assert total == mended + sum(size for name, size in whole.items() if name not in repaired)
+    assert sum(found.sizes.total() for found in census.splits.values()) == len(made.images)
+
+
+def _member_sizes(path: Path) -> Iterator[tuple[str, int]]:
+    with tarfile.open(path) as outer:
+        for member in outer:
+            if member.name.endswith(".tar"):
+                with tarfile.open(fileobj=outer.extractfile(member)) as inner:
+                    yield from ((each.name, each.size) for each in inner)
+            else:
+                yield member.name, member.size
+
+
+def test_shards_add_up_in_any_order(layout: Layout) -> None:
+    """Whatever shard is done first, the census is the same, also where it keeps only the first few."""
+    parts = [TakeCensus(layout, 2)(path.name) for path in sorted(layout.output_dir.glob("*-of-*"))]
+    results = []
+    for seed in range(5):
+        random.Random(seed).shuffle(parts)
+        census = Census()
+        for part in parts:
+            census.merge(part, 2)
+        results.append(census)
+    assert all(each == results[0] for each in results)
+
+
+def test_compressed_shards_are_counted_too(layout: Layout) -> None:
+    """Compressed as a whole, shards give the same numbers but for their own size."""
+    plain = census_of(layout)
+    for path in layout.output_dir.glob("*-of-*"):
+        path.write_bytes(gzip.compress(path.read_bytes(), 1))
+    packed = census_of(layout)
+    assert packed.shards != plain.shards
+    assert dataclasses.replace(packed, shards=plain.shards) == plain
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="there is no /proc to tell what was touched")
+def test_of_a_plain_shard_only_both_ends_of_a_record_are_touched(tmp_path: Path) -> None:
+    """The pages of large images stay where they are: on the disk."""
+    layout = Layout(tmp_path)
+    image = picture()
+    padded = image[:-2] + bytes(32 << 20) + image[-2:]
+    write_shard(layout, [encode_example(features(image__encoded=BytesList((padded,))))] * 4)
+    view = map_file(layout.shard_path("train-00000-of-00001"))
+    seen = [look(data) for _, data in iter_data(view)]
+    assert [each.words for each in seen if each] == ["tench, Tinca tinca"] * 4
+    assert len(view) > 128 << 20
+    assert _resident_kilobytes("train-00000-of-00001") < 16 << 10
+
+
+def _resident_kilobytes(name: str) -> int:
+    text = Path("/proc/self/smaps").read_text()
+    return sum(int(size) for size in re.findall(rf"{name}\n(?:.*\n)*?Rss: +(\d+) kB", text))
+
+
+# what other tools make ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
+        ({"image__class__text": None}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
+        ({"image__filename": None}, ("", 1, "tench, Tinca tinca", 0)),
+        ({"image__class__label": None}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
+        ({"image__class__label": FloatList((1.0,))}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
+        ({"image__class__label": Int64List(())}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
+        ({"image__filename": BytesList((b"\xff\xfe",))}, ("��", 1, "tench, Tinca tinca", 0)),
+        (
+            {"image__class__text": None, "image__filename": BytesList((b"ILSVRC2012_val_00000001.JPEG",))},
+            ("ILSVRC2012_val_00000001.JPEG", 1, "sea snake", 0),
+        ),
+        ({"image__class__text": None, "image__filename": None}, ("", 1, "", 0)),
+        (boxes((0.1, 0.2, 0.3, 0.4), (0.0, 0.0, 1.0, 1.0)), ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 2)),
+        ({"image__object__bbox__xmin": FloatList((0.5,))}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
+    ],
+)
+def test_records_that_lack_something_are_read_for_the_rest(
+    changes: dict[str, Feature | None], expected: tuple[str, int | None, str, int]
+) -> None:
+    """Each feature may be missing, empty or of another kind: the others still count."""
+    seen = look(memoryview(encode_example(features(**changes))))
+    assert seen is not None
+    assert (seen.filename, seen.label, seen.words, len(seen.boxes)) == expected
+    assert seen.encoded == picture()
+
+
+def test_other_names_of_features() -> None:
+    """Records as tensorflow_datasets writes them: image, label, file_name."""
+    data = {
+        "image": BytesList((picture(),)),
+        "label": Int64List((0,)),
+        "file_name": BytesList((b"n01440764_10026.JPEG",)),
+    }
+    seen = look(memoryview(encode_example(data)))
+    assert seen is not None
+    assert (seen.filename, seen.label, seen.words) == ("n01440764_10026.JPEG", 0, "tench, Tinca tinca")
+    assert seen.encoded == picture()
+
+
+@given(st.binary(max_size=200))
+def test_no_record_is_an_error(data: bytes) -> None:
+    """Any bytes are something that can be looked at, or nothing."""
+    look(memoryview(data))
+
+
+NAMES = st.sampled_from([*sorted(features(**boxes((0, 0, 1, 1)))), "image/height", "image/width"])
+VALUES = st.one_of(
+    st.builds(BytesList, st.lists(st.binary(max_size=40), max_size=2).map(tuple)),
+    st.builds(FloatList, st.lists(st.floats(width=32), max_size=3).map(tuple)),
+    st.builds(Int64List, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=2).map(tuple)),
+)
+
+
+@given(st.lists(st.dictionaries(NAMES, VALUES), max_size=4))
+def test_any_records_can_be_counted(records: list[dict[str, Feature]]) -> None:
+    """Whatever features hold, there is a census of them."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        layout = Layout(Path(folder))
+        write_shard(layout, [encode_example(record) for record in records])
+        census = census_of(layout)
+    assert census.splits["train"].records == len(records)
+    assert census.faults == {}
+
+
+def test_odd_images_of_other_tools(tmp_path: Path) -> None:
+    """Images that were not repaired are told by their headers; a record that is no Example is counted as such."""
+    layout = Layout(tmp_path)
+    images = (picture(), picture(mode="L"), picture(mode="CMYK"), picture(form="PNG"), b"\xff\xd8\xff\xd9", b"")
+    records = [encode_example(features(image__encoded=BytesList((image,)))) for image in images]
+    sized = features(image__encoded=None, image__width=Int64List((640,)), image__height=Int64List((480,)))
+    write_shard(layout, [*records, encode_example(sized), b"\xff\xff\xff"])
+    census = census_of(layout)
+    assert {kind: odd.count for kind, odd in census.odd.items()} == {GREY: 1, FOUR: 1, PNG: 1, "broken": 2}
+    assert (census.splits["train"].records, census.unread) == (7, 1)
+    assert census.splits["train"].width.greatest == 640
+
+
+def test_foreign_shards_make_a_page(tmp_path: Path) -> None:
+    """Shards without manifest, boxes, words or names are reported on, problems and all."""
+    layout = Layout(tmp_path / "theirs")
+    bare = features(image__filename=None, image__class__text=None)
+    write_shard(layout, [encode_example(bare)] * 3)
+    summary = report(layout, ENGINE)
+    assert summary.verdict.problems
+    page = Page(page_of(layout))
+    assert len(page.images()) == 3
+    assert "unknown: there is no manifest" in page.text
+    assert "record 2 of train-00000-of-00001" in page.text
+    assert "label 1" in page.text
+
+
+def test_many_boxes_share_a_bin(tmp_path: Path) -> None:
+    """Images with more boxes than the chart has room for are counted together."""
+    layout = Layout(tmp_path)
+    many = boxes(*[(0.1, 0.1, 0.2, 0.2)] * (MANY_BOXES + 5))
+    write_shard(layout, [encode_example(features(**many))])
+    assert census_of(layout).splits["train"].boxes == {MANY_BOXES: 1}
+    write_report(layout, ENGINE, VERDICT)
+    assert f"{MANY_BOXES}+" in Page(page_of(layout)).text
+
+
+# samples ---------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_spread_over_the_classes(layout: Layout, made: MadeSet) -> None:
+    """Every class is shown equally often, images with boxes first, a quarter of all from validation."""
+    census = census_of(layout)
+    chosen = choose(census.splits, 24)
+    assert len({(each.shard, each.number) for each in chosen}) == 24
+    train = [each for each in chosen if each.shard.startswith("train")]
+    assert len(train) == 18
+    labels = Counter(_label(layout, each.shard, each.number) for each in train)
+    assert set(labels.values()) == {3}
+    assert len(labels) == 6
+    assert not any(each.has_no_box for each in train)
+    assert choose(census.splits, 0) == []
+    assert len(choose(census.splits, 1000)) == len(made.images)
+    assert len({_label(layout, each.shard, each.number) for each in choose(census.splits, 4)}) >= 3
+
+
+def _label(layout: Layout, shard: str, number: int) -> int:
+    data = [data for _, data in iter_data(map_file(layout.shard_path(shard)))][number]
+    return read_record(data).label
+
+
+def test_the_choice_does_not_hang_on_the_shards(tmp_path: Path, layout: Layout, made: MadeSet) -> None:
+    """The same images are shown whatever the number of shards."""
+    other = Layout(tmp_path / "other", raw=made.archives["train"].parent)
+    annotate(other, ENGINE)
+    convert(other, ENGINE, dataclasses.replace(PART, train_shards=2, validation_shards=1))
+    report(other, ENGINE, samples=12)
+    report(layout, ENGINE, samples=12)
+    names = [[image["data-name"] for image in Page(page_of(each)).images()] for each in (other, layout)]
+    assert names[0] == names[1]
+    assert len(names[0]) == 12
+
+
+def test_thumbnails_and_boxes_are_those_of_the_records(layout: Layout, made: MadeSet) -> None:
+    """Each sample is a JPEG of its image's proportions, with a box in its place for each line of the CSV."""
+    lines: dict[str, list[list[float]]] = {}
+    for line in made.boxes_csv.decode().splitlines():
+        name, *corners = line.split(",")
+        lines.setdefault(name, []).append([float(value) for value in corners])
+    shown = _shown(page_of(layout))
+    assert len(shown) == 48
+    for name, (url, styles) in shown.items():
+        with Image.open(io.BytesIO(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))) as image:
+            ratio = made.images[name].width / made.images[name].height
+            assert image.format == "JPEG"
+            assert image.width / image.height == pytest.approx(ratio, rel=0.02)
+        expected = [
+            [100 * xmin, 100 * ymin, 100 * (xmax - xmin), 100 * (ymax - ymin)]
+            for xmin, ymin, xmax, ymax in sorted(lines.get(name, []))
+        ]
+        found = sorted([float(number) for number in re.findall(r":([\d.]+)%", style)] for style in styles)
+        assert [pytest.approx(each, abs=0.001) for each in expected] == found
+
+
+def _shown(page: str) -> dict[str, tuple[str, list[str]]]:
+    """By file name, each sample's image and the styles of its boxes."""
+    shown: dict[str, tuple[str, list[str]]] = {}
+    name = ""
+    for tag, attributes in Page(page).elements:
+        if tag == "img":
+            name = attributes["data-name"] or ""
+            shown[name] = (attributes["src"] or "", [])
+        elif tag == "span" and attributes.get("class") == "box":
+            shown[name][1].append(attributes["style"] or "")
+    return shown
+
+
+def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
+    """A sample whose image is damaged behind its header has a place without a picture."""
+    layout = Layout(tmp_path)
+    image = picture(400, 300)
+    cut = features(
+        image__encoded=BytesList((image[:300],)), image__width=Int64List((0,)), image__height=Int64List((1,))
+    )
+    outside = features(image__filename=BytesList((b"n01440764_2.JPEG",)), **boxes((0.5, 0.5, 1.5, 1.0), (0, 0, 0.5, 1)))
+    write_shard(layout, [encode_example(cut), encode_example(outside)])
+    write_report(layout, ENGINE, VERDICT)
+    page = Page(page_of(layout))
+    assert page.text.count("This image does not decode.") == 1
+    ((name, (_, styles)),) = _shown(page_of(layout)).items()
+    assert name == "n01440764_2.JPEG"
+    assert styles == ["left:0.0000%;top:0.0000%;width:50.0000%;height:100.0000%"]
+
+
+def test_no_samples(layout: Layout) -> None:
+    """Without samples there is no grid, and no link to it."""
+    report(layout, ENGINE, samples=0)
+    page = Page(page_of(layout))
+    assert not page.images()
+    assert not [attributes for tag, attributes in page.elements if attributes.get("href") == "#samples"]
+
+
+# the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_verify_found(layout: Layout, made: MadeSet) -> None:
+    """Verdict, totals, odd images, settings, fingerprint and versions stand in the page; it is small enough."""
+    content = layout.report_path.read_bytes()
+    assert len(content) < 5_000_000
+    page = Page(content.decode())
+    verdict = verify(layout, ENGINE)
+    assert verdict.problems == ()
+    for text in (
+        "my-data",
+        "A part, whole and right",
+        verdict.fingerprint,
+        "Images a class",
+        "ILSVRC2012_img_train.tar",
+        "12345",
+        *(image.filename for image in made.images.values() if image.kind in (Kind.GREY, Kind.ROTATED, *REPAIRED)),
+    ):
+        assert text in page.text
+    assert f"{len(made.images)} images in 6 shards" in page.text
+
+
+def test_the_page_needs_nothing_else(layout: Layout) -> None:
+    """No script, no style sheet, font, image or frame from elsewhere; a policy that forbids them; no path of ours."""
+    text = page_of(layout)
+    page = Page(text)
+    assert not {tag for tag, _ in page.elements} & {
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "foreignobject",
+    }
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("src", "href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:"))
+    assert not re.search(r"url\((?!#)|@import", text)
+    policies = [each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy"]
+    assert len(policies) == 1
+    assert (policies[0] or "").startswith("default-src 'none'; img-src data:;")
+    assert str(layout.output_dir.parent) not in text
+
+
+def test_ids_are_unique(layout: Layout) -> None:
+    """No two elements share an id, those within charts included, and every reference leads to one."""
+    elements = Page(page_of(layout)).elements
+    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [
+        link for _, each in elements for name in ("href", "xlink:href") if (link := each.get(name) or "")[:1] == "#"
+    ]
+    assert len(links) > 20
+    assert {link[1:] for link in links} <= set(ids)
+
+
+def test_the_same_shards_make_the_same_page(layout: Layout) -> None:
+    """Engine, workers and moment make no difference."""
+    before = layout.report_path.read_bytes()
+    for engine in (ENGINE, make_engine("processes", 2), make_engine("processes", 1)):
+        layout.report_path.unlink()
+        report(layout, engine)
+        assert layout.report_path.read_bytes() == before
+
+
+HOSTILE = """<script>alert(1)</script>"><img src=x onerror='alert(2)'>{{ 7*7 }}\u202e"""
+
+
+def test_hostile_names_stay_names(tmp_path: Path) -> None:
+    """File names, words, problems and settings that hold markup are shown as they are, and do nothing."""
+    layout = Layout(tmp_path / "<b>data")
+    record = features(image__filename=BytesList((HOSTILE.encode(),)), image__class__text=BytesList((HOSTILE.encode(),)))
+    write_shard(layout, [encode_example(record), encode_example(record | {"image/encoded": BytesList((b"x",))})])
+    verdict = dataclasses.replace(
+        VERDICT,
+        problems=(Problem(ProblemKind.BAD_FIELD, HOSTILE, HOSTILE, HOSTILE),),
+        notes=(HOSTILE,),
+        flavour=HOSTILE,
+        order=HOSTILE,
+        fingerprint=HOSTILE,
+    )
+    write_report(layout, ENGINE, verdict)
+    page = Page(page_of(layout))
+    assert not {tag for tag, _ in page.elements} & {"script", "b<"}
+    assert len(page.images()) == 1
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert page.text.count("<script>alert(1)</script>") >= 9
+    assert "{{ 7*7 }}" in page.text
+    assert "<b>data" in page.text
+    assert "\u202e" not in "".join(image["alt"] or "" for image in page.images())
+
+
+def test_problems_are_grouped(layout: Layout) -> None:
+    """One remedy a kind stands once, others beside each finding; long lists end with how many there are; no paths."""
+    many = [Problem(ProblemKind.BAD_CRC, f"train-{i:05d}-of-00999", f"finding {i}", "mend it") for i in range(300)]
+    path = layout.index_path("x").resolve()
+    own = [Problem(ProblemKind.STRAY_FILE, f"stray-{i}", f"see {path}", f"rename it to {i}") for i in range(2)]
+    write_report(layout, ENGINE, dataclasses.replace(VERDICT, problems=(*many, *own)))
+    page = Page(page_of(layout))
+    assert "302 problems found" in page.text
+    assert page.text.count("mend it") == 1
+    assert page.text.count("rename it to") == 2
+    assert page.text.count("finding ") == 100
+    assert "100 of 300 are listed here" in page.text
+    assert f"see {path}" not in page.text
+    assert "see my-data/imagenet-prep/index/x" in page.text
+
+
+# damage, and the command -----------------------------------------------------------------------------------------
+
+
+def prep(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -> None:
+    """Cut shards, a broken length and a file that is none: exit status 3, the page has the rest and names them."""
+    cut, broken, empty = (layout.shard_path(f"train-{k:05d}-of-00004") for k in (0, 1, 2))
+    cut.write_bytes(cut.read_bytes()[:-3])
+    broken.write_bytes(b"\1" + broken.read_bytes()[1:])
+    empty.write_bytes(b"")
+    layout.shard_path("validation-00001-of-00002").write_bytes(random.Random(1).randbytes(1000))
+    result = prep("report", layout.data_dir)
+    assert result.returncode == 3
+    assert result.stdout == f"{layout.report_path}\n"
+    assert "problems found" in result.stderr
+    page = Page(page_of(layout))
+    assert "problems found" in page.text
+    for path in (cut, broken):
+        assert f"Not counted below: {path.name} could not be read to its end" in page.text
+    assert f"Not counted below: {empty.name}" not in page.text
+    assert page.images()
+
+
+def test_an_unreadable_shard_is_said_to_be_left_out(layout: Layout) -> None:
+    """A shard that the system can't read is named, and the others are counted."""
+    name = "train-00000-of-00004"
+    layout.shard_path(name).unlink()
+    layout.shard_path(name).mkdir()
+    census = TakeCensus(layout, 1)(name)
+    assert set(census.faults) == {name}
+    write_report(layout, ENGINE, VERDICT)
+    assert f"Not counted below: {name} could not be read to its end" in Page(page_of(layout)).text
+
+
+def test_without_a_manifest(layout: Layout) -> None:
+    """Shards whose records were lost are held against the whole data set, and still shown."""
+    shutil.rmtree(layout.state_dir)
+    assert prep("report", layout.data_dir, "-q").returncode == 3
+    text = Page(page_of(layout)).text
+    assert "unknown: there is no manifest" in text
+    assert "1,281,167" in text
+    layout.manifest_path.write_text("{}")
+    assert prep("report", layout.data_dir, "-q").returncode == 3
+    assert "bad-manifest" in Page(page_of(layout)).text
+
+
+def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
+    """0 if all is right, with the path of the page on a line; 4 without shards, and then nothing is written."""
+    layout.report_path.unlink()
+    result = prep("report", layout.data_dir, "--samples", "2", "--engine", "threads", "--workers", "2", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{layout.report_path}\n", "")
+    assert len(Page(page_of(layout)).images()) == 2
+    assert prep("report", layout.data_dir, "--samples", "-1").returncode == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert prep("report", empty).returncode == 4
+    assert list(empty.iterdir()) == []
+
+
+def test_open_shows_it_in_the_browser(layout: Layout, tmp_path: Path) -> None:
+    """--open hands the address of the page to the browser; where there is none it says so."""
+    browser, shown = tmp_path / "browser", tmp_path / "shown"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {shown}\n')
+    browser.chmod(0o755)
+    result = prep("report", layout.data_dir, "--open", BROWSER=f"{browser} %s")
+    assert result.returncode == 0
+    assert shown.read_text().strip() == layout.report_path.resolve().as_uri()
+    result = prep("report", layout.data_dir, "--open", BROWSER="/not/there %s", PATH="", DISPLAY="", WAYLAND_DISPLAY="")
+    assert result.returncode == 0
+    assert "no browser" in result.stderr
+
+
+def test_verify_runs_only_if_it_has_to(layout: Layout) -> None:
+    """The verdict kept last is taken if it is of these files and of more than a quick look; else verify runs first."""
+    value = json.loads(layout.verdict_path.read_text())
+    value["notes"] = ["the one that was kept"]
+    layout.verdict_path.write_text(json.dumps(value))
+    assert report(layout, ENGINE).verdict.notes == ("the one that was kept",)
+    assert "the one that was kept" in page_of(layout)
+    layout.verdict_path.write_text(json.dumps({**value, "depth": "quick"}))
+    fresh = report(layout, ENGINE).verdict
+    assert (fresh.depth, "the one that was kept" in fresh.notes) == ("full", False)
+    layout.verdict_path.write_text(json.dumps(value))
+    os.utime(layout.shard_path("train-00000-of-00004"), ns=(1, 1))
+    assert "the one that was kept" not in report(layout, ENGINE).verdict.notes
+    layout.verdict_path.unlink()
+    assert report(layout, ENGINE).verdict.depth == "full"
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
+def test_a_missing_library_is_said_first(layout: Layout, library: str) -> None:
+    """Without the extra it is wrong usage that says what to install, before verify runs or anything is written."""
+    layout.report_path.unlink()
+    layout.verdict_path.unlink()
+    code = f"import sys; sys.modules[{library!r}] = None; from imagenet_prep.cli import main; main()"
+    call = [sys.executable, "-c", code, "report", str(layout.data_dir)]
+    result = subprocess.run(call, capture_output=True, text=True)
+    assert result.returncode == 2
+    lines = result.stderr.splitlines()
+    assert lines[0] == f"error: a report needs {library}, not installed here"
+    assert lines[-1] == "pip install 'imagenet-prep[report]'"
+    assert len(lines) == 3
+    assert not layout.report_path.exists()
+    assert not layout.verdict_path.exists()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fails costs the new page, not the old one."""
+    before = layout.report_path.read_bytes()
+
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(Exception, match="no space left"):
+        write_report(layout, ENGINE, VERDICT)
+    assert layout.report_path.read_bytes() == before
+    assert [path.name for path in layout.state_dir.glob(".*")] == []

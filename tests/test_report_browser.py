@@ -1,0 +1,283 @@
+"""The report in a real browser: laptop and phone, light and dark. Nothing is loaded, boxes lie where they should."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.formats.tfrecord import frame, iter_records
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Box, Problem, ProblemKind
+from imagenet_prep.pipeline import report
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.report import write_report
+
+REQUIRED = os.environ.get("IMAGENET_PREP_BROWSER") == "required"
+"""Set where a missing browser must not go unnoticed: in CI."""
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+
+
+def missing(what: str) -> None:
+    """Skip these tests, or fail where a browser is required."""
+    if REQUIRED:
+        pytest.fail(f"{what}, and IMAGENET_PREP_BROWSER says that it is required")
+    pytest.skip(f"{what}: apt-get install chromium, pip install playwright")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        missing("there is no chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("there is no playwright")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
+    """Shards of ``made`` with their report. Read only."""
+    folder = tmp_path_factory.mktemp("report") / "photographs"
+    annotate(Layout(folder, raw=made.archives["train"].parent), ENGINE)
+    convert(Layout(folder, raw=made.archives["train"].parent), ENGINE, PART)
+    report(Layout(folder), ENGINE)
+    return Layout(folder)
+
+
+@dataclass
+class Shown:
+    """A page in the browser, what it said on the console, and what it asked for."""
+
+    page: Any
+    said: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+def show(browser: Any, layout: Layout, width: int, scheme: str) -> Shown:
+    """Open the report at a width in CSS pixels, light or dark, and wait until it has settled."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    shown = Shown(context.new_page())
+    shown.page.on("console", lambda message: shown.said.append(f"{message.type}: {message.text}"))
+    shown.page.on("pageerror", lambda error: shown.said.append(f"error: {error}"))
+    shown.page.on("dialog", lambda dialog: (shown.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    shown.page.on("request", lambda request: shown.requests.append(request.url))
+    shown.page.goto(layout.report_path.resolve().as_uri(), wait_until="networkidle")
+    return shown
+
+
+@pytest.fixture(params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Shown]:
+    """The report at each width, light and dark."""
+    shown = show(browser, layout, *request.param)
+    yield shown
+    shown.page.context.close()
+
+
+def test_nothing_is_said_or_asked_for(shown: Shown, layout: Layout) -> None:
+    """No error and no warning on the console, and no request but for the file itself."""
+    assert shown.said == []
+    assert [url for url in shown.requests if not url.startswith("data:")] == [layout.report_path.resolve().as_uri()]
+
+
+def test_the_page_does_not_scroll_sideways(shown: Shown) -> None:
+    """Everything fits the window's width; what is wider scrolls in a box of its own."""
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    beyond = """[...document.querySelectorAll('main *')]
+        .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 0.5)
+        .map(each => each.outerHTML.slice(0, 200))"""
+    assert shown.page.evaluate(beyond) == []
+
+
+def test_every_image_and_chart_is_there(shown: Shown) -> None:
+    """All 48 sample images are decoded and visible; every chart has a size and keeps its labels within it."""
+    sizes = shown.page.eval_on_selector_all(
+        ".grid img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
+    )
+    assert len(sizes) == 48
+    assert all(natural > 0 and width > 50 for natural, width in sizes)
+    charts = shown.page.eval_on_selector_all(
+        "figure svg",
+        """all => all.map(svg => {
+            const outer = svg.getBoundingClientRect();
+            const inside = [...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect()).every(inner =>
+                inner.left >= outer.left - 1 && inner.right <= outer.right + 1 &&
+                inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1);
+            return [outer.width, outer.height, svg.querySelectorAll('text').length, inside];
+        })""",
+    )
+    assert len(charts) == 6
+    assert all(width > 250 and height > 150 and labels > 3 and inside for width, height, labels, inside in charts)
+    assert shown.page.evaluate(OVERLAPS) == []
+
+
+OVERLAPS = """() => [...document.querySelectorAll('figure svg')].flatMap(svg => {
+    const texts = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);
+    return texts.flatMap(([name, a], i) => texts.slice(i + 1)
+        .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom)
+        .map(([other]) => `${name} over ${other}`));
+})"""
+
+
+PLACES = """all => all.map(tile => {
+    const rectangle = each => { const r = each.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+    const image = tile.querySelector('img');
+    return [image.dataset.name, rectangle(image), [...tile.querySelectorAll('.box')].map(rectangle)];
+})"""
+
+
+def test_boxes_lie_where_the_records_say(shown: Shown, layout: Layout) -> None:
+    """Each box, to a pixel, is the record's box times the place of the image."""
+    records = {
+        record.filename: record.boxes
+        for path in layout.output_dir.glob("*-of-*")
+        for record in (read_record(each.data) for each in iter_records(memoryview(path.read_bytes())))
+    }
+    tiles = shown.page.eval_on_selector_all(".grid li", PLACES)
+    assert len(tiles) == 48
+    assert sum(len(found) for _, _, found in tiles) > 30
+    for name, image, found in tiles:
+        expected = [_place(box, image) for box in records[name]]
+        assert [pytest.approx(each, abs=1) for each in expected] == found, name
+
+
+def _place(box: Box, image: list[float]) -> list[float]:
+    left, top, right, bottom = image
+    width, height = right - left, bottom - top
+    return [left + box.xmin * width, top + box.ymin * height, left + box.xmax * width, top + box.ymax * height]
+
+
+def test_boxes_can_be_hidden(shown: Shown) -> None:
+    """The switch of the legend hides every box, and shows them again."""
+    visible = "all => all.filter(each => each.checkVisibility()).length"
+    before = shown.page.eval_on_selector_all(".grid .box", visible)
+    shown.page.click("text=bounding boxes")
+    assert shown.page.eval_on_selector_all(".grid .box", visible) == 0
+    shown.page.click("text=bounding boxes")
+    assert shown.page.eval_on_selector_all(".grid .box", visible) == before > 30
+
+
+CONTRASTS = """() => {
+    const parse = text => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const back = element => {
+        for (let each = element; each; each = each.parentElement) {
+            const colour = parse(getComputedStyle(each).backgroundColor);
+            if (colour.length === 3 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const texts = [...document.querySelectorAll('body *')].filter(each => each.checkVisibility() &&
+        [...each.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim()));
+    return texts.map(each => {
+        const style = getComputedStyle(each);
+        const front = light(parse(each instanceof SVGElement ? style.fill : style.color));
+        const behind = light(back(each));
+        return [(Math.max(front, behind) + 0.05) / (Math.min(front, behind) + 0.05), each.textContent.slice(0, 40)];
+    });
+}"""
+
+
+def test_text_can_be_read(shown: Shown) -> None:
+    """Every text, labels of charts included, has the contrast that WCAG asks for: 4.5 to 1."""
+    contrasts = shown.page.evaluate(CONTRASTS)
+    assert len(contrasts) > 200
+    assert [each for each in contrasts if each[0] < 4.5] == []
+
+
+def test_light_and_dark_differ(browser: Any, layout: Layout) -> None:
+    """The page follows the system's choice, charts and all."""
+    colours = []
+    for scheme in ("light", "dark"):
+        page = show(browser, layout, 1280, scheme).page
+        style = "each => [getComputedStyle(each).fill, getComputedStyle(document.body).backgroundColor]"
+        colours.append(page.eval_on_selector("figure svg text", style))
+        page.context.close()
+    assert colours[0][0] != colours[1][0]
+    assert colours[0][1] != colours[1][1]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, layout: Layout) -> Layout:
+    """A report of problems and of images whose names hold markup, far more oblong than most."""
+    text = "<script>console.error(1)</script><img src=x onerror=alert(2)>" + "long_" * 40
+    shard = layout.shard_path("train-00000-of-00004").read_bytes()
+    encoded = read_record(next(iter_records(memoryview(shard))).data).encoded
+    box = {"xmin": 0.25, "ymin": 0.5, "xmax": 1.0, "ymax": 0.75}
+    records = [
+        encode_example(
+            {
+                "image/encoded": BytesList((image,)),
+                "image/class/label": Int64List((1,)),
+                "image/class/text": BytesList((text.encode(),)),
+                "image/filename": BytesList((text.encode(),)),
+                **{f"image/object/bbox/{edge}": FloatList((value,)) for edge, value in box.items()},
+            }
+        )
+        for image in (bytes(encoded), _oblong(900, 30), _oblong(30, 900))
+    ]
+    own = Layout(tmp_path / "theirs")
+    own.data_dir.mkdir()
+    framed = b"".join(header + data + footer for data in records for header, footer, _ in [frame(data)])
+    own.shard_path("train-00000-of-00001").write_bytes(framed)
+    problem = Problem(ProblemKind.BAD_FIELD, "train-00000-of-00001", text, text)
+    problems = tuple(dataclasses.replace(problem, remedy=f"{text} {k}") for k in range(30))
+    verdict = Verdict("full", problems, (), is_part=False, has_manifest=False, notes=(text,), fingerprint=text)
+    write_report(own, ENGINE, verdict)
+    return own
+
+
+def _oblong(width: int, height: int) -> bytes:
+    import io
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), (90, 120, 60)).save(out, "JPEG")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layout, width: int, scheme: str) -> None:
+    """Markup in names does nothing, long names don't widen the page, boxes of oblong images are right too."""
+    shown = show(browser, hostile, width, scheme)
+    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert shown.said == []
+    assert [url for url in shown.requests if not url.startswith("data:")] == [hostile.report_path.resolve().as_uri()]
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tiles = shown.page.eval_on_selector_all(".grid li", PLACES)
+    assert len(tiles) == 3
+    for _, image, found in tiles:
+        assert found == [pytest.approx(_place(Box(0.25, 0.5, 1.0, 0.75), image), abs=1)]
+    ratios = sorted((right - left) / (bottom - top) for _, (left, top, right, bottom), _ in tiles)
+    assert ratios[0] == pytest.approx(1 / 30, rel=0.1)
+    assert ratios[2] == pytest.approx(30, rel=0.1)
+    assert [each for each in shown.page.evaluate(CONTRASTS) if each[0] < 4.5] == []
+    assert shown.page.evaluate(OVERLAPS) == []
+    shown.page.context.close()

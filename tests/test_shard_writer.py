@@ -1,0 +1,416 @@
+"""records.ShardWriter: which record goes where, and sets that appear as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tf_fixture
+
+from imagenet_prep import records
+from imagenet_prep.errors import BusyError, PrepError, SpaceError, UsageError, WriteError
+from imagenet_prep.records import ShardWriter, writer
+
+tf = tf_fixture.tf
+
+SET = [f"movies-{index:05d}-of-00003" for index in range(3)]
+
+
+def numbers(path: Path) -> list[int]:
+    """The numbers in a file, in order."""
+    return [record["n"] for record in records.read(path)]
+
+
+def write_set(prefix: Path, count: int = 7, **options: Any) -> ShardWriter:
+    """Numbered records in shards; 45 bytes each in a file that is not compressed."""
+    with ShardWriter(prefix, **options) as shards:
+        for n in range(count):
+            shards.write({"n": n, "text": b"12345678" if n < 100 else b""})
+    return shards
+
+
+# which record goes where ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
+def test_records_go_to_shards_in_turn(tmp_path: Path, tf: Any, compression: str | None) -> None:
+    """Each of the shards gets every third record, under the usual names, and TensorFlow reads them."""
+    shards = write_set(tmp_path / "new" / "movies", shards=3, compression=compression)
+    assert sorted(os.listdir(tmp_path / "new")) == SET
+    assert shards.paths == tuple(tmp_path / "new" / name for name in SET)
+    assert shards.records == 7
+    assert [numbers(path) for path in shards.paths] == [[0, 3, 6], [1, 4], [2, 5]]
+    assert list(map(bool, records.read(str(tmp_path / "new" / "movies-*")))) == [True] * 7
+    theirs = tf.data.TFRecordDataset([str(path) for path in shards.paths], (compression or "").upper())
+    assert sum(1 for _ in theirs) == 7
+
+
+def test_a_shard_without_records_is_an_empty_file(tmp_path: Path, tf: Any) -> None:
+    """There are as many shards as were asked for, whatever comes; a compressed one has its header and its end."""
+    assert [numbers(path) for path in write_set(tmp_path / "movies", 2, shards=3).paths] == [[0], [1], []]
+    assert (tmp_path / SET[2]).stat().st_size == 0
+    paths = write_set(tmp_path / "zipped", 0, shards=2, compression="gzip").paths
+    assert [numbers(path) for path in paths] == [[], []]
+    assert not list(tf.data.TFRecordDataset([str(path) for path in paths], "GZIP"))
+
+
+def test_a_shard_has_at_most_its_size(tmp_path: Path) -> None:
+    """A new one begins where the next record would not fit: by one byte, or not at all."""
+    (path,) = write_set(tmp_path / "one", 1, shards=1).paths
+    size = path.stat().st_size
+    paths = write_set(tmp_path / "exact", shard_size=3 * size).paths
+    assert [path.name for path in paths] == [f"exact-{index:05d}-of-00003" for index in range(3)]
+    assert [numbers(path) for path in paths] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert paths[0].stat().st_size == 3 * size
+    paths = write_set(tmp_path / "less", shard_size=3 * size - 1).paths
+    assert [numbers(path) for path in paths] == [[0, 1], [2, 3], [4, 5], [6]]
+
+
+def test_a_record_that_is_larger_than_a_shard_has_one_of_its_own(tmp_path: Path) -> None:
+    """No record is refused for the size of shards, and none before or after it shares its own."""
+    with ShardWriter(tmp_path / "movies", shard_size=200) as shards:
+        for n, length in enumerate((10, 10, 1000, 10)):
+            shards.write({"n": n, "text": bytes(length)})
+    assert [numbers(path) for path in shards.paths] == [[0, 1], [2], [3]]
+
+
+def test_no_record_makes_one_empty_shard(tmp_path: Path) -> None:
+    """By size too there is a file, so that a pattern finds something."""
+    shards = write_set(tmp_path / "movies", 0, shard_size="1MB")
+    assert [path.name for path in shards.paths] == ["movies-00000-of-00001"]
+    assert numbers(shards.paths[0]) == []
+
+
+def test_sizes_are_before_compression(tmp_path: Path) -> None:
+    """What compresses well does not make a shard of more records."""
+    plain = write_set(tmp_path / "plain", shard_size=150).paths
+    zipped = write_set(tmp_path / "zipped", shard_size=150, compression="gzip").paths
+    assert [numbers(path) for path in plain] == [numbers(path) for path in zipped]
+    assert len(plain) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (1, 1),
+        ("1000", 1000),
+        ("100MB", 100_000_000),
+        ("100 MiB", 100 << 20),
+        ("1.5GB", 1_500_000_000),
+        ("2TiB", 2 << 40),
+        ("3KB", 3000),
+    ],
+)
+def test_sizes_have_units(text: int | str, count: int) -> None:
+    """MB is a million, MiB 2^20."""
+    assert writer._byte_count(text) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "expected one of the two"),
+        ({"shards": 2, "shard_size": 100}, "expected one of the two"),
+        ({"shards": 0}, "expected at least 1"),
+        ({"shard_size": 0}, "expected a number of bytes"),
+        ({"shard_size": -1}, "expected a number of bytes"),
+        ({"shard_size": "100M"}, "expected a number of bytes"),
+        ({"shard_size": "0.1"}, "expected a number of bytes"),
+        ({"shards": 1, "compression": "GZIP"}, "expected None, 'gzip' or 'zlib'"),
+        ({"shards": 1, "schema": {"a": "text"}}, "expected one of int64, float, bytes"),
+    ],
+)
+def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    """At once, before anything is made, and with what was expected."""
+    with pytest.raises(UsageError, match=said):
+        ShardWriter(tmp_path / "movies", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
+    """A thousand shards are no matter of limits: a file is open only while a piece of it is written."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        paths = write_set(tmp_path / "movies", 2500, shards=1000).paths
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(paths) == 1000
+    assert numbers(paths[499]) == [499, 1499, 2499]
+
+
+def test_memory_does_not_grow_with_the_shards(tmp_path: Path) -> None:
+    """100 MB in 64 shards pass through 40."""
+    script = (
+        "import sys, resource\nfrom imagenet_prep.records import ShardWriter\n"
+        "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = most()\n"
+        "with ShardWriter(sys.argv[1], shards=64) as shards:\n"
+        "    for _ in range(1000): shards.write({'a': bytes(100_000)})\n"
+        "print(most() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "a"], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 40_000  # kB
+    for path in tmp_path.glob("a-*"):
+        path.unlink()
+
+
+# all or nothing ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
+    """Within the block no name matches the set's pattern, even after a shard is full."""
+    with ShardWriter(tmp_path / "movies", shard_size=100) as shards:
+        for n in range(50):
+            shards.write({"n": n, "text": bytes(50)})
+        assert not list(tmp_path.glob("movies*"))
+        assert not list(tmp_path.glob("*"))[1:]
+        assert shards.paths == ()
+    assert len(list(tmp_path.glob("movies-*"))) == len(os.listdir(tmp_path)) == 50
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("options", [{"shards": 3}, {"shard_size": 100}])
+def test_leaving_by_an_exception_discards_everything(
+    tmp_path: Path, error: type[BaseException], options: dict[str, Any]
+) -> None:
+    """Nothing appears, nothing is left behind, and the exception passes."""
+    shards = ShardWriter(tmp_path / "movies", **options)
+    with pytest.raises(error), shards:  # noqa: PT012 - the block is what is tested
+        for n in range(10):
+            shards.write({"n": n, "text": bytes(50)})
+        raise error
+    assert os.listdir(tmp_path) == []
+    assert shards.paths == ()
+
+
+def test_a_record_that_is_refused_can_be_passed_over(tmp_path: Path) -> None:
+    """Whoever catches the error loses that record, and the numbers of the others have no gap."""
+    with ShardWriter(tmp_path / "movies", shards=2) as shards:
+        for value in (0, "a", 1, None, 2):
+            with contextlib.suppress(UsageError):
+                shards.write({"n": value if value is not None else object()})
+    assert shards.records == 3
+    assert [numbers(path) for path in shards.paths] == [[0, 2], [1]]
+
+
+def test_a_writer_is_for_one_block(tmp_path: Path) -> None:
+    """Before it, after it, and in a second one, nothing can be written."""
+    shards = ShardWriter(tmp_path / "movies", shards=1)
+    with pytest.raises(UsageError, match="within the with block"):
+        shards.write({"n": 1})
+    with shards:
+        shards.write({"n": 1})
+    with pytest.raises(UsageError, match="within the with block"):
+        shards.write({"n": 2})
+    with pytest.raises(UsageError, match="was used before"):
+        shards.__enter__()
+    assert numbers(shards.paths[0]) == [1]
+
+
+def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
+    """Two sets under one pattern would be read as one: refused before the first record, whatever their number."""
+    old = write_set(tmp_path / "movies", shards=3).paths
+    with pytest.raises(UsageError, match="movies-00000-of-00003 is there already") as caught:
+        write_set(tmp_path / "movies", shards=2)
+    assert "3 shards begin with movies" in caught.value.detail
+    assert sorted(os.listdir(tmp_path)) == SET
+    assert [numbers(path) for path in old] == [[0, 3, 6], [1, 4], [2, 5]]
+    assert write_set(tmp_path / "movies-2", shards=1).records == 7
+
+
+def test_overwriting_replaces_the_whole_set(tmp_path: Path) -> None:
+    """The old set stays until the new one is whole; then only the new one is there, and files of other names."""
+    write_set(tmp_path / "movies", shards=3)
+    write_set(tmp_path / "movies-b", shards=1)
+    with pytest.raises(RuntimeError), ShardWriter(tmp_path / "movies", shards=2, overwrite=True) as shards:  # noqa: PT012
+        shards.write({"n": 5})
+        raise RuntimeError
+    assert numbers(tmp_path / SET[0]) == [0, 3, 6]
+    write_set(tmp_path / "movies", 4, shards=2, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["movies-00000-of-00002", "movies-00001-of-00002", "movies-b-00000-of-00001"]
+    assert numbers(tmp_path / "movies-00001-of-00002") == [1, 3]
+
+
+def test_one_writer_a_prefix(tmp_path: Path) -> None:
+    """A second one is refused while the first one is at work, in this process and in another."""
+    script = (
+        "import sys\nfrom imagenet_prep.records import ShardWriter\n"
+        "with ShardWriter(sys.argv[1], shards=1) as shards: shards.write({'n': 1})"
+    )
+    with ShardWriter(tmp_path / "movies", shards=2) as shards:
+        shards.write({"n": 0})
+        with pytest.raises(BusyError, match="is being written by someone else"):
+            write_set(tmp_path / "movies", shards=3)
+        other = subprocess.run([sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True)
+        assert "BusyError" in other.stderr
+    assert [numbers(path) for path in shards.paths] == [[0], []]
+
+
+# faults --------------------------------------------------------------------------------------------------------
+
+ENDLESS = """
+import itertools, sys
+from imagenet_prep.records import ShardWriter
+with ShardWriter(sys.argv[1], shard_size="1MB") as shards:
+    for n in itertools.count():
+        shards.write({"n": n, "text": bytes(100_000)})
+        if n == 100:
+            print("writing", flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_nothing_that_a_pattern_finds(tmp_path: Path) -> None:
+    """After kill -9 there is only a hidden folder, and the next writer of that prefix takes it away."""
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path / "movies"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert not list(tmp_path.glob("movies*"))
+    (left,) = os.listdir(tmp_path)
+    assert left.startswith(".")
+    assert len(os.listdir(tmp_path / left)) > 5
+    write_set(tmp_path / "movies", shards=3)
+    assert sorted(os.listdir(tmp_path)) == SET
+
+
+def test_an_interrupted_writer_leaves_nothing_at_all(tmp_path: Path) -> None:
+    """Ctrl-C is an exception like others."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import signal\nsignal.signal(2, signal.default_int_handler)\n{ENDLESS}",
+            tmp_path / "m",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) != 0
+    process.stdout.close()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_caught", [False, True])
+def test_a_full_disk_discards_the_set(tmp_path: Path, is_caught: bool) -> None:
+    """The error names the set; a block that goes on regardless can't save half a piece of it either."""
+    big = {"n": 1, "text": bytes(writer._HELD)}
+    with pytest.raises(SpaceError, match="no space left while writing .*/movies") as caught:  # noqa: PT012, RUF043, SIM117
+        with ShardWriter(tmp_path / "movies", shards=2) as shards:
+            (folder,) = tmp_path.iterdir()
+            (folder / "0").symlink_to("/dev/full")
+            for _ in range(3):
+                with contextlib.suppress(*[PrepError] * is_caught):
+                    shards.write(big)
+    assert caught.value.detail.startswith("nothing of it is kept")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"a small tmpfs can't be mounted here: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_space_comes_back_after_a_full_disk(small_disk: Path) -> None:
+    """What did not fit is gone, what was there stays, and what fits is written then."""
+    records.write(small_disk / "old", [{"n": 1}])
+    with pytest.raises(SpaceError), ShardWriter(small_disk / "movies", shards=2) as shards:  # noqa: PT012
+        for n in range(30):
+            shards.write({"n": n, "text": bytes(100_000)})
+    with pytest.raises(SpaceError, match="no space left while writing .*/old"):  # noqa: RUF043
+        records.write(small_disk / "old", ({"n": n, "text": bytes(100_000)} for n in range(30)))
+    assert os.listdir(small_disk) == ["old"]
+    assert numbers(small_disk / "old") == [1]
+    assert write_set(small_disk / "movies", shards=2).records == 7
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_storage_that_fails_at_the_end_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """An fsync or a renaming that fails takes away the shards that have their names already."""
+    calls = []
+
+    def fail_the_second(real: Any) -> Any:
+        def failing(*arguments: Any) -> Any:
+            calls.append(arguments)
+            if len(calls) == 2:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(*arguments)
+
+        return failing
+
+    owner, name = (os, "fsync") if call == "fsync" else (Path, "replace")
+    monkeypatch.setattr(owner, name, fail_the_second(getattr(owner, name)))
+    with pytest.raises(WriteError, match="cannot write .*/movies") as caught:  # noqa: RUF043
+        write_set(tmp_path / "movies", shards=3)
+    assert os.strerror(errno.EIO) in caught.value.detail
+    assert os.listdir(tmp_path) == []
+
+
+def test_everything_is_durable_before_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each shard is synced, then renamed, then the folder is synced."""
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def record_fsync(descriptor: int) -> None:
+        done.append("sync " + Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def record_replace(path: Path, target: Path) -> Path:
+        done.append(f"rename {path.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(Path, "replace", record_replace)
+    write_set(tmp_path / "movies", shards=2)
+    assert done == ["sync 0", "sync 1", "rename 0", "rename 1", f"sync {tmp_path.name}"]
+
+
+def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
+    """Killed at any moment of many, a writer that replaces a set leaves the old one, the new one, or the new in part.
+
+    In part only while names are given: each file under a final name is whole, and old and new never stand together.
+    """
+    script = (
+        "import sys\nfrom imagenet_prep.records import ShardWriter\n"
+        "with ShardWriter(sys.argv[1], shards=5, overwrite=True) as shards:\n"
+        "    print('writing', flush=True)\n"
+        "    for n in range(2000): shards.write({'n': n, 'set': int(sys.argv[2])})\n"
+    )
+    write_set(tmp_path / "movies", 0, shards=5)
+    for round_ in range(12):
+        call = [sys.executable, "-c", script, str(tmp_path / "movies"), str(round_)]
+        process = subprocess.Popen(call, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.004 * round_)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        found = [list(records.read(path)) for path in sorted(tmp_path.glob("movies-*"))]
+        assert len({record["set"] for each in found for record in each}) <= 1
+        assert len({len(each) for each in found}) <= 1
