@@ -26,6 +26,7 @@ manifest
 sources engines fetch
 records
 shards checks
+reporting
 planning
 making
 stages

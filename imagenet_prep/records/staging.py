@@ -9,14 +9,11 @@ import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
-from imagenet_prep.formats.compressed import MAX_RECORD
+from imagenet_prep.formats.compressed import MAX_RECORD, Compression
 from imagenet_prep.formats.tfrecord import OVERHEAD, frame
 from imagenet_prep.storage import fsync_dir, write_all, writing
-
-Compression = Literal["none", "gzip", "zlib"]
 
 MAX_MESSAGE = (1 << 31) - 1
 """Protobuf, and so every reader of Examples, refuses a message beyond this many bytes."""
