@@ -37,6 +37,7 @@ from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
+from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.reading import iter_data, look
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.sources.reader import map_file
@@ -197,16 +198,17 @@ def _member_sizes(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_shards_add_up_in_any_order(layout: Layout) -> None:
-    """Whatever shard is done first, the census is the same, also where it keeps only the first few."""
+    """Whatever shard is done first, the census is the same, also where it keeps only the first few; so are charts."""
     parts = [TakeCensus(layout, 2)(path.name) for path in sorted(layout.output_dir.glob("*-of-*"))]
     results = []
-    for seed in range(5):
+    for seed in range(4):
         random.Random(seed).shuffle(parts)
         census = Census()
         for part in parts:
             census.merge(part, 2)
         results.append(census)
     assert all(each == results[0] for each in results)
+    assert len({tuple(draw_charts(census)) for census in results}) == 1
 
 
 def test_compressed_shards_are_counted_too(layout: Layout) -> None:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -537,7 +538,7 @@ def test_cut_and_broken_images(layout: Layout) -> None:
     (problem,) = rewritten(layout, 0, put("image/encoded", BytesList((bytes(data[:-2]),)))).problems
     assert (problem.kind, "cut short" in problem.detail) == (K.BAD_IMAGE, True)
     assert rewritten(layout, 0, put("image/encoded", BytesList((bytes(broken),)))).problems == ()
-    (problem,) = ShardCheck(layout, decode=True)(SHARD).problems
+    (problem,) = ShardCheck(layout, examiner=ImageNetExaminer(decode=True))(SHARD).problems
     assert (problem.kind, "does not decode" in problem.detail) == (K.BAD_IMAGE, True)
 
 

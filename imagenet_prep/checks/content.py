@@ -4,13 +4,44 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding, printable
-from imagenet_prep.checks.flavours import Flavour, plain_name
+from imagenet_prep.checks.flavours import INCEPTION, Flavour, plain_name
 from imagenet_prep.formats import jpeg, pixels
-from imagenet_prep.formats.inception_reader import ImageRecord
+from imagenet_prep.formats.example import ExampleError
+from imagenet_prep.formats.inception_reader import BoxesError, ImageRecord, RecordError, read_record
 from imagenet_prep.model import Box, ProblemKind
+
+
+@dataclass(frozen=True, slots=True)
+class ImageNetExaminer:
+    """Holds records against ILSVRC2012 and their ``flavour``; ``decode``: decodes every image too."""
+
+    flavour: Flavour = INCEPTION
+    decode: bool = False
+
+    def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
+        """Read a record and check all of it."""
+        try:
+            record = read_record(data)
+        except (ExampleError, RecordError) as error:
+            return Seen("", None, 0, (Finding(_kind(error), str(error)),) if intact else ())
+        name = plain_name(record.filename) if self.flavour.has_own_names else record.filename
+        findings = check_content(record, split, self.flavour, decode=self.decode) if intact else ()
+        return Seen(name, record.label, len(record.boxes), findings)
+
+
+def _kind(error: Exception) -> ProblemKind:
+    match error:
+        case BoxesError():
+            return ProblemKind.BAD_BOX
+        case RecordError():
+            return ProblemKind.BAD_FIELD
+        case _:
+            return ProblemKind.BAD_EXAMPLE
 
 
 def check_content(record: ImageRecord, split: str, flavour: Flavour, *, decode: bool) -> Iterator[Finding]:

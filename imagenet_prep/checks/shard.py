@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.checks.content import check_content
+from imagenet_prep.checks.content import ImageNetExaminer
+from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
-from imagenet_prep.checks.flavours import INCEPTION, Flavour, plain_name
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
 from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
-from imagenet_prep.formats.example import ExampleError
-from imagenet_prep.formats.inception_reader import BoxesError, ImageRecord, RecordError, read_record
 from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -73,15 +71,13 @@ class ShardCheck:
         layout: where the shards are.
         infos: what was recorded of each shard when it was made; empty for shards that another tool made.
         compression: of the shards; None: to be told by their first bytes.
-        flavour: what each record must hold.
-        decode: decode every image.
+        examiner: what looks at each record.
     """
 
     layout: Layout
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
-    flavour: Flavour = INCEPTION
-    decode: bool = False
+    examiner: Examiner = field(default_factory=ImageNetExaminer)
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""
@@ -128,7 +124,8 @@ class ShardCheck:
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
             return
-        names = index.names if reading.findings else [name.decode() for name in reading.names]  # damage is told once
+        is_named = all(reading.names) and not reading.findings  # damage is told once
+        names = [name.decode() for name in reading.names] if is_named else index.names
         found = list(zip(reading.offsets, reading.lengths, reading.crcs, names, strict=True))
         stated = list(zip(index.offsets, index.lengths, index.crcs, index.names, strict=True))
         number = first_difference(found, stated)
@@ -170,7 +167,7 @@ class _Reading:
         parsed = parse_shard_name(name)
         assert parsed is not None, name
         self.name, self.findings = name, findings
-        self._split, self._flavour, self._decode = parsed[0], check.flavour, check.decode
+        self._split, self._examine = parsed[0], check.examiner.examine
         self.offsets = array("Q")
         self.lengths: list[int] = []
         self.crcs: list[int] = []
@@ -194,25 +191,16 @@ class _Reading:
             self.findings.add(Finding(_kind(error), error.reason + rest), Place(error.record, error.offset))
 
     def _take(self, record: Record) -> None:
-        image = _parse(record.data)
-        if isinstance(image, ImageRecord):
-            self._count(image)
-            if record.intact:
-                for finding in check_content(image, self._split, self._flavour, decode=self._decode):
-                    self.findings.add(finding, self.place(record.number))
-        elif record.intact:
-            self.findings.add(Finding(_kind(image), str(image)), self.place(record.number))
+        seen = self._examine(record.data, self._split, intact=record.intact)
+        self.names[-1] = b"" if "\0" in seen.name else seen.name.encode()
+        self.boxes += seen.boxes
+        if seen.label is not None:
+            self.labels[seen.label] += 1
+        for finding in seen.findings:
+            self.findings.add(finding, self.place(record.number))
         if not record.intact:
-            self.findings.add(
-                Finding(ProblemKind.BAD_CRC, "the data do not match their CRC"), self.place(record.number)
-            )
-
-    def _count(self, image: ImageRecord) -> None:
-        filename = plain_name(image.filename) if self._flavour.has_own_names else image.filename
-        name = filename.encode()
-        self.names[-1] = b"" if b"\0" in name else name
-        self.labels[image.label] += 1
-        self.boxes += len(image.boxes)
+            finding = Finding(ProblemKind.BAD_CRC, "the data do not match their CRC")
+            self.findings.add(finding, self.place(record.number))
 
     @property
     def digest(self) -> str:
@@ -249,27 +237,14 @@ class _Reading:
         )
 
 
-def _parse(data: memoryview) -> ImageRecord | ExampleError | RecordError:
-    try:
-        return read_record(data)
-    except (ExampleError, RecordError) as error:
-        return error
-
-
-def _kind(error: Exception) -> ProblemKind:
+def _kind(error: FramingError) -> ProblemKind:
     match error:
         case CompressionError():
             return ProblemKind.BAD_COMPRESSION
         case LengthError():
             return ProblemKind.BAD_LENGTH
-        case FramingError():
-            return ProblemKind.TRUNCATED
-        case BoxesError():
-            return ProblemKind.BAD_BOX
-        case RecordError():
-            return ProblemKind.BAD_FIELD
         case _:
-            return ProblemKind.BAD_EXAMPLE
+            return ProblemKind.TRUNCATED
 
 
 def _map(path: Path) -> memoryview:

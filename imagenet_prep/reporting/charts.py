@@ -140,7 +140,7 @@ def _draw_boxes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
     """A bar for each number of boxes, in percent of each split."""
     most = max(max(found.boxes, default=0) for found in splits.values())
     for split, found in splits.items():
-        for k in found.boxes:
+        for k in sorted(found.boxes):
             axes.stairs([100 * found.boxes[k] / found.records], [k - 0.35, k + 0.35], **_looks(split))
     names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
     axes.set_xticks(range(most + 1), names)

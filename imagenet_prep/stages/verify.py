@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.flavours import INCEPTION, Flavour, recognise
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.order import Ordering, examine_order
@@ -117,7 +118,7 @@ def _check_shards(
     """The report of each shard by name, in order; a shard whose check came to no end is a Problem."""
     compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
     known = compression if compression in ("none", "gzip", "zlib") else None
-    check = ShardCheck(layout, inventory.infos, known, flavour, decode=depth == "decode")
+    check = ShardCheck(layout, inventory.infos, known, ImageNetExaminer(flavour, decode=depth == "decode"))
     reports: dict[str, ShardReport] = {}
     failures: list[Problem] = []
     progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
