@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -598,6 +599,24 @@ def test_an_unreadable_shard_is_said_to_be_left_out(layout: Layout) -> None:
     assert set(census.faults) == {name}
     write_report(layout, ENGINE, VERDICT)
     assert f"Not counted below: {name} could not be read to its end" in Page(page_of(layout)).text
+
+
+class _DeadlyCensus(TakeCensus):
+    """Kills its worker over one shard, as a read error on a mapped file does."""
+
+    def __call__(self, name: str) -> Census:
+        if name == "train-00001-of-00004":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(name)
+
+
+def test_a_worker_that_dies_costs_its_shard(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard over which workers die is named in the page, and the others are counted."""
+    monkeypatch.setattr("imagenet_prep.stages.report.TakeCensus", _DeadlyCensus)
+    write_report(layout, make_engine("processes", 2), VERDICT)
+    page = Page(page_of(layout))
+    assert "Not counted below: train-00001-of-00004 could not be read to its end: a worker died" in page.text
+    assert len(page.images()) == 48
 
 
 def test_without_a_manifest(layout: Layout) -> None:

@@ -84,13 +84,13 @@ def show(browser: Any, layout: Layout, width: int, scheme: str) -> Shown:
     shown.page.on("pageerror", lambda error: shown.said.append(f"error: {error}"))
     shown.page.on("dialog", lambda dialog: (shown.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     shown.page.on("request", lambda request: shown.requests.append(request.url))
-    shown.page.goto(layout.report_path.resolve().as_uri(), wait_until="networkidle")
+    shown.page.goto(layout.report_path.resolve().as_uri(), wait_until="load")
     return shown
 
 
-@pytest.fixture(params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
 def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Shown]:
-    """The report at each width, light and dark."""
+    """The report at each width, light and dark; opened once for all tests."""
     shown = show(browser, layout, *request.param)
     yield shown
     shown.page.context.close()
@@ -98,6 +98,7 @@ def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Itera
 
 def test_nothing_is_said_or_asked_for(shown: Shown, layout: Layout) -> None:
     """No error and no warning on the console, and no request but for the file itself."""
+    shown.page.wait_for_load_state("networkidle")
     assert shown.said == []
     assert [url for url in shown.requests if not url.startswith("data:")] == [layout.report_path.resolve().as_uri()]
 

@@ -54,11 +54,11 @@ def _listing(split: str, reports: Sequence[ShardReport], *, is_complete: bool) -
     found = [name for report in reports for name in report.filenames]
     if split == ilsvrc2012.TRAIN:
         return sorted(found) if is_complete and all(found) else []
-    official = {ilsvrc2012.validation_filename(number).encode() for number in range(1, ilsvrc2012.IMAGES[split] + 1)}
-    if not official.issuperset(found):
+    if not all(ilsvrc2012.validation_number(name.decode()) for name in found):
         return []
-    listed = found if is_complete and 2 * len(found) < len(official) else official
-    return sorted(listed, key=lambda name: (ilsvrc2012.validation_wnids()[int(name[15:23]) - 1], name))
+    if not is_complete or 2 * len(found) > ilsvrc2012.IMAGES[split]:
+        found = [ilsvrc2012.validation_filename(n).encode() for n in range(1, ilsvrc2012.IMAGES[split] + 1)]
+    return sorted(found, key=lambda name: (ilsvrc2012.validation_wnids()[int(name[15:23]) - 1], name))
 
 
 def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:

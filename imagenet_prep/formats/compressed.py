@@ -6,9 +6,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Literal
 
-from crc32c import crc32c
-
 from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.crc import crc32c
 from imagenet_prep.formats.tfrecord import FOOTER, HEADER, FramingError, LengthError, Record, TruncatedError, mask
 
 Compression = Literal["none", "gzip", "zlib"]

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from crc32c import crc32c
+from imagenet_prep.formats.crc import crc32c
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
