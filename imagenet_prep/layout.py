@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import TRAIN, Archive
 
-SHARD_PATTERN = re.compile(r"(train|validation)-(\d{5})-of-(\d{5})")
+SHARD_PATTERN = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 RAW_NAME = "raw-data"
 STATE_NAME = "imagenet-prep"
 
@@ -102,6 +103,14 @@ class Layout:
     def output_dir(self) -> Path:
         """Where the shards go: ``--output``, else DATA_DIR."""
         return self.output or self.data_dir
+
+    def find_shards(self, splits: Collection[str]) -> dict[str, int]:
+        """The size in bytes of everything under the name of a shard of these splits, by name."""
+        if not self.output_dir.is_dir():
+            return {}
+        paths = sorted(path for path in self.output_dir.glob("*-of-*") if path.exists())
+        named = ((path, parse_shard_name(path.name)) for path in paths)
+        return {path.name: path.stat().st_size for path, parsed in named if parsed and parsed[0] in splits}
 
     def shard_path(self, name: str) -> Path:
         """A shard under its final name."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
+from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage import fsync_dir, load_json, save_json, space_errors, unreadable, writing
@@ -107,13 +108,28 @@ class SplitTotals:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name."""
+    """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
+
+    ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", and under "features" what every record
+    promises: by name of the feature its "kind", and whether it is "optional".
+    """
 
     version: str
     settings: dict[str, Any]
     sources: dict[str, Any]
     totals: dict[str, SplitTotals]
     shards: dict[str, ShardInfo]
+    recipe: dict[str, Any] | None = None
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the data set: each is what the names of its shards begin with."""
+        return ilsvrc2012.SPLITS if self.recipe is None else tuple(self.totals)
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+        return "ILSVRC2012" if self.recipe is None else str(self.recipe.get("name", "data set"))
 
     def save(self, path: Path) -> bool:
         """Write it atomically unless it is there already; say whether it was written."""
@@ -123,6 +139,8 @@ class Manifest:
     @property
     def is_whole(self) -> bool:
         """Whether it records the complete data set."""
+        if self.recipe is not None:
+            return True
         return len(self.totals) == 2 and all(
             total.images == total.expected and total.classes == 1000 for total in self.totals.values()
         )
@@ -146,6 +164,7 @@ def load_manifest(path: Path) -> Manifest | None:
             sources=dict(value["sources"]),
             totals={split: SplitTotals(**total) for split, total in value["totals"].items()},
             shards={name: shard_info(info) for name, info in value["shards"].items()},
+            recipe=value.get("recipe"),
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise InputError(

@@ -292,7 +292,7 @@ def _clear(layout: Layout) -> None:
     """Remove everything that the commands make."""
     for path in (layout.boxes_csv, layout.annotate_path, layout.manifest_path, layout.journal_path):
         path.unlink(missing_ok=True)
-    for path in [*layout.output_dir.glob("*-of-*"), *layout.index_dir.glob("*.idx")]:
+    for path in [*layout.output_dir.glob("*-of-*"), *layout.index_dir.glob("*-of-*")]:
         path.unlink()
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
@@ -33,9 +34,21 @@ class Inventory:
         return tuple(name for name in self.expected if name in self.sizes)
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the data set."""
+        return self.manifest.splits if self.manifest else ilsvrc2012.SPLITS
+
+    @property
+    def recipe(self) -> dict[str, Any] | None:
+        """What the recipe promises, or None for ILSVRC2012."""
+        return self.manifest.recipe if self.manifest else None
+
+    @property
     def is_part(self) -> bool:
         """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
-        return self.manifest is not None and not all(
+        if self.manifest is None or self.manifest.recipe is not None:
+            return False
+        return not all(
             split in self.manifest.totals
             and self.manifest.totals[split].images == ilsvrc2012.IMAGES[split]
             and self.manifest.totals[split].classes == ilsvrc2012.CLASSES
@@ -51,7 +64,7 @@ class Inventory:
 
     def of(self, split: str) -> tuple[str, ...]:
         """The shards that there should be of one split."""
-        return tuple(name for name in self.expected if name.startswith(f"{split}-"))
+        return tuple(name for name in self.expected if (parse_shard_name(name) or ("",))[0] == split)
 
 
 # what there is, and what there should be -----------------------------------------------------------------------
@@ -65,8 +78,8 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
     Raises:
         InputError: there are no shards, and there is no manifest that says which there should be.
     """
-    sizes = _list_files(layout)
     manifest, problems = _load_manifest(layout)
+    sizes = _list_files(layout, manifest.splits if manifest else ilsvrc2012.SPLITS)
     if manifest is None and not any(map(parse_shard_name, sizes)):
         raise InputError(
             f"no shards in {layout.output_dir}",
@@ -77,7 +90,7 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
         infos = manifest.shards
         expected = [
             shard_name(split, i, manifest.totals[split].shards)
-            for split in ilsvrc2012.SPLITS
+            for split in manifest.splits
             if split in manifest.totals
             for i in range(manifest.totals[split].shards)
         ]
@@ -88,11 +101,11 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
     return Inventory(sizes, tuple(expected), manifest, infos), problems
 
 
-def _list_files(layout: Layout) -> dict[str, int]:
+def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
     """Everything that a glob over train-* and validation-* finds, with its size in bytes."""
     if not layout.output_dir.is_dir():
         return {}
-    prefixes = tuple(f"{split}-" for split in ilsvrc2012.SPLITS)
+    prefixes = tuple(f"{split}-" for split in splits)
     paths = sorted(path for path in layout.output_dir.iterdir() if path.name.startswith(prefixes))
     return {path.name: path.stat().st_size for path in paths if path.exists()}
 
@@ -124,7 +137,7 @@ def _manifest_fault(manifest: Manifest) -> str:
     names = []
     for split, totals in manifest.totals.items():
         numbers = dataclasses.astuple(totals)
-        if split not in ilsvrc2012.SPLITS or not all(type(number) is int and number >= 0 for number in numbers):
+        if split not in manifest.splits or not all(type(number) is int and number >= 0 for number in numbers):
             return f"its totals of {split!r} are not those of a split"
         if not 1 <= totals.shards <= 99_999:
             return f"{totals.shards} {split} shards"

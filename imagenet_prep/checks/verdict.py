@@ -6,11 +6,10 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.storage import load_json, save_json
 
@@ -50,6 +49,7 @@ class Verdict:
         differences: in what they depart from that flavour, without breaking what it promises.
         order: "canonical", "not canonical", or "unknown".
         fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick look.
+        dataset: its name.
         faulty: every shard that is missing or has a problem of its own, and the kinds of them: none is left out.
     """
 
@@ -64,6 +64,7 @@ class Verdict:
     order: str = "unknown"
     fingerprint: str = ""
     faulty: Mapping[str, tuple[ProblemKind, ...]] = field(default_factory=dict)
+    dataset: str = "ILSVRC2012"
 
     @property
     def is_whole(self) -> bool:
@@ -95,7 +96,7 @@ def problem_dict(problem: Problem) -> dict[str, Any]:
 
 def save_verdict(verdict: Verdict, layout: Layout) -> None:
     """Keep a verdict, and which files it is about, for status and report."""
-    save_json(layout.verdict_path, {**verdict.as_dict(), "files": _signature(layout.output_dir)})
+    save_json(layout.verdict_path, {**verdict.as_dict(), "files": _signature(layout, verdict)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
         value = load_json(layout.verdict_path)
         if value["schema"] != SCHEMA:
             return None
-        return KeptVerdict(_verdict(value), value["files"] == _signature(layout.output_dir))
+        verdict = _verdict(value)
+        return KeptVerdict(verdict, value["files"] == _signature(layout, verdict))
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -131,15 +133,17 @@ def _verdict(value: dict[str, Any]) -> Verdict:
         differences=tuple(value["differences"]),
         order=value["order"],
         fingerprint=value["fingerprint"],
+        dataset=value["dataset"],
         faulty={name: tuple(map(ProblemKind, kinds)) for name, kinds in value["faulty"].items()},
     )
 
 
-def _signature(folder: Path) -> str:
-    """A digest over name, size and time of every shard: it changes when one of them is touched."""
+def _signature(layout: Layout, verdict: Verdict) -> str:
+    """A digest over name, size and time of every shard, and the manifest's: it changes when one of them is touched."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*-of-*")):
-        if parse_shard_name(path.name):
+    shards = layout.find_shards({total.split for total in verdict.totals})
+    for path in (*map(layout.shard_path, shards), layout.manifest_path):
+        if path.exists():
             status = path.stat()
             digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()

@@ -108,19 +108,24 @@ def print_verdict(verdict: Verdict) -> None:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         click.echo("  ".join(cells))
     if verdict.depth != "quick":
-        differences = "; ".join(verdict.differences)
-        click.echo(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-        click.echo(f"order: {verdict.order}")
+        if verdict.dataset == "ILSVRC2012":
+            differences = "; ".join(verdict.differences)
+            click.echo(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
+            click.echo(f"order: {verdict.order}")
         click.echo(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
         click.echo(f"note: {note}")
     _print_problems(verdict.problems)
     if verdict.problems:
         click.secho(f"{len(verdict.problems):,} problems found.", fg="red")
+    elif verdict.is_part and not verdict.has_manifest:
+        click.secho(
+            "These records of ILSVRC2012 are right; whether any is missing only a manifest could tell.", fg="green"
+        )
     elif verdict.is_part:
         click.secho("These shards are whole and right as what they are: a part of ILSVRC2012.", fg="green")
     else:
-        click.secho("These shards are ILSVRC2012, whole and right.", fg="green")
+        click.secho(f"These shards are {verdict.dataset}, whole and right.", fg="green")
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:

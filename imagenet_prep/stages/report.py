@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError, WorkerError
-from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.ilsvrc2012 import SPLITS
+from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Manifest, load_manifest
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.reporting.census import Census, TakeCensus
@@ -45,12 +46,13 @@ def write_report(
     """
     check_libraries()
     progress = progress or Silent()
-    census = _take_census(layout, engine, samples, progress)
+    manifest = _load_manifest(layout)
+    census = _take_census(layout, manifest.splits if manifest else SPLITS, engine, samples, progress)
     facts = Facts(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
         verdict=verdict,
-        manifest=_load_manifest(layout),
+        manifest=manifest,
         census=census,
         samples=_take_samples(layout, engine, census, samples, progress),
     )
@@ -58,8 +60,8 @@ def write_report(
     return ReportSummary(layout.report_path, verdict)
 
 
-def _take_census(layout: Layout, engine: Engine, samples: int, progress: Progress) -> Census:
-    names = sorted(path.name for path in layout.output_dir.glob("*-of-*") if parse_shard_name(path.name))
+def _take_census(layout: Layout, splits: Collection[str], engine: Engine, samples: int, progress: Progress) -> Census:
+    names = list(layout.find_shards(splits))
     census = Census()
     for name, found in _each(engine, TakeCensus(layout, samples), names, "count", progress):
         if isinstance(found, Census):

@@ -120,10 +120,11 @@ def _convert(layout: Layout) -> StageStatus:
 
 
 def _shard_sizes(layout: Layout) -> dict[str, int]:
-    if not layout.output_dir.is_dir():
-        return {}
-    with os.scandir(layout.output_dir) as entries:
-        return {entry.name: entry.stat().st_size for entry in entries if parse_shard_name(entry.name)}
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None
+    return layout.find_shards(manifest.splits if manifest else ilsvrc2012.SPLITS)
 
 
 def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
@@ -142,7 +143,7 @@ def _planned(names: Iterable[str]) -> int:
     """How many shards a conversion under way will make, as far as the names of those made tell."""
     counts: dict[str, Counter[int]] = {split: Counter() for split in ilsvrc2012.SPLITS}
     for parsed in map(parse_shard_name, names):
-        if parsed is not None:
+        if parsed is not None and parsed[0] in counts:
             counts[parsed[0]][parsed[2]] += 1
     return sum(found.most_common(1)[0][0] if found else ilsvrc2012.SHARDS[split] for split, found in counts.items())
 

@@ -10,9 +10,11 @@ from itertools import pairwise
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.content import ImageNetExaminer
-from imagenet_prep.checks.flavours import INCEPTION, Flavour, recognise
+from imagenet_prep.checks.examiner import Examiner
+from imagenet_prep.checks.flavours import INCEPTION, recognise
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.order import Ordering, examine_order
+from imagenet_prep.checks.promise import PromiseExaminer
 from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import (
@@ -76,6 +78,7 @@ def verify(
         kinds[problem.subject].add(problem.kind)
     verdict = dataclasses.replace(
         verdict,
+        dataset=inventory.manifest.dataset if inventory.manifest else "ILSVRC2012",
         problems=tuple(group(problems)),
         faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
         notes=(*_notes(inventory, is_part), *verdict.notes),
@@ -91,12 +94,16 @@ def _look_closely(
 ) -> tuple[Verdict, list[Problem]]:
     """The verdict without its problems, and these."""
     flavour = INCEPTION if inventory.infos else recognise([layout.shard_path(name) for name in inventory.present])
-    reports, problems = _check_shards(inventory, layout, engine, depth, flavour, progress)
+    examiner: Examiner = ImageNetExaminer(flavour, decode=depth == "decode")
+    if inventory.recipe is not None:
+        examiner = PromiseExaminer(inventory.recipe["features"], decode=depth == "decode")
+    reports, problems = _check_shards(inventory, layout, engine, examiner, progress)
     orderings: dict[str, Ordering | None] = {}
-    for split in ilsvrc2012.SPLITS:
+    for split in inventory.splits:
         found = [reports[name] for name in inventory.of(split) if name in reports]
-        orderings[split] = examine_order(split, inventory.of(split), found)
-        problems += _check_split(inventory, split, found, orderings[split], is_part=is_part)
+        if inventory.recipe is None:
+            orderings[split] = examine_order(split, inventory.of(split), found)
+        problems += _check_split(inventory, split, found, orderings.get(split), is_part=is_part)
     verdict = Verdict(
         depth=depth,
         problems=(),
@@ -104,7 +111,7 @@ def _look_closely(
         is_part=is_part,
         has_manifest=inventory.manifest is not None,
         notes=tuple(_class_notes(inventory, reports, is_part)),
-        flavour=flavour.name,
+        flavour=flavour.name if inventory.recipe is None else "recipe",
         differences=flavour.differences,
         order=_order(inventory, orderings),
         fingerprint=fingerprint(reports, inventory.expected),
@@ -113,12 +120,12 @@ def _look_closely(
 
 
 def _check_shards(
-    inventory: Inventory, layout: Layout, engine: Engine, depth: Depth, flavour: Flavour, progress: Progress
+    inventory: Inventory, layout: Layout, engine: Engine, examiner: Examiner, progress: Progress
 ) -> tuple[dict[str, ShardReport], list[Problem]]:
     """The report of each shard by name, in order; a shard whose check came to no end is a Problem."""
     compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
     known = compression if compression in ("none", "gzip", "zlib") else None
-    check = ShardCheck(layout, inventory.infos, known, ImageNetExaminer(flavour, decode=depth == "decode"))
+    check = ShardCheck(layout, inventory.infos, known, examiner)
     reports: dict[str, ShardReport] = {}
     failures: list[Problem] = []
     progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
@@ -143,7 +150,8 @@ def _check_split(
 ) -> list[Problem]:
     """Every shard's own problems in order, and what only shows across the shards of a split."""
     own = [problem for report in reports for problem in report.problems]
-    own = name_label_patterns(split, reports, own)
+    if inventory.recipe is None:
+        own = name_label_patterns(split, reports, own)
     own += check_unique(reports)
     if inventory.manifest is not None:
         if split in inventory.manifest.totals and not own and len(reports) == len(inventory.of(split)):
@@ -155,7 +163,7 @@ def _check_split(
 
 def _order(inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> str:
     """Whether the images are in the canonical order, as far as it can be known."""
-    known = [orderings[split] for split in ilsvrc2012.SPLITS if inventory.of(split)]
+    known = [ordering for split, ordering in orderings.items() if inventory.of(split)]
     if any(ordering is not None and not ordering.is_canonical for ordering in known):
         return "not canonical"
     return "canonical" if known and all(known) else "unknown"
@@ -163,7 +171,7 @@ def _order(inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> st
 
 def _totals(inventory: Inventory, reports: Mapping[str, ShardReport]) -> tuple[SplitReport, ...]:
     rows = []
-    for split in ilsvrc2012.SPLITS:
+    for split in inventory.splits:
         found = [reports[name] for name in inventory.of(split) if name in reports]
         rows.append(
             SplitReport(
@@ -181,7 +189,7 @@ def _totals(inventory: Inventory, reports: Mapping[str, ShardReport]) -> tuple[S
 
 def _quick_totals(inventory: Inventory) -> tuple[SplitReport, ...]:
     rows = []
-    for split in ilsvrc2012.SPLITS:
+    for split in inventory.splits:
         present = [name for name in inventory.of(split) if name in inventory.sizes]
         totals = inventory.manifest.totals.get(split) if inventory.manifest else None
         size = sum(inventory.sizes[name] for name in present)
@@ -205,14 +213,14 @@ def _notes(inventory: Inventory, is_part: bool) -> Iterator[str]:
         )
         yield f"this is a part of ILSVRC2012, held against its own record: {', '.join(counts)}"
     known = [name for name in inventory.present if name in PUBLISHED_SIZES]
-    if known and not is_part:
+    if known and not is_part and inventory.recipe is None:
         equal = sum(inventory.sizes[name] == PUBLISHED_SIZES[name] for name in known)
         yield f"{equal} of {len(known)} shards have the size of those published in 2018"
 
 
 def _class_notes(inventory: Inventory, reports: Mapping[str, ShardReport], is_part: bool) -> Iterator[str]:
     """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
-    for split in ilsvrc2012.SPLITS:
+    for split in inventory.splits:
         found = [reports[name] for name in inventory.of(split) if name in reports]
         lacking = missing_classes(found)
         if is_part and 0 < len(lacking) <= 5:

@@ -1,0 +1,82 @@
+"""What a record of a recipe's data set says, held against what the recipe promises of every record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from imagenet_prep.checks.examiner import Seen
+from imagenet_prep.checks.findings import Finding
+from imagenet_prep.formats import jpeg, pixels
+from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.model import ProblemKind
+
+KINDS: dict[type, str] = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
+
+_NAMES = ("image/filename", "filename")
+_LABELS = ("image/class/label", "label")
+_IMAGES = ("image/encoded", "encoded", "image")
+_JPEG = b"\xff\xd8\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseExaminer:
+    """Holds records against a recipe's promise; ``decode``: decodes every JPEG in them too.
+
+    Args:
+        features: the "kind" of each feature by name, and whether it is "optional".
+        decode: decode images, too.
+    """
+
+    features: Mapping[str, Mapping[str, object]]
+    decode: bool = False
+
+    def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
+        """Read a record and check all of it."""
+        try:
+            features = parse_example(data)
+        except ExampleError as error:
+            return Seen("", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ())
+        label = _first(features, _LABELS, Int64List)
+        name = _first(features, _NAMES, BytesList)
+        boxes = features.get("image/object/bbox/xmin")
+        return Seen(
+            str(name, "utf-8", "replace") if isinstance(name, bytes | memoryview) else "",
+            label if isinstance(label, int) else None,
+            len(boxes.values) if boxes else 0,
+            self._check(features) if intact else (),
+        )
+
+    def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
+        for name, promised in self.features.items():
+            feature = features.get(name)
+            if feature is None:
+                if not promised.get("optional"):
+                    yield Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
+            elif KINDS[type(feature)] != promised["kind"]:
+                expected, got = str(promised["kind"]), KINDS[type(feature)]
+                yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {got}, expected {expected}", expected, got)
+        image = _first(features, _IMAGES, BytesList)
+        if isinstance(image, memoryview) and image[:3] == _JPEG:
+            yield from self._check_jpeg(image, features)
+
+    def _check_jpeg(self, image: memoryview, features: Mapping[str, Feature]) -> Iterator[Finding]:
+        try:
+            header = jpeg.read_header(image)
+            jpeg.check_ends(image)
+            if self.decode:
+                pixels.check_decode(image)
+        except jpeg.ImageError as error:
+            yield Finding(ProblemKind.BAD_IMAGE, str(error))
+            return
+        for side, expected in (("height", header.height), ("width", header.width)):
+            got = _first(features, (f"image/{side}", side), Int64List)
+            if got not in (None, expected):
+                detail = f"{side} of a JPEG: expected {expected}, got {got}"
+                yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
+
+
+def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:
+    """The one value of the first of these features that is there in this kind; None if there is none."""
+    found = (features[name] for name in names if isinstance(features.get(name), kind))
+    return next((feature.values[0] for feature in found if len(feature.values) == 1), None)

@@ -1,0 +1,124 @@
+"""What verify says of a full-count set that lacks one image in 1.3 million, or one class: after a rehearsal.
+
+    python scripts/rehearsal_damage.py DIR
+
+Takes the shards that rehearsal.py left in DIR, does one kind of damage after the other, and holds what verify finds
+against what was done; in the end repair makes everything as it was. Exit status 0 if each was called by its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.layout import Layout
+
+SHARD, RECORD = "train-00500-of-01024", 700
+LOST_CLASS = "n01440764"
+
+
+def records_of(path: Path) -> list[bytes]:
+    """The data of each record."""
+    return [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
+
+
+def write(path: Path, records: list[bytes]) -> None:
+    """The shard with these records instead, soundly framed."""
+    parts = ((header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)])
+    path.write_bytes(b"".join(part for record in parts for part in record))
+
+
+def drop_one(layout: Layout) -> str:
+    """Take one record out; returns the name of its image."""
+    path = layout.shard_path(SHARD)
+    records = records_of(path)
+    write(path, records[:RECORD] + records[RECORD + 1 :])
+    return read_record(memoryview(records[RECORD])).filename
+
+
+def drop_class(layout: Layout) -> str:
+    """Take all images of a class out of train; returns its wnid."""
+    for path in layout.output_dir.glob("train-*"):
+        records = records_of(path)
+        kept = [data for data in records if not read_record(memoryview(data)).filename.startswith(LOST_CLASS)]
+        if len(kept) < len(records):
+            write(path, kept)
+    return LOST_CLASS
+
+
+def command(*words: str) -> tuple[int, str]:
+    """Run a command of ours; its exit status and output."""
+    ran = subprocess.run([sys.executable, "-m", "imagenet_prep", *words, "--quiet"], capture_output=True, text=True)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def look(layout: Layout) -> tuple[int, list[dict[str, object]]]:
+    """The exit status of verify, and its problems."""
+    file = layout.data_dir / "found.json"
+    status, _ = command("verify", str(layout.data_dir), "--json", str(file))
+    problems: list[dict[str, object]] = json.loads(file.read_text())["problems"]
+    file.unlink()
+    return status, problems
+
+
+def expect(name: str, check: Callable[[], bool]) -> bool:
+    """Run one check, and print how it went."""
+    start = time.perf_counter()
+    is_right = check()
+    print(f"{'right' if is_right else 'WRONG'}  {time.perf_counter() - start:6.1f} s  {name}", flush=True)
+    return is_right
+
+
+def main() -> int:
+    """Every damage in turn."""
+    parser = argparse.ArgumentParser(description="damage the shards of a rehearsal, and see what verify says")
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    layout = Layout(parser.parse_args().folder)
+    state, aside = layout.state_dir, layout.data_dir / "state-aside"
+
+    def one_image() -> bool:
+        image = drop_one(layout)
+        status, problems = look(layout)
+        found = [(each["kind"], each["subject"], each["record"], each["image"]) for each in problems]
+        return (status, found) == (3, [("missing-record", SHARD, RECORD, image)])
+
+    def one_image_without_manifest() -> bool:
+        state.rename(aside)
+        status, problems = look(layout)
+        found = [(each["kind"], each["subject"], each["count"]) for each in problems]
+        return (status, found) == (3, [("missing-image", "train", 1)])
+
+    def one_class_without_manifest() -> bool:
+        lost = drop_class(layout)
+        status, problems = look(layout)
+        kinds = {str(each["kind"]): str(each["detail"]) for each in problems}
+        return status == 3 and set(kinds) == {"missing-image", "missing-class"} and lost in kinds["missing-class"]
+
+    def repaired() -> bool:
+        for path in [*state.rglob("*")]:
+            if path.is_file():
+                path.unlink()
+        state.rename(layout.data_dir / "state-of-verify")
+        aside.rename(state)
+        status, said = command("repair", str(layout.data_dir))
+        return status == 0 and "whole and right" in said
+
+    checks = {
+        f"one image of 1.3 million missing: named, {SHARD} record {RECORD}": one_image,
+        "the same without a manifest: counted": one_image_without_manifest,
+        f"class {LOST_CLASS} missing, without a manifest: named": one_class_without_manifest,
+        "repair makes the set whole again": repaired,
+    }
+    results = [expect(name, check) for name, check in checks.items()]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
