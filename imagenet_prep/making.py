@@ -48,7 +48,8 @@ def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: 
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
-        in_order = bool(plans) and split.source.is_file() and _wants_pass(split.source, size, options)
+        is_archive = not any(container.is_folder for container in split.catalog.containers)
+        in_order = bool(plans) and is_archive and _wants_pass(split.source, size, options)
         works.append(Work(split, plans, size, in_order))
     return works
 
@@ -107,8 +108,7 @@ def prepare_makers(
             layout,
             _regrouped(work, layout, options, progress) if work.in_order else work.split.catalog,
             work.split.order,
-            work.split.check,
-            how=options.reencode,
+            work.split.recorder,
             compression=options.compression,
             skip_bad=options.skip_bad,
             expected=expected,

@@ -20,6 +20,7 @@ from imagenet_prep.formats.pixels import Reencode, codec
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress, ShardPlan
+from imagenet_prep.recorder import InceptionRecorder, Recorder
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
@@ -140,12 +141,12 @@ def not_understood(what: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSplit:
-    """One split, planned: ``order`` holds the catalog's rows in record order, ``check`` how closely to look at each."""
+    """One split, planned: ``order`` holds the catalog's rows in record order, ``recorder`` makes the records."""
 
     catalog: Catalog
     source: Path
     order: array[int]
-    check: Check
+    recorder: Recorder
     plans: tuple[ShardPlan, ...]
 
     def rows(self, plan: ShardPlan) -> array[int]:
@@ -268,15 +269,23 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
 
 
 def _plan_split(catalog: Catalog, source: Path, layout: Layout, options: ConvertOptions) -> PlannedSplit:
-    count = options.shards(catalog.split)
-    rows = order.shuffled(len(catalog), options.seed) if options.shuffle else array("I", range(len(catalog)))
-    settings = json.dumps(options.deciding(), sort_keys=True)
+    recorder = InceptionRecorder(_depth(source, catalog.split, layout, options), options.reencode)
+    seed = options.seed if options.shuffle else None
+    return cut(catalog, source, recorder, options.shards(catalog.split), seed, options.deciding())
+
+
+def cut(
+    catalog: Catalog, source: Path, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
+) -> PlannedSplit:
+    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
+    rows = array("I", range(len(catalog))) if seed is None else order.shuffled(len(catalog), seed)
+    settings = json.dumps(deciding, sort_keys=True)
     edges = order.bounds(len(catalog), count)
     plans = tuple(
         ShardPlan(catalog.split, i, count, start, stop, catalog.fingerprint(rows[start:stop], settings))
         for i, (start, stop) in enumerate(itertools.pairwise(edges))
     )
-    return PlannedSplit(catalog, source, rows, _depth(source, catalog.split, layout, options), plans)
+    return PlannedSplit(catalog, source, rows, recorder, plans)
 
 
 def _depth(source: Path, split: str, layout: Layout, options: ConvertOptions) -> Check:

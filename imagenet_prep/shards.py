@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from imagenet_prep.errors import InputError, WriteError
-from imagenet_prep.formats import inception, jpeg, tfrecord
-from imagenet_prep.formats.image import Check, Prepared, prepare
-from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.formats import jpeg, tfrecord
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
+from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
 from imagenet_prep.storage import begin_write_out, fsync_dir, space_errors, write_all
@@ -43,8 +42,7 @@ class ShardMaker:
         layout: where the shards go.
         catalog: the images.
         order: the catalog's rows in record order.
-        check: how closely each image is looked at.
-        how: how to encode every image again, or None to take them as they are.
+        recorder: what makes the record of an image.
         compression: of the whole shard.
         skip_bad: leave bad images out, in place of refusing the shard.
         expected: what each shard must become, by name, when it is made again; any other one is refused before it
@@ -56,8 +54,7 @@ class ShardMaker:
     layout: Layout
     catalog: Catalog
     order: array[int]
-    check: Check
-    how: Reencode | None = None
+    recorder: Recorder
     compression: Compression = "none"
     skip_bad: bool = False
     expected: Mapping[str, ShardInfo] | None = None
@@ -90,8 +87,8 @@ class ShardMaker:
         partial = self.layout.partial_dir / name
         problems: list[Problem] = []
         with space_errors(self.layout.shard_path(name)), partial.open("wb", buffering=0) as file:
-            images = self._images(plan, problems, expected.set_aside if expected else ())
-            writer, names, repairs = self._write(file.fileno(), images)
+            records = self._records(plan, problems, expected.set_aside if expected else ())
+            writer, names, repairs = self._write(file.fileno(), records)
             set_aside = tuple(problem.subject for problem in problems)
             made = (len(writer.offsets), file.tell(), writer.digest, set_aside, repairs)
             info = ShardInfo(name, plan.fingerprint, *made)
@@ -105,34 +102,33 @@ class ShardMaker:
         return Outcome(expected or info, tuple(problems))
 
     def _write(
-        self, descriptor: int, images: Iterable[tuple[Item, Prepared]]
+        self, descriptor: int, records: Iterable[tuple[Item, Recorded]]
     ) -> tuple[tfrecord.RecordWriter, list[str], tuple[str, ...]]:
-        """Write a record an image; returns what wrote them, the file names, and the repairs in words."""
+        """Write the records; returns what wrote them, the file names, and the repairs in words."""
         names: list[str] = []
         repairs: list[str] = []
         sink = _sink(descriptor, self.compression)
         writer = tfrecord.RecordWriter(sink)
-        for item, image in images:
-            if image.repair:
-                repairs.append(f"{item.filename} ({image.repair})")
-            head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
-            writer.write(head, image.encoded, tail)
+        for item, recorded in records:
+            if recorded.repair:
+                repairs.append(f"{item.filename} ({recorded.repair})")
+            writer.write(*recorded.parts)
             names.append(item.filename)
         writer.flush()
         sink.close()
         return writer, names, tuple(repairs)
 
-    def _images(
+    def _records(
         self, plan: ShardPlan, problems: list[Problem], left_out: Collection[str]
-    ) -> Iterator[tuple[Item, Prepared]]:
-        """The good images of a plan in order, but for those ``left_out``; each bad one becomes a Problem."""
+    ) -> Iterator[tuple[Item, Recorded]]:
+        """The records of a plan in order, but for images ``left_out``; each bad image becomes a Problem."""
         for row in self.order[plan.start : plan.stop]:
             item = self.catalog.item(row)
             if item.filename in left_out:
                 continue
             data = self.reader.read(item.where)
             try:
-                yield item, prepare(data, self.check, self.how)
+                yield item, self.recorder.record(item, data)
             except jpeg.ImageError as error:
                 where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
                 problems.append(

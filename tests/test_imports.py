@@ -25,6 +25,8 @@ storage
 manifest
 sources engines fetch
 records
+recorder
+recipes
 shards checks
 reporting
 planning
@@ -161,7 +163,7 @@ def _loaded_by(statement: str) -> set[str]:
 
 
 HEAVY = {"numpy", "PIL", "requests", "urllib3", "simplejpeg", "tensorflow", "torch", "ray", "tqdm", "multiprocessing"}
-HEAVY |= {"matplotlib", "jinja2"}
+HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml"}
 
 
 def test_the_command_line_starts_light() -> None:

@@ -20,6 +20,7 @@ from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, SpaceError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ShardPlan
+from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.shards import ShardMaker
 from imagenet_prep.sources.imagenet import read_catalog
 from imagenet_prep.storage import atomic_file, check_free_space, hold, load_json, save_bytes, save_json, space_errors
@@ -139,7 +140,7 @@ def _maker(tmp_path: Path, made_tiny: MadeSet) -> tuple[ShardMaker, ShardPlan]:
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
     catalog = read_catalog(made_tiny.archives["validation"], "validation", ThreadEngine(1))
-    maker = ShardMaker(layout, catalog, array("I", range(len(catalog))), "header")
+    maker = ShardMaker(layout, catalog, array("I", range(len(catalog))), InceptionRecorder("header"))
     return maker, ShardPlan("validation", 0, 1, 0, len(catalog), "f" * 64)
 
 

@@ -1,0 +1,56 @@
+"""What makes the record of an item: ImageNet's own layout here, any other in recipes."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from imagenet_prep.formats import inception
+from imagenet_prep.formats.image import Check, prepare
+from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.model import Item
+
+Buffer = bytes | memoryview
+
+
+class Recorded(NamedTuple):
+    """A record: the pieces that follow each other, and which repair its image needed ("" for none)."""
+
+    parts: tuple[Buffer, ...]
+    repair: str = ""
+
+
+class Recorder(Protocol):
+    """Makes the records of one split; picklable."""
+
+    def record(self, item: Item, data: Buffer) -> Recorded:
+        """The record of an item whose file holds ``data``.
+
+        Raises:
+            ImageError: the file is damaged, or isn't what it should be.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InceptionRecorder:
+    """Records of 2016's layout.
+
+    Args:
+        check: how closely each image is looked at.
+        how: how to encode every image again, or None to take them as they are.
+        numbers: the labels to write for 1, 2, ...; None: those themselves.
+    """
+
+    check: Check = "decode"
+    how: Reencode | None = None
+    numbers: tuple[int, ...] | None = None
+
+    def record(self, item: Item, data: Buffer) -> Recorded:
+        """The fifteen features around the image's own bytes, or around what a repair made of them."""
+        image = prepare(data, self.check, self.how)
+        if self.numbers is not None:
+            item = dataclasses.replace(item, label=self.numbers[item.label - 1])
+        head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
+        return Recorded((head, image.encoded, tail), image.repair)
