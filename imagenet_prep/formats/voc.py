@@ -63,14 +63,22 @@ def parse_annotation(content: bytes) -> Annotation:
     if len(content) > LARGEST:
         raise AnnotationFault(f"larger than {LARGEST:,} bytes")
     said = _read_usual(content) or _read_any(content)
-    end = next((number for number, row in enumerate(said.rows) if row[0] == -1), None)
-    rows = said.rows[:end]
-    boxes = tuple(box for row in rows if (box := _scale(*row, said.width, said.height)) is not None)
-    return Annotation(said.label, boxes, len(rows) - len(boxes), ended_early=end is not None)
+    boxes: list[Box] = []
+    for number, row in enumerate(said.rows):
+        if row[0] == -1:
+            return Annotation(said.label, tuple(boxes), number - len(boxes), ended_early=True)
+        box = _scale(*row, said.width, said.height)
+        if box is not None:
+            boxes.append(box)
+    return Annotation(said.label, tuple(boxes), len(said.rows) - len(boxes), ended_early=False)
 
 
 def _scale(x1: int, y1: int, x2: int, y2: int, width: int, height: int) -> Box | None:
-    xmin, ymin, xmax, ymax = _place(x1, width), _place(y1, height), _place(x2, width), _place(y2, height)
+    if 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height:  # nearly all of them
+        xmin, ymin = round(x1 / width, DECIMALS), round(y1 / height, DECIMALS)
+        xmax, ymax = round(x2 / width, DECIMALS), round(y2 / height, DECIMALS)
+    else:
+        xmin, ymin, xmax, ymax = _place(x1, width), _place(y1, height), _place(x2, width), _place(y2, height)
     if xmin > xmax:
         xmin, xmax = xmax, xmin
     if ymin > ymax:
@@ -102,27 +110,34 @@ def _pattern(shape: bytes) -> re.Pattern[bytes]:
     return re.compile(re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape) % {b"words": _WORDS, b"int": _INTEGER})
 
 
-_USUAL_HEAD = _pattern(rb"""<annotation>
+_HEAD = rb"""<annotation>
     <folder>%(words)b</folder> <filename>%(words)b</filename> <source> <database>%(words)b</database> </source>
     <size> <width>([0-9]{1,9})</width> <height>([0-9]{1,9})</height> <depth>%(int)b</depth> </size>
-    <segmented>%(int)b</segmented> """)
-_USUAL_OBJECT = _pattern(rb"""<object>
+    <segmented>%(int)b</segmented> """
+_OBJECT = rb"""<object>
     <name>(%(words)b)</name> <pose>%(words)b</pose> <truncated>%(int)b</truncated> <difficult>%(int)b</difficult>
     <bndbox> <xmin>(%(int)b)</xmin> <ymin>(%(int)b)</ymin> <xmax>(%(int)b)</xmax> <ymax>(%(int)b)</ymax> </bndbox>
-    </object> """)
-_USUAL_END = _pattern(rb"</annotation> ")
+    </object> """
+_END = rb"</annotation> "
+_USUAL_HEAD, _USUAL_OBJECT, _USUAL_END = map(_pattern, (_HEAD, _OBJECT, _END))
+_OF_ONE_BOX = _pattern(_HEAD + _OBJECT + _END)  # nine files in ten
 
 
 def _read_usual(content: bytes) -> _Said | None:
     """What a file of the usual shape says; None of any other, which may be as good."""
+    if found := _OF_ONE_BOX.fullmatch(content):
+        width, height, label, x1, y1, x2, y2 = found.groups()
+        row = int(x1), int(y1), int(x2), int(y2)
+        said = _Said(int(width), int(height), label.decode().strip(), [row])
+        return said if said.width and said.height else None
     head = _USUAL_HEAD.match(content)
     if head is None:
         return None
     end, labels, rows = head.end(), [], []
     while found := _USUAL_OBJECT.match(content, end):
-        label, *corners = found.groups()
+        label, x1, y1, x2, y2 = found.groups()
         labels.append(label)
-        rows.append((int(corners[0]), int(corners[1]), int(corners[2]), int(corners[3])))
+        rows.append((int(x1), int(y1), int(x2), int(y2)))
         end = found.end()
     width, height = int(head[1]), int(head[2])
     if not _USUAL_END.fullmatch(content, end) or width == 0 or height == 0:
