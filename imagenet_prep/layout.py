@@ -147,6 +147,11 @@ class Layout:
         return self.state_dir / "problems.jsonl"
 
     @property
+    def recipe_path(self) -> Path:
+        """Which recipe the shards were made by, if it wasn't ImageNet's own (JSON)."""
+        return self.state_dir / "recipe.json"
+
+    @property
     def verdict_path(self) -> Path:
         """The verdict of the last verify, and which files it is about (JSON)."""
         return self.state_dir / "verdict.json"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,7 +35,9 @@ class Box:
 class Item:
     """One image to convert.
 
-    ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words.
+    ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words. In other sets
+    ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of the class. ``columns`` holds what else
+    is known of it, by name; None where that is nothing.
     """
 
     filename: str
@@ -44,6 +46,7 @@ class Item:
     text: str
     boxes: tuple[Box, ...]
     where: ByteRange
+    columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
+from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.reporting.page import check_libraries
@@ -22,7 +24,10 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage import hold
+from imagenet_prep.storage import hold, load_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +115,28 @@ def verify_and_repair(
         PrepError: what ``verify`` or ``repair`` raised.
     """
     with hold(layout):
-        read_manifest(layout)  # better to say now that there is none than when every shard was read
+        manifest = read_manifest(layout)  # better to say now that there is none than when every shard was read
+        recipe = _recipe_of(manifest, layout, engine, progress) if manifest.recipe is not None else None
         found = verify(layout, engine, depth=depth, progress=progress)
         faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
-        summary = repair(layout, engine, faulty, read_order=read_order, memory=memory, progress=progress)
+        summary = repair(layout, engine, faulty, recipe=recipe, read_order=read_order, memory=memory, progress=progress)
         verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
     return RepairRun(found, summary, verdict)
+
+
+def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Progress | None) -> Plan:
+    """The recipe that the shards were made by, as it is now."""
+    from imagenet_prep.recipes.plan import load
+
+    kept = load_json(layout.recipe_path)
+    path = kept.get("recipe") if isinstance(kept, dict) else None
+    if not isinstance(path, str) or not Path(path).is_file():
+        raise InputError(
+            f"the recipe of {manifest.dataset} isn't there" + (f": {path}" if path else ""),
+            "expected the file that the shards were made by",
+            "put it back, and repair again",
+        )
+    return load(Path(path), layout.raw, engine, progress=progress)
 
 
 def report(

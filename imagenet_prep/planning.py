@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
@@ -25,6 +25,9 @@ from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage import load_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.plan import Plan
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
@@ -174,10 +177,40 @@ def check_options(options: ConvertOptions) -> None:
             raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
 
 
-def plan_splits(
-    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress
-) -> tuple[list[PlannedSplit], list[str]]:
-    """Every split that is there, indexed and cut into plans, and what to tell the user about it.
+@dataclass(frozen=True, slots=True)
+class PlannedSet:
+    """A whole data set, planned: what to tell the user about it, and what its manifest says of how it was made.
+
+    ``settings`` are those that decide bytes; ``recipe`` is that of Manifest; ``expected`` images by split.
+    """
+
+    splits: tuple[PlannedSplit, ...]
+    notes: tuple[str, ...]
+    settings: Mapping[str, object]
+    expected: Mapping[str, int]
+    recipe: dict[str, Any] | None = None
+
+
+def plan_recipe(plan: Plan) -> PlannedSet:
+    """The splits of a recipe, cut into plans."""
+    splits = []
+    for each in plan.splits:
+        each.catalog.split = each.prefix  # what the names of its shards begin with
+        seed = each.seed if each.shuffle else None
+        splits.append(cut(each.catalog, each.origin, each.recorder, each.shards, seed, plan.settings))
+    ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in plan.splits}
+    features = {name: dict(promised) for name, promised in plan.features.items()}
+    return PlannedSet(
+        tuple(splits),
+        plan.notes,
+        {**plan.settings, "order": ordering},
+        {each.prefix: len(each.catalog) for each in plan.splits},
+        {"name": plan.path.stem, "features": features},
+    )
+
+
+def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
+    """Every split of ILSVRC2012 that is there, indexed and cut into plans.
 
     Raises:
         IncompleteError: images of ILSVRC2012 are missing, and ``allow_incomplete`` is not set.
@@ -202,9 +235,8 @@ def plan_splits(
         assert source is not None
         notes += _attach_boxes(catalog, layout, options)
         splits.append(_plan_split(catalog, source, layout, options))
-    for note in notes:
-        progress.note(note)
-    return splits, notes
+    settings = {**options.deciding(), **options.ordering(), "validation_boxes": options.validation_boxes}
+    return PlannedSet(tuple(splits), tuple(notes), settings, ilsvrc2012.IMAGES)
 
 
 def plan_again(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.formats.pixels import Reencode
-    from imagenet_prep.model import Engine
+    from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
     from imagenet_prep.planning import ConvertOptions
+    from imagenet_prep.recipes.plan import Plan
 
 PROBLEMS_FOUND = 3
 
@@ -161,9 +164,28 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int
 
 
 @cli.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--output", type=o.new_file, help="The recipe.  [default: FOLDER's name with .yaml, here]")
+@o.workers
+@o.quiet
+def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> int:
+    """Look at a folder of images or arrays, and propose a recipe for it.
+
+    \b
+    imagenet-prep init flowers
+    """
+    from imagenet_prep.cli import printing
+    from imagenet_prep.stages.init import init
+
+    printing.print_init(init(folder, output, _engine(given), progress=make_progress(quiet)), quiet)
+    return 0
+
+
+@cli.command()
 @o.data_dir
 @o.raw
 @o.output
+@o.config
 @o.converting
 @o.workers
 @o.engine
@@ -174,13 +196,14 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     \b
     imagenet-prep convert /data/imagenet
     imagenet-prep convert /data/out --raw /data/kaggle
+    imagenet-prep convert /data/flowers --config flowers.yaml
     """
     from imagenet_prep.cli import printing
     from imagenet_prep.stages.convert import convert
 
-    summary = convert(
-        Layout(data_dir, raw, output), _engine(given), _convert_options(given), progress=make_progress(quiet)
-    )
+    engine, progress = _engine(given), make_progress(quiet)
+    job = _job(Layout(data_dir, raw, output), engine, given, progress)
+    summary = convert(job.layout, engine, job.options, recipe=job.recipe, progress=progress)
     printing.print_convert(summary, quiet)
     return PROBLEMS_FOUND if summary.set_aside else 0
 
@@ -401,6 +424,43 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What to convert: the data set of a recipe, or ILSVRC2012 by options."""
+
+    layout: Layout
+    options: ConvertOptions
+    recipe: Plan | None = None
+
+
+def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress) -> _Job:
+    options = _convert_options(given)
+    if given["config"] is None:
+        return _Job(layout, options)
+    from imagenet_prep.recipes.imagenet import imagenet_options
+    from imagenet_prep.recipes.plan import plan_recipe, read
+    from imagenet_prep.recipes.rules import is_imagenet
+
+    _refuse_with_recipe(given)
+    running = {name: given[name] for name in ("read_order", "memory", "overwrite")}
+    file = read(given["config"])
+    if is_imagenet(file):
+        return _Job(layout, dataclasses.replace(options, **imagenet_options(file), **running))
+    plan = plan_recipe(file, layout.raw, engine, progress=progress)
+    options = dataclasses.replace(options, compression=plan.compression, skip_bad=plan.skip_bad, **running)
+    output = layout.output_dir / plan.folder if plan.folder else layout.output
+    return _Job(dataclasses.replace(layout, output=output), options, plan)
+
+
+def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
+    """What a recipe says can't be said by an option too."""
+    context = click.get_current_context()
+    for name in o.OF_RECIPES:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} and --config", "expected one of them", f"write it in {given['config']}")
 
 
 def _reencode(given: Mapping[str, Any]) -> Reencode | None:

@@ -127,6 +127,25 @@ converting = _all_of(
     click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
 )
 
+config = click.option("--config", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
+
+OF_RECIPES = (
+    "train_shards",
+    "validation_shards",
+    "check",
+    "compression",
+    "reencode",
+    "resize",
+    "max_side",
+    "quality",
+    "seed",
+    "no_shuffle",
+    "validation_boxes",
+    "allow_incomplete",
+    "skip_bad",
+)
+"""Options of convert that a recipe says by keys of its own."""
+
 incomplete = click.option(
     "--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012."
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.convert import ConvertSummary
     from imagenet_prep.stages.download import DownloadSummary
+    from imagenet_prep.stages.init import InitSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
@@ -33,6 +34,13 @@ def program() -> str:
     folders = os.environ.get("PATH", "").split(os.pathsep)
     is_found = any((Path(folder) / "imagenet-prep").exists() for folder in folders)
     return str(called) if called.name == "imagenet-prep" and not is_found else "imagenet-prep"
+
+
+def print_init(summary: InitSummary, quiet: bool) -> None:
+    """What was found, the recipe, and the command that uses it."""
+    if not quiet:
+        click.echo(f"found {summary.found}\nwrote {summary.recipe}:\n\n{summary.text}")
+        click.echo(f"next: {program()} convert {summary.recipe.stem}-shards --config {summary.recipe}")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:

@@ -93,15 +93,19 @@ def encode_example(features: Mapping[str, Feature | None]) -> bytes:
 
 
 class SplitEntry:
-    """The map entry of a bytes feature whose one value, known by its length only, is written separately."""
+    """The map entry of a feature whose one value, known by its length only, is written separately.
 
-    def __init__(self, name: str) -> None:
+    ``kind`` is b"\\x0a" for a byte string, b"\\x12" for a list of 32-bit floats.
+    """
+
+    def __init__(self, name: str, kind: bytes = b"\x0a") -> None:
         self._key = delimited(1, name.encode())
+        self._kind = kind
 
     def head(self, length: int) -> bytes:
         """Everything of the entry that precedes a value of ``length`` bytes; the entry ends with the value."""
         value = b"\x0a" + varint(length)
-        values = b"\x0a" + varint(len(value) + length)
+        values = self._kind + varint(len(value) + length)
         feature = b"\x12" + varint(len(values) + len(value) + length)
         body = self._key + feature + values + value
         return b"\x0a" + varint(len(body) + length) + body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from array import array
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from imagenet_prep.model import Box, ByteRange, Item
 
@@ -62,10 +63,24 @@ class Part:
 
 
 @dataclass(slots=True)
-class Catalog:
-    """One split, in canonical order before the shuffle: by label, then by the bytes of the names.
+class Listed:
+    """Rows in an order of their own; parallel. ``container_ids`` count a catalog's containers from 0."""
 
-    ``wnids`` and ``texts`` are those of label 1, 2, ...; ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row
+    names: Sequence[bytes]
+    labels: array[int]
+    container_ids: array[int]
+    offsets: array[int]
+    lengths: array[int]
+    stamps: array[int]
+    columns: dict[str, list[Any]]
+
+
+@dataclass(slots=True)
+class Catalog:
+    """One split, in the order before the shuffle: by label and the bytes of the names, or as a manifest has it.
+
+    ``names`` are relative to their container, UTF-8. ``wnids`` and ``texts`` are those of label 1, 2, ...; label 0 is
+    none. ``columns`` hold a value a row, None for none. ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row
     ``i`` from box ``box_starts[i]`` to ``box_starts[i + 1]``.
     """
 
@@ -82,6 +97,7 @@ class Catalog:
     stamps: array[int] = field(default_factory=lambda: array("q"))
     box_starts: array[int] = field(default_factory=lambda: array("I", [0]))
     boxes: array[float] = field(default_factory=lambda: array("f"))
+    columns: dict[str, list[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -107,6 +123,21 @@ class Catalog:
         catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
         return catalog
 
+    @classmethod
+    def listed(
+        cls, split: str, wnids: tuple[str, ...], texts: tuple[str, ...], containers: list[Container], rows: Listed
+    ) -> Catalog:
+        """A catalog of rows in the order in which they are given."""
+        catalog = cls(split, wnids, texts, containers)
+        catalog.names = b"".join(rows.names)
+        catalog.name_starts = array("Q", accumulate(map(len, rows.names), initial=0))
+        catalog.labels = rows.labels
+        catalog.container_ids, catalog.offsets = rows.container_ids, rows.offsets
+        catalog.lengths, catalog.stamps = rows.lengths, rows.stamps
+        catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
+        catalog.columns = rows.columns
+        return catalog
+
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
         starts, values = array("I", [0]), array("f")
@@ -119,12 +150,15 @@ class Catalog:
 
     def filenames(self) -> Iterator[str]:
         """The file names of all rows."""
-        names = self.names.decode("ascii")
-        return (names[start:stop] for start, stop in pairwise(self.name_starts))
+        names = self.names
+        if names.isascii():  # one decoding in place of a million
+            text = names.decode("ascii")
+            return (text[start:stop] for start, stop in pairwise(self.name_starts))
+        return (names[start:stop].decode() for start, stop in pairwise(self.name_starts))
 
     def filename(self, row: int) -> str:
         """The file name of a row."""
-        return self.names[self.name_starts[row] : self.name_starts[row + 1]].decode("ascii")
+        return self.names[self.name_starts[row] : self.name_starts[row + 1]].decode()
 
     def item(self, row: int) -> Item:
         """Everything there is to know of a row."""
@@ -135,10 +169,11 @@ class Catalog:
         return Item(
             filename=name,
             label=label,
-            wnid=self.wnids[label - 1],
-            text=self.texts[label - 1],
+            wnid=self.wnids[label - 1] if label else "",
+            text=self.texts[label - 1] if label else "",
             boxes=tuple(Box(*self.boxes[4 * i : 4 * i + 4]) for i in range(first, last)),
             where=ByteRange(path, self.offsets[row], self.lengths[row]),
+            columns={name: values[row] for name, values in self.columns.items()} if self.columns else {},
         )
 
     def count_by_label(self) -> dict[int, int]:
@@ -148,11 +183,12 @@ class Catalog:
     def fingerprint(self, rows: Sequence[int], settings: str) -> str:
         """A digest (hex) of everything that decides a shard's bytes.
 
-        That is the ordered items (name, label, words, boxes, length), the identity of the file that holds each image
-        (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
+        That is the ordered items (name, label, words, boxes, length, columns), the identity of the file that holds
+        each image (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
         """
         labels, lengths, stamps = self.labels, self.lengths, self.stamps
         names, starts, boxes, box_starts = self.names, self.name_starts, self.boxes, self.box_starts
+        columns = [self.columns[name] for name in sorted(self.columns)]
         digest = hashlib.sha256(settings.encode())
         for row in rows:
             first, last = box_starts[row], box_starts[row + 1]
@@ -160,7 +196,9 @@ class Catalog:
             digest.update(_ROW.pack(labels[row], lengths[row], stamps[row], last - first))
             if first != last:
                 digest.update(boxes[4 * first : 4 * last].tobytes())
-        for label in sorted({labels[row] for row in rows}):
+            if columns:
+                digest.update(json.dumps([values[row] for values in columns]).encode())
+        for label in sorted({labels[row] for row in rows} - {0}):
             digest.update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
         return digest.hexdigest()
 

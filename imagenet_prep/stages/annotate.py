@@ -338,8 +338,8 @@ def _totals_of(boxes: int, no_area: int, early: int) -> BoxTotals:
 def _wnid_of(split: str, folder: str, name: str) -> str:
     """The class of the image that an annotation is named after; its <filename> can be "%s"."""
     if split == ilsvrc2012.TRAIN:
-        number = name[10:]
-        if name[:10] != f"{folder}_" or not (number.isdecimal() and number.isascii() and ilsvrc2012.is_wnid(folder)):
+        digits = name[10:]
+        if name[:10] != f"{folder}_" or not (digits.isdecimal() and digits.isascii() and ilsvrc2012.is_wnid(folder)):
             raise AnnotationFault(f"expected a name like {folder}_1.xml")
         return folder
     number = ilsvrc2012.validation_number(f"{name}.JPEG")

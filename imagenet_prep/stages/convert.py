@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from imagenet_prep import __version__, ilsvrc2012
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
@@ -14,13 +15,18 @@ from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.planning import (
     ConvertOptions,
+    PlannedSet,
     PlannedSplit,
     check_options,
+    plan_imagenet,
     plan_name,
-    plan_splits,
+    plan_recipe,
     source_record,
 )
-from imagenet_prep.storage import check_free_space, hold
+from imagenet_prep.storage import check_free_space, hold, save_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,17 @@ class ConvertSummary:
 
 
 def convert(
-    layout: Layout, engine: Engine, options: ConvertOptions = ConvertOptions(), *, progress: Progress | None = None
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions = ConvertOptions(),
+    *,
+    recipe: Plan | None = None,
+    progress: Progress | None = None,
 ) -> ConvertSummary:
     """Write every shard that is not done yet, and the manifest.
+
+    ILSVRC2012 is converted as ``options`` say, or the data set of a ``recipe``: then of the options only
+    ``compression``, ``skip_bad``, ``overwrite``, ``read_order`` and ``memory`` are looked at.
 
     Finished shards are recognised by their fingerprint and never made again. Interrupted at any moment, the next call
     goes on from there and ends with the same bytes.
@@ -67,7 +81,10 @@ def convert(
     progress = progress or Silent()
     check_options(options)
     with hold(layout):
-        splits, notes = plan_splits(layout, engine, options, progress)
+        planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
+        splits = planned.splits
+        for note in planned.notes:
+            progress.note(note)
         with Journal(layout.journal_path) as journal:
             _refuse_strangers(layout, journal, splits, options)
             _remove_superseded(layout, journal, splits, options)
@@ -77,13 +94,16 @@ def convert(
                 ]
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
+                if recipe is not None:
+                    recipe.save_manifest()
+                    save_json(layout.recipe_path, {"recipe": str(recipe.path.resolve())})
                 makers = prepare_makers(works, layout, options, progress)
                 problems = _run(makers, splits, todo, engine, journal, progress)
-        _manifest(layout, options, splits, journal).save(layout.manifest_path)
+        _manifest(planned, journal).save(layout.manifest_path)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
-        return ConvertSummary(summaries, tuple(problems), tuple(notes))
+        return ConvertSummary(summaries, tuple(problems), planned.notes)
 
 
 # what is there already -----------------------------------------------------------------------------------------
@@ -94,12 +114,13 @@ def _refuse_strangers(
 ) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    prefixes = {*ilsvrc2012.SPLITS, *(split.catalog.split for split in splits)}
     foreign, changed = [], []
     for path in sorted(layout.output_dir.glob("*-of-*")):
         parsed = parse_shard_name(path.name)
-        if parsed is None:
-            continue
         info = journal.get(path.name)
+        if parsed is None or (info is None and parsed[0] not in prefixes):
+            continue
         if info is not None and parsed[0] not in {split.catalog.split for split in splits}:
             raise UsageError(
                 f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
@@ -230,23 +251,25 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
 # the record of it ----------------------------------------------------------------------------------------------
 
 
-def _manifest(layout: Layout, options: ConvertOptions, splits: Sequence[PlannedSplit], journal: Journal) -> Manifest:
+def _manifest(planned: PlannedSet, journal: Journal) -> Manifest:
     infos: dict[str, ShardInfo] = {}
+    splits = planned.splits
     for split in splits:
         infos.update((plan_name(plan), info) for plan in split.plans if (info := journal.get(plan_name(plan))))
     return Manifest(
         version=__version__,
-        settings={**options.deciding(), **options.ordering(), "validation_boxes": options.validation_boxes},
+        settings=dict(planned.settings),
         sources={split.catalog.split: source_record(split.catalog, split.source) for split in splits},
         totals={
             split.catalog.split: SplitTotals(
                 images=sum(infos[plan_name(plan)].records for plan in split.plans),
-                expected=ilsvrc2012.IMAGES[split.catalog.split],
-                classes=len(split.catalog.count_by_label()),
+                expected=planned.expected[split.catalog.split],
+                classes=len(split.catalog.count_by_label().keys() - {0}),
                 boxes=len(split.catalog.boxes) // 4,
                 shards=len(split.plans),
             )
             for split in splits
         },
         shards=infos,
+        recipe=planned.recipe,
     )

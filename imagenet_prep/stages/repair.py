@@ -6,7 +6,7 @@ import dataclasses
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats import pixels
@@ -24,12 +24,16 @@ from imagenet_prep.planning import (
     options_from,
     plan_again,
     plan_name,
+    plan_recipe,
     source_record,
 )
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import map_file
 from imagenet_prep.storage import check_free_space, hold
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.plan import Plan
 
 OF_RECORDS = frozenset(
     {
@@ -59,6 +63,7 @@ def repair(
     engine: Engine,
     faulty: Mapping[str, Collection[ProblemKind]],
     *,
+    recipe: Plan | None = None,
     read_order: Literal["auto", "shuffled", "sequential"] = "auto",
     memory: int | None = None,
     progress: Progress | None = None,
@@ -66,7 +71,8 @@ def repair(
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
     A shard is replaced only by one with the recorded digest, and its entries in journal and manifest stay as they
-    are. One that can't be made again stays as it is, and so do files that are no shard of the set.
+    are. One that can't be made again stays as it is, and so do files that are no shard of the set. ``recipe`` is that of
+    a data set other than ILSVRC2012.
 
     Raises:
         InputError: there is no manifest; or the raw data is not what a shard was made from: all others are made then.
@@ -78,14 +84,19 @@ def repair(
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         if not kinds:
             return RepairSummary()
-        options = dataclasses.replace(options_from(manifest), read_order=read_order, memory=memory)
-        check_options(options)
+        if recipe is not None:
+            options = _options_by(recipe, manifest)
+        else:
+            options = options_from(manifest)
+            check_options(options)
+        options = dataclasses.replace(options, read_order=read_order, memory=memory)
         unchanged = _unchanged(kinds, manifest, layout, engine, options.compression)
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
                 _refuse_obstacles(names, manifest, journal, layout)
-                _make(names, manifest, layout, engine, options, journal, progress)
+                splits = _plan(names, layout, engine, options, recipe, progress)
+                _make(names, splits, manifest, layout, engine, options, journal, progress)
         return RepairSummary(tuple(names), unchanged)
 
 
@@ -192,8 +203,40 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
 # the work ------------------------------------------------------------------------------------------------------
 
 
+def _plan(
+    names: Sequence[str],
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions,
+    recipe: Plan | None,
+    progress: Progress,
+) -> list[PlannedSplit]:
+    """The splits that these shards belong to: of ILSVRC2012 only their raw data is needed."""
+    splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
+    if recipe is None:
+        return plan_again(layout, engine, splits, options, progress)
+    return [split for split in plan_recipe(recipe).splits if split.catalog.split in splits]
+
+
+def _options_by(recipe: Plan, manifest: Manifest) -> ConvertOptions:
+    """What a recipe says beside its splits; it must be the recipe that the manifest records."""
+    settings = plan_recipe(recipe).settings
+    changed = sorted(
+        name for name in {*settings, *manifest.settings} if settings.get(name) != manifest.settings.get(name)
+    )
+    if changed:
+        raise InputError(
+            f"{recipe.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
+            f"expected {manifest.settings.get(changed[0])!r}, got {settings.get(changed[0])!r}",
+            "bring back the recipe of then, or make the set anew: imagenet-prep convert ... --config ... --overwrite",
+        )
+    skip_bad = any(info.set_aside for info in manifest.shards.values())
+    return ConvertOptions(compression=recipe.compression, skip_bad=skip_bad)
+
+
 def _make(
     names: Sequence[str],
+    planned: Sequence[PlannedSplit],
     manifest: Manifest,
     layout: Layout,
     engine: Engine,
@@ -201,9 +244,7 @@ def _make(
     journal: Journal,
     progress: Progress,
 ) -> None:
-    """Make these shards; of the raw data only the splits that they belong to are needed."""
-    splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
-    planned = plan_again(layout, engine, splits, options, progress)
+    """Make these shards, of the splits that they belong to."""
     for split in planned:
         _refuse_other_images(split, manifest)
         _refuse_other_boxes(split.catalog, layout, manifest)

@@ -1,0 +1,248 @@
+"""Files of labels -> tables: ``path:label`` lines, CSV or TSV with a header, JSON lines. A row a file, by its path."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["bytes", "int64", "float"]
+Form = Literal["lines", "csv", "tsv", "jsonl"]
+
+PATHS = ("path", "filename", "file", "image")
+"""Names under which a column of paths is recognised, where none is named; the first that is there."""
+
+LABELS = ("label", "class")
+"""The same for the labels."""
+
+_INT = re.compile(r"-?(0|[1-9]\d*)")
+_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_LARGEST = 3.4028234663852886e38
+
+
+class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
+    """A file of labels that can't be understood at ``line`` (from 1), for ``reason``."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
+        self.line = line
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTable:
+    """What a file of labels says: a path, a line number and a value of every column a row; None for no value.
+
+    ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``.
+    """
+
+    paths: list[str]
+    lines: list[int]
+    labels: list[Any] | None
+    columns: dict[str, list[Any]]
+    is_text: bool
+
+
+def form_of(name: str) -> Form:
+    """The form of a file by its name: .csv, .tsv, .jsonl or .ndjson; any other is of ``path:label`` lines."""
+    suffix = name.rpartition(".")[2].lower()
+    forms: dict[str, Form] = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}
+    return forms.get(suffix, "lines")
+
+
+def parse_labels(content: bytes, form: Form, path: str | None = None, label: str | bool | None = None) -> LabelTable:
+    """The table of a file of labels.
+
+    Args:
+        content: the file, UTF-8.
+        form: how it is written.
+        path: the column of paths; by default one of ``PATHS``.
+        label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
+
+    Raises:
+        LabelsFault: a line can't be understood, or a path occurs twice.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
+    if form == "lines":
+        table = _parse_lines(text)
+    else:
+        rows = _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
+        table = _tabulated(rows, path, label, is_text=form != "jsonl")
+    _refuse_twice(table)
+    return table
+
+
+def _parse_lines(text: str) -> LabelTable:
+    table = LabelTable([], [], [], {}, is_text=True)
+    assert table.labels is not None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        path, colon, label = line.rpartition(":")
+        if not colon or not path.strip() or not label.strip():
+            raise LabelsFault(number, f"expected path:label, got {line[:80]!r}")
+        table.paths.append(path.strip())
+        table.lines.append(number)
+        table.labels.append(label.strip())
+    return table
+
+
+def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    rows: list[tuple[int, dict[str, Any]]] = []
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if len(set(header)) != len(header) or "" in header:
+            raise LabelsFault(1, "a column has no name, or two have the same")
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise LabelsFault(line, f"{len(header)} columns expected, {len(cells)} found")
+            if cells:
+                rows.append((line, {name: cell.strip() or None for name, cell in zip(header, cells, strict=True)}))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise LabelsFault(max(1, reader.line_num), str(error)) from None
+    return header, rows
+
+
+def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
+    rows: list[tuple[int, dict[str, Any]]] = []
+    names: dict[str, None] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise LabelsFault(number, f"no JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise LabelsFault(number, f"expected an object, got {line[:80]!r}")
+        rows.append((number, row))
+        names |= dict.fromkeys(row)
+    return list(names), rows
+
+
+def _tabulated(
+    read: tuple[list[str], list[tuple[int, dict[str, Any]]]], path: str | None, label: str | bool | None, is_text: bool
+) -> LabelTable:
+    header, rows = read
+    path_column = _column(header, path, PATHS, "paths")
+    label_column = _label_column(header, label)
+    rest = [name for name in header if name not in (path_column, label_column)]
+    table = LabelTable([], [], None if label_column is None else [], {name: [] for name in rest}, is_text)
+    for line, row in rows:
+        where = row.get(path_column)
+        if not isinstance(where, str) or not where:
+            raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
+        table.paths.append(where)
+        table.lines.append(line)
+        if table.labels is not None and label_column is not None:
+            table.labels.append(row.get(label_column))
+        for name in rest:
+            table.columns[name].append(row.get(name))
+    return table
+
+
+def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], what: str) -> str:
+    found = next((name for name in ([wanted] if wanted else usual) if name in header), None)
+    if found is None:
+        expected = repr(wanted) if wanted else "one of " + ", ".join(usual)
+        raise LabelsFault(1, f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}")
+    return found
+
+
+def _label_column(header: Sequence[str], wanted: str | bool | None) -> str | None:
+    if wanted is False:
+        return None
+    if isinstance(wanted, str):
+        return _column(header, wanted, (), "labels")
+    return next((name for name in LABELS if name in header), None)
+
+
+def _refuse_twice(table: LabelTable) -> None:
+    first: dict[str, int] = {}
+    for path, line in zip(table.paths, table.lines, strict=True):
+        if path in first:
+            raise LabelsFault(line, f"{path!r} stands in line {first[path]} already")
+        first[path] = line
+
+
+# values --------------------------------------------------------------------------------------------------------
+
+
+def typed(
+    values: Sequence[Any], lines: Sequence[int], is_text: bool, kind: Kind | None = None
+) -> tuple[Kind, list[Any]]:
+    """The values of a column as one kind, and that kind: the one asked for, or the narrowest that fits all.
+
+    A list stays one; None stays None. Texts that are all whole numbers are int64, all numbers float: but one that
+    begins with a needless zero (a postcode) makes them texts.
+
+    Raises:
+        LabelsFault: a value that is not of that kind, or no value of a record.
+    """
+    kind = kind or _narrowest(values, lines, is_text)
+    return kind, [
+        None if value is None else _converted(value, line, kind, is_text)
+        for value, line in zip(values, lines, strict=True)
+    ]
+
+
+def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind:
+    kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
+    if "bytes" in kinds:
+        if kinds != {"bytes"} and not is_text:
+            line = next(n for v, n in zip(values, lines, strict=True) if any(isinstance(e, str) for e in _flat(v)))
+            raise LabelsFault(line, "a text, where other lines have numbers")
+        return "bytes"
+    return "float" if "float" in kinds else "int64" if kinds else "bytes"
+
+
+def _flat(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else () if value is None else (value,)
+
+
+def _kind(value: Any, line: int, is_text: bool) -> Kind:
+    if is_text:
+        return "int64" if _INT.fullmatch(value) else "float" if _is_float(value) else "bytes"
+    if isinstance(value, str):
+        return "bytes"
+    if isinstance(value, (int, float)):
+        return "int64" if isinstance(value, int) else "float"
+    raise LabelsFault(line, f"a value of type {type(value).__name__}: expected text, a number, or a list of them")
+
+
+def _is_float(text: str) -> bool:
+    is_padded = len(text) > 1 and text[0] == "0" and text[1].isdigit()
+    return text.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(text) is not None)
+
+
+def _converted(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
+    if isinstance(value, list):
+        return [_single(each, line, kind, is_text) for each in value]
+    return _single(value, line, kind, is_text)
+
+
+def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
+    found = _kind(value, line, is_text)
+    if kind == "bytes" and (is_text or found == "bytes"):
+        return value
+    if kind == "int64" and found == "int64":
+        number = int(value)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
+        return number
+    if kind == "float" and found != "bytes":
+        number_f = float(value)
+        if abs(number_f) > _LARGEST and not math.isinf(number_f):
+            raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
+        return number_f
+    raise LabelsFault(line, f"{value!r} is no {'text' if kind == 'bytes' else kind}")

@@ -1,0 +1,56 @@
+"""PNG chunks: size, channels, whether it begins and ends as it should. Nothing is decoded.
+
+As in PNG (Third Edition), W3C, 5 and 11.2.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
+
+Buffer = bytes | memoryview
+
+_HEADER = struct.Struct(">4x4sIIBB")
+_END = b"\0\0\0\0IEND\xaeB`\x82"
+_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette, of RGB
+
+
+class Header(NamedTuple):
+    """What a PNG says of itself: size in pixels, bits a sample, colour type, and channels once it is decoded."""
+
+    width: int
+    height: int
+    depth: int
+    colour_type: int
+    channels: int
+
+
+def is_png(data: Buffer) -> bool:
+    """Whether the bytes begin as a PNG does."""
+    return data[:1] == b"\x89" and bytes(data[:8]) == PNG_SIGNATURE
+
+
+def read_header(data: Buffer) -> Header:
+    """Size and channels from the first chunk of a PNG, without decoding.
+
+    Raises:
+        ImageError: no valid header, or more pixels than any image has.
+    """
+    if not is_png(data) or len(data) < 33:
+        raise ImageError("the PNG ends within its header" if is_png(data) else "not a PNG")
+    kind, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
+    if kind != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
+        raise ImageError("the PNG's header is damaged")
+    if width == 0 or height == 0:
+        raise ImageError(f"the PNG's size is {width} x {height}")
+    if width * height > MAX_PIXELS:
+        raise ImageError(f"the PNG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
+    return Header(width, height, depth, colour_type, _CHANNELS[colour_type])
+
+
+def check_ends(data: Buffer) -> None:
+    """Raise ImageError if the PNG holds no end chunk: it was cut short."""
+    if bytes(data[-12:]) != _END and bytes(data).rfind(_END) < 0:
+        raise ImageError("the PNG has no end chunk: it is cut short")

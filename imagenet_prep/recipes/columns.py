@@ -1,0 +1,160 @@
+"""What a record can hold of an item, and what a recipe makes of it: a feature a column."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from imagenet_prep.formats.labels_file import Kind
+from imagenet_prep.recipes.reading import RecipeFile
+
+Content = Literal["image", "pixels", "array"]
+
+_NUMBERS: dict[str, Kind] = {
+    **{"raw": "bytes", "values": "float", "shape": "int64", "dtype": "bytes"},
+    **{"height": "int64", "width": "int64", "depth": "int64"},
+}
+OF_CONTENT: dict[Content, dict[str, Kind]] = {
+    "image": {
+        **{"encoded": "bytes", "format": "bytes", "colorspace": "bytes"},
+        **{"height": "int64", "width": "int64", "channels": "int64"},
+    },
+    "pixels": _NUMBERS,
+    "array": _NUMBERS,
+}
+"""The columns that an item's own bytes give, with the kind of feature that each becomes."""
+
+OF_ITEM: dict[str, Kind] = {"filename": "bytes", "path": "bytes", "split": "bytes"}
+OF_CLASS: dict[str, Kind] = {"label": "int64", "class": "bytes", "text": "bytes"}
+RESERVED = frozenset((*OF_ITEM, *OF_CLASS, *_NUMBERS, *OF_CONTENT["image"]))
+"""A column of a labels file that has one of these names is reached as ``labels.NAME``."""
+
+_MANY = frozenset({"values", "shape"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """One feature: which column it holds, as which kind; ``many`` if it can have several values, or none."""
+
+    feature: str
+    column: str
+    kind: Kind
+    optional: bool = False
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One feature as the recipe asks for it: its kind may be left open."""
+
+    feature: str
+    column: str
+    kind: Kind | None
+    optional: bool
+
+
+def column_name(name: str) -> str:
+    """How a column of a labels file is called in a recipe."""
+    return f"labels.{name}" if name in RESERVED else name
+
+
+def wishes(file: RecipeFile) -> list[Wish]:
+    """The features that the recipe lists.
+
+    Raises:
+        UsageError: one of them is neither a column nor a mapping of ``from``, ``type`` and ``optional``.
+    """
+    from imagenet_prep.recipes.schema import Feature
+
+    assert isinstance(file.recipe.record, dict)
+    found = []
+    for name, value in file.recipe.record.items():
+        key = ("record", name)
+        if not name:
+            raise file.fault(key, "a feature without a name", "expected a text")
+        if isinstance(value, str) and value:
+            found.append(Wish(name, value, None, optional=False))
+            continue
+        if not isinstance(value, dict):
+            raise file.fault(key, f"{value!r} is no column", "expected its name, or {from, type, optional}")
+        each: Feature = file.convert(value, Feature, key)
+        found.append(Wish(name, each.from_ or name, each.type, each.optional))
+    if not found:
+        raise file.fault(("record",), "no features", "expected at least one")
+    return found
+
+
+def check_wishes(
+    file: RecipeFile, asked: Collection[Wish], content: Content, is_labelled: bool, extra: Collection[str]
+) -> None:
+    """Hold what the recipe lists against the columns that there are; ``extra`` are those of the labels file.
+
+    Raises:
+        UsageError: there is no such column, or it can't be of that type.
+    """
+    known = available(content, is_labelled)
+    for wish in asked:
+        key = ("record", wish.feature)
+        if wish.column in extra:
+            continue
+        if wish.column not in known:
+            raise file.fault(key, f"no column {wish.column!r}", *_instead(wish.column, known, extra, content))
+        kinds = _possible(wish.column, known[wish.column])
+        if wish.kind is not None and wish.kind not in kinds:
+            raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
+
+
+def available(content: Content, is_labelled: bool) -> dict[str, Kind]:
+    """The columns that an item has, without those of a labels file."""
+    return {**OF_ITEM, **(OF_CLASS if is_labelled else {}), **OF_CONTENT[content]}
+
+
+def _possible(column: str, kind: Kind) -> tuple[Kind, ...]:
+    if column == "values":
+        return "float", "int64"
+    return ("int64", "float") if kind == "int64" else (kind,)
+
+
+def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], content: Content) -> tuple[str, str]:
+    """What could have been meant in place of a column that is not there, and why it is not."""
+    names = [*known, *extra]
+    near = difflib.get_close_matches(column, names, 1)
+    expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
+    if column in OF_CLASS:
+        return expected, "labels come from class folders, or from a file that `labels` names"
+    other = next((each for each, columns in OF_CONTENT.items() if column in columns and each != content), None)
+    return expected, f"content is {content}: {column} is a column of {other}" if other else ""
+
+
+def builtin(wish: Wish, content: Content, is_labelled: bool) -> Mapped:
+    """A feature of a column that is not of the labels file."""
+    kind = wish.kind or available(content, is_labelled)[wish.column]
+    return Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in _MANY)
+
+
+def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
+    """What every record holds: by feature its kind, whether it may be missing, and how many values (None: any)."""
+    return {
+        each.feature: {"kind": each.kind, "optional": each.optional, "values": None if each.many else 1}
+        for each in features
+    }
+
+
+def usual(content: Content, is_labelled: bool, is_rescaled: bool) -> list[Wish]:
+    """The features of a record where the recipe names none."""
+    if content == "image":
+        columns = {f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")}
+        columns["image/filename"] = "path"
+        if is_labelled:
+            columns |= {"image/class/label": "label", "image/class/text": "text"}
+    elif content == "pixels":
+        names = {"values": "values"} if is_rescaled else {"image_raw": "raw"}
+        columns = {**names, "height": "height", "width": "width", "depth": "depth", "filename": "path"}
+    else:
+        names = {"values": "values"} if is_rescaled else {"raw": "raw", "dtype": "dtype"}
+        columns = {**names, "shape": "shape", "filename": "path"}
+    if is_labelled and content != "image":
+        columns["label"] = "label"
+    return [Wish(feature, column, None, optional=False) for feature, column in columns.items()]

@@ -1,0 +1,71 @@
+"""What a recipe's files are by their names: images, or arrays; and which are neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.sources.listing import Listing
+
+ENDINGS: dict[Content, tuple[str, ...]] = {
+    "image": (".jpeg", ".jpg", ".png"),
+    "pixels": (".jpeg", ".jpg", ".png", ".tif", ".tiff"),
+    "array": (".npy", ".npz"),
+}
+_OTHER_IMAGES = (".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif", ".jp2", ".ppm")
+
+
+def decide(file: RecipeFile, listing: Listing) -> Content:
+    """What the files are: as the recipe says, else arrays if they all end as such, else numbers if it rescales.
+
+    Raises:
+        UsageError: the recipe has keys for another content.
+    """
+    recipe = file.recipe
+    if recipe.content is not None:
+        return recipe.content
+    counts = Counter("array" if is_of("array", name) else "image" for name in listing.names if _is_known(name))
+    if recipe.array is not None or (counts["array"] and not counts["image"]):
+        key = "images" if recipe.images is not None else "record" if recipe.record == "inception" else None
+        if key is not None:
+            raise file.fault((key,), "the files are arrays", "expected images, or no such key")
+        return "array"
+    return "image" if recipe.min_val is None else "pixels"
+
+
+def is_of(content: Content, name: str) -> bool:
+    """Whether a file's name ends as those of a content do."""
+    return name.lower().endswith(ENDINGS[content])
+
+
+def _is_known(name: str) -> bool:
+    return is_of("pixels", name) or is_of("array", name)
+
+
+def keep(file: RecipeFile, inputs: Inputs, content: Content) -> tuple[Listing, list[str]]:
+    """The files of this content, and what to tell the user of the others.
+
+    In folders and tars other files are left out; a pattern or a manifest that names one is wrong.
+
+    Raises:
+        InputError: an image is of a format that can't be read, or nothing is left.
+    """
+    listing = inputs.listing
+    rows = [row for row, name in enumerate(listing.names) if is_of(content, name)]
+    if len(rows) == len(listing):
+        return listing, []
+    others = [name for name in listing.names if not is_of(content, name)]
+    odd = [name for name in others if content != "array" and name.lower().endswith(_OTHER_IMAGES)]
+    if odd or not rows or not inputs.has_folders:
+        first = (odd or others)[0]
+        endings = ", ".join(ENDINGS[content])
+        raise InputError(
+            f"{inputs.origin}: {first} is no {content} that can be read, as {len(odd or others):,} in all",
+            f"expected names that end in {endings}, since content is {content}",
+            f"convert or remove them, or say in {file.path} what the content is",
+        )
+    shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+    return listing.picked(rows), [f"{len(others):,} files that are no {content} are left out: {shown}"]

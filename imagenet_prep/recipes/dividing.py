@@ -1,0 +1,117 @@
+"""Which split each file is of: by fractions, by a place that the recipe names, or by the folder it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats.patterns import compile_pattern
+from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.splitting import Shares
+from imagenet_prep.sources.file_lists import pick_listed, read_file_list
+from imagenet_prep.sources.listing import Listing
+
+FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
+"""Folders that are splits if a set has no others, and the split that each is."""
+
+ONLY = "train"
+"""The name of the split where there is but one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """One split: its rows of the listing, whether in an order of their own, and how many folders lead to its classes.
+
+    ``lead`` is what comes before the class in each name: "train/", or nothing.
+    """
+
+    name: str
+    rows: Sequence[int]
+    is_ordered: bool
+    lead: str = ""
+
+
+def divide(
+    file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, classes_below: int
+) -> tuple[list[Division], list[str]]:
+    """The splits, and what to tell the user of files that are in none.
+
+    Args:
+        file: the recipe.
+        inputs: where the files are from.
+        listing: those of them that matter.
+        root: what relative paths of the recipe begin with.
+        classes_below: how many folders must follow that of a split: 1 if they are the classes.
+
+    Raises:
+        InputError: a split has no file, or a file is in two.
+    """
+    fractions, places = rules.fractions_of(file), rules.places_of(file)
+    if fractions:
+        shares = Shares(fractions)
+        rows: dict[str, list[int]] = {name: [] for name in fractions}
+        for row, name in enumerate(listing.names):
+            rows[shares.split_of(name)].append(row)
+        divisions = [Division(name, rows[name], inputs.is_ordered) for name in fractions]
+    elif places:
+        divisions = [_placed(file, inputs, listing, root, name, *place) for name, place in places.items()]
+    elif inputs.has_folders and (found := _by_folder(listing, classes_below)):
+        divisions = found
+    else:
+        divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
+    for division in divisions:
+        if not len(division.rows):
+            line = file.lines.get(("splits", division.name), 1)
+            raise InputError(f"{file.path}, line {line}: no file is in split {division.name}", "expected at least one")
+    return divisions, _check_disjoint(listing, divisions)
+
+
+def _placed(
+    file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, name: str, sort: str, text: str
+) -> Division:
+    key = ("splits", name, sort)
+    if sort == "manifest":
+        listed = read_file_list(need_file(file, key, root / text), inputs.base)
+        return Division(name, pick_listed(listed, listing), is_ordered=True)
+    if sort == "folder":
+        lead = text.removeprefix("./").rstrip("/") + "/"
+        rows = [row for row, each in enumerate(listing.names) if each.startswith(lead)]
+        return Division(name, rows, inputs.is_ordered, lead)
+    try:
+        accept = compile_pattern(text.removeprefix("./"))
+    except ValueError as error:
+        raise file.fault(key, f"{text!r} is no pattern", str(error)) from error
+    return Division(name, [row for row, each in enumerate(listing.names) if accept.fullmatch(each)], inputs.is_ordered)
+
+
+def _by_folder(listing: Listing, classes_below: int) -> list[Division]:
+    """The splits that a set's own folders are; none if one of them is no name of a split."""
+    tops: dict[str, list[int]] = {}
+    for row, name in enumerate(listing.names):
+        top, slash, _ = name.partition("/")
+        if not slash or top not in FOLDERS or name.count("/") < 1 + classes_below:
+            return []
+        tops.setdefault(top, []).append(row)
+    if "train" not in tops or len({FOLDERS[top] for top in tops}) != len(tops):
+        return []
+    order = [top for top in FOLDERS if top in tops]
+    return [Division(FOLDERS[top], tops[top], is_ordered=False, lead=f"{top}/") for top in order]
+
+
+def _check_disjoint(listing: Listing, divisions: Sequence[Division]) -> list[str]:
+    owner: dict[int, str] = {}
+    for division in divisions:
+        for row in division.rows:
+            if row in owner:
+                raise InputError(
+                    f"{listing.names[row]} is in the splits {owner[row]} and {division.name}",
+                    "expected every file in one split",
+                    "change `splits` in the recipe, or the manifests that it names",
+                )
+            owner[row] = division.name
+    left = len(listing) - len(owner)
+    return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []

@@ -1,0 +1,241 @@
+"""Where a recipe's files are: its source looked up, listed, and held against the root of the data."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imagenet_prep import order
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pattern
+from imagenet_prep.ilsvrc2012 import SEED
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.reading import Key, RecipeFile
+from imagenet_prep.sources.class_folders import list_folder, list_matching
+from imagenet_prep.sources.file_lists import look_up, read_file_list
+from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.tars import list_tars
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import Source
+
+ROOT_VARIABLE = "DATAPATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest that is still to be made: ``names`` in their order, one a line."""
+
+    path: Path
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The files of a recipe.
+
+    Args:
+        listing: all of them; names are relative to ``base``, or to their archive.
+        base: the folder they are in.
+        origin: the folder, archive or manifest that the recipe names, for the record.
+        is_ordered: whether their order is that of a manifest.
+        has_folders: whether the folders they lie in may be classes and splits.
+        manifest: one that is to be made of them.
+    """
+
+    listing: Listing
+    base: Path
+    origin: Path
+    is_ordered: bool = False
+    has_folders: bool = False
+    manifest: Manifest | None = None
+
+
+def data_root(file: RecipeFile, root: Path | None) -> Path:
+    """What is put before relative paths: ``root``, else DATAPATH of the environment, else the recipe's own folder.
+
+    Raises:
+        InputError: it is not there.
+    """
+    named = os.environ.get(ROOT_VARIABLE)
+    found = root or (Path(named) if named else file.path.parent)
+    if not found.is_dir():
+        said = "--raw" if root else f"{ROOT_VARIABLE} of the environment"
+        raise InputError(f"{found} is not there", f"expected the folder of the data, as {said} names it")
+    return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
+
+
+def find_inputs(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
+    """List the files of a recipe's source.
+
+    Raises:
+        InputError: there are none, or they can't be read; the error names file, line or path.
+        UsageError: a pattern is none.
+    """
+    source = file.recipe.source
+    if source is None:
+        found = _classic(file, root, engine)
+    elif source.folders is not None:
+        base = root / source.folders
+        _need_folder(file, ("source", "folders"), base)
+        found = Inputs(list_folder(base, engine), base, base, has_folders=True)
+    elif source.manifest is not None:
+        found = _listed(root / source.manifest, root, engine)
+    elif source.tar is not None:
+        found = _tars(file, source, root, engine)
+    else:
+        assert source.files is not None
+        found = _matching(file, ("source", "files"), _several(source.files), root, engine)
+    if not len(found.listing):
+        key: Key = ("source",) if source is not None else ("input_file_pattern",)
+        raise InputError(f"{_line(file, key)}: no files in {found.origin}", "expected at least one")
+    return found
+
+
+def _several(texts: str | Sequence[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _line(file: RecipeFile, key: Key) -> str:
+    return f"{file.path}, line {file.lines.get(key, 1)}"
+
+
+def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
+    if not folder.is_dir():
+        what = "is no folder" if folder.exists() else "is not there"
+        raise InputError(
+            f"{_line(file, key)}: {folder} {what}",
+            "expected the folder that holds the files",
+            f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
+        )
+
+
+def need_file(file: RecipeFile, key: Key, path: Path) -> Path:
+    """A file that the recipe names.
+
+    Raises:
+        InputError: it is not there.
+    """
+    if path.is_file():
+        return path
+    raise InputError(
+        f"{_line(file, key)}: {path} is {'no file' if path.exists() else 'not there'}",
+        "expected the file that the recipe names",
+        f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
+    )
+
+
+# patterns ------------------------------------------------------------------------------------------------------
+
+
+def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, engine: Engine) -> Inputs:
+    """Files that match patterns; several patterns are taken together, from the root of the data."""
+    listings = []
+    base = root
+    for pattern in patterns:
+        base, rest = _based(file, key, pattern, root)
+        if len(patterns) > 1 and base != root:
+            raise file.fault(key, f"{pattern} lies outside {root}", "expected several patterns to be relative")
+        listings.append(list_matching(base, rest, engine))
+        if not len(listings[-1]):
+            raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
+    return Inputs(listings[0] if len(listings) == 1 else _union(listings), base, base)
+
+
+def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
+    """Where the names of a pattern's files begin, and the pattern from there.
+
+    That is the root of the data, or, for a pattern that leads out of it, the folders before its first special sign.
+    """
+    pattern = pattern.removeprefix("./")
+    lead = f"{root.as_posix().rstrip('/')}/"
+    pattern = pattern.removeprefix(lead)
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise file.fault(key, f"{pattern!r} is no pattern", str(error)) from error
+    if not pattern.startswith("/") and ".." not in pattern.split("/"):
+        fixed, _ = split_pattern(pattern)
+        _need_folder(file, key, root / fixed)
+        return root, pattern
+    fixed, rest = split_pattern(pattern)
+    base = Path(os.path.normpath(root / fixed))
+    _need_folder(file, key, base)
+    if ".." in rest.split("/"):
+        raise file.fault(key, f"{pattern!r} is no pattern", "expected .. before the first special sign only")
+    return base, rest
+
+
+def _union(listings: Sequence[Listing]) -> Listing:
+    """All files of listings of one folder, each once."""
+    first = listings[0]
+    names: dict[str, tuple[int, int]] = {}
+    for number, listing in enumerate(listings):
+        for row, name in enumerate(listing.names):
+            names.setdefault(name, (number, row))
+    chosen = [names[name] for name in sorted(names, key=str.encode)]
+    lengths = array("Q", [listings[number].lengths[row] for number, row in chosen])
+    stamps = array("q", [listings[number].stamps[row] for number, row in chosen])
+    zeros = [0] * len(chosen)
+    links = sorted({name for listing in listings for name in listing.links})
+    ordered = sorted(names, key=str.encode)
+    return Listing(first.containers, ordered, array("I", zeros), array("Q", zeros), lengths, stamps, links)
+
+
+# manifests -----------------------------------------------------------------------------------------------------
+
+
+def _listed(path: Path, base: Path, engine: Engine) -> Inputs:
+    return Inputs(look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
+
+
+def _classic(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
+    """What ``manifest_file`` names, if it is there; else what the pattern matches, shuffled, for it to be made."""
+    recipe = file.recipe
+    pattern = recipe.input_file_pattern
+    if recipe.manifest_file is None:
+        assert pattern is not None
+        return _matching(file, ("input_file_pattern",), [pattern], root, engine)
+    path = root / recipe.manifest_file
+    base = root if pattern is None else _based(file, ("input_file_pattern",), pattern, root)[0]
+    if path.exists():
+        return _listed(need_file(file, ("manifest_file",), path), base, engine)
+    if pattern is None:
+        raise InputError(
+            f"{_line(file, ('manifest_file',))}: {path} is not there",
+            "expected a list of file names",
+            "name an input_file_pattern, and it is made",
+        )
+    found = _matching(file, ("input_file_pattern",), [pattern], root, engine).listing
+    if recipe.shuffle is not False:
+        found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))
+    lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
+    names = tuple(lead + name for name in found.names)
+    return Inputs(found, base, path, is_ordered=True, manifest=Manifest(path, names))
+
+
+# tars ----------------------------------------------------------------------------------------------------------
+
+
+def _tars(file: RecipeFile, source: Source, root: Path, engine: Engine) -> Inputs:
+    """The files in the tars that the recipe names, or that match its patterns."""
+    assert source.tar is not None
+    key = ("source", "tar")
+    archives: dict[Path, None] = {}
+    origin = root
+    for text in _several(source.tar):
+        if is_pattern(text):
+            base, rest = _based(file, key, text, root)
+            found = list_matching(base, rest, engine)
+            if not len(found):
+                raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one tar")
+            archives |= dict.fromkeys(base / name for name in found.names)
+            origin = base
+        else:
+            archives[need_file(file, key, root / text)] = None
+    listing = list_tars(list(archives), engine, folder_each=source.tar_folders)
+    return Inputs(listing, root, next(iter(archives)) if len(archives) == 1 else origin, has_folders=True)

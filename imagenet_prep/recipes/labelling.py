@@ -1,0 +1,345 @@
+"""Which class each file is of, and which number a record gets for it: by class folders, or by a file of labels."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
+from imagenet_prep.recipes.dividing import Division
+from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.sources.listing import Listing
+
+MAX_CLASSES = 65_535
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1."""
+
+    names: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none)."""
+
+    classes: Classes
+    labels: array[int]
+    table: LabelTable | None = None
+    table_path: Path | None = None
+    table_rows: array[int] = field(default_factory=lambda: array("q"))
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether files have classes."""
+        return bool(self.classes.names)
+
+
+# labels of a file ----------------------------------------------------------------------------------------------
+
+
+def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
+    """The file of labels that the recipe names, and where it is; None if it names none.
+
+    Raises:
+        InputError: it is not there, or a line of it can't be understood.
+    """
+    labels = file.recipe.labels
+    if labels is None:
+        return None
+    name = labels if isinstance(labels, str) else labels.file
+    path = need_file(file, ("labels",) if isinstance(labels, str) else ("labels", "file"), root / name)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+    try:
+        if isinstance(labels, str):
+            table = parse_labels(content, form_of(name))
+        else:
+            label = None if labels.label is True else labels.label
+            table = parse_labels(content, labels.format or form_of(name), labels.path, label)
+    except LabelsFault as fault:
+        raise at_line(path, fault) from fault
+    if not table.paths:
+        raise InputError(f"{path} labels no file", "expected a path and its label in each line")
+    return table, path
+
+
+def at_line(path: Path, fault: LabelsFault) -> InputError:
+    """The error for a line of a file of labels."""
+    return InputError(f"{path}, line {fault.line}: {fault.reason}", "", "mend that line and run the same command again")
+
+
+def label_by_table(
+    file: RecipeFile, inputs: Inputs, listing: Listing, table: LabelTable, path: Path, given: Classes | None, first: int
+) -> Labelled:
+    """Labels of files that a file of labels names; ``given`` are the recipe's classes, ``first`` the first's number.
+
+    Raises:
+        InputError: files without a line, lines without a file, or a label that can't be.
+        UsageError: the recipe's classes don't fit the labels.
+    """
+    rows, notes = _matched(file, inputs, listing, table, path)
+    if table.labels is None:
+        labels = array("q", [0 if row >= 0 else -1 for row in rows])
+        return Labelled(Classes(), labels, table, path, rows, tuple(notes))
+    classes, by_row = _numbered(file, table, path, given, first)
+    labels = array("q", [by_row[row] if row >= 0 else -1 for row in rows])
+    _check_every(file, listing, labels, rows, table, path)
+    return Labelled(classes, labels, table, path, rows, tuple(notes))
+
+
+def _matched(
+    file: RecipeFile, inputs: Inputs, listing: Listing, table: LabelTable, path: Path
+) -> tuple[array[int], list[str]]:
+    """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
+    rows = _look_up(inputs, listing, table, path)
+    settings = file.recipe.labels
+    known = settings if not isinstance(settings, str) else None
+    notes = []
+    unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
+    if unlabelled:
+        text = f"{len(unlabelled):,} files have no label in {path}: {_some(unlabelled)}"
+        if known is None or known.unlabelled == "error":
+            hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
+            raise InputError(text, "expected every file to have a line", hint)
+        notes.append(f"{text}; left out")
+    seen = set(rows)
+    missing = [number for number in range(len(table.paths)) if number not in seen]
+    if missing:
+        lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
+        text = f"{path} labels {len(missing):,} files that are not there: {_some(lines)}"
+        if known is None or known.missing == "error":
+            hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
+            raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
+        notes.append(text)
+    return rows, notes
+
+
+def _look_up(inputs: Inputs, listing: Listing, table: LabelTable, path: Path) -> array[int]:
+    """Paths are relative to the source, else to the file of labels, else bare names; the first way that finds any."""
+    names = {name: row for row, name in enumerate(listing.names)}
+    beside = Path(os.path.relpath(path.parent, inputs.base)).as_posix()
+    bare: dict[str, int] = {}
+    for row, name in enumerate(listing.names):
+        base = name.rpartition("/")[2]
+        bare[base] = -1 if base in bare else row
+    ways: tuple[Callable[[str], int], ...] = (
+        lambda text: names.get(_plain(text), -1),
+        lambda text: names.get(os.path.normpath(f"{beside}/{text}"), -1),
+        lambda text: bare.get(text, -1),
+    )
+    for way in ways:
+        found = array("q", [-1]) * len(listing)
+        for number, text in enumerate(table.paths):
+            row = way(text)
+            if row >= 0:
+                found[row] = number
+        if any(number >= 0 for number in found):
+            return found
+    return array("q", [-1]) * len(listing)
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("./")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+
+
+def _numbered(
+    file: RecipeFile, table: LabelTable, path: Path, given: Classes | None, first: int
+) -> tuple[Classes, list[int]]:
+    """The classes of a table, and each row's label from 1; 0 where the label is empty."""
+    assert table.labels is not None
+    try:
+        kind, values = typed(table.labels, table.lines, table.is_text)
+        if kind == "float" or any(isinstance(value, list) for value in values):
+            line = next(n for v, n in zip(values, table.lines, strict=True) if isinstance(v, (float, list)))
+            raise LabelsFault(line, "a label that is no class: to keep it as a column, write labels: {label: false}")
+    except LabelsFault as fault:
+        raise at_line(path, fault) from fault
+    if kind == "int64" and given is None:
+        return _by_number(file, values, path)
+    if kind == "int64" and given is not None:
+        names = [None if value is None else _name_at(given, value - first) for value in values]
+        wrong = next((row for row, value in enumerate(values) if value is not None and names[row] is None), None)
+        if wrong is not None:
+            top = first + len(given.names) - 1
+            reason = f"label {values[wrong]}, expected {first} to {top}: set first_label if they begin elsewhere"
+            raise at_line(path, LabelsFault(table.lines[wrong], reason))
+        values = names
+    return _by_name(values, table, path, given, first)
+
+
+def _name_at(classes: Classes, position: int) -> str | None:
+    return classes.names[position] if 0 <= position < len(classes.names) else None
+
+
+def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Classes, list[int]]:
+    """Numbers are labels as they stand."""
+    if file.recipe.first_label is not None:
+        raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
+    numbers = sorted({value for value in values if value is not None})
+    if file.recipe.record == "inception" and numbers and numbers[0] < 0:
+        raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
+    place = {number: label for label, number in enumerate(numbers, 1)}
+    names = tuple(map(str, numbers))
+    _check_count(names, path)
+    return Classes(names, names, tuple(numbers)), [place.get(value, 0) for value in values]
+
+
+def _by_name(
+    values: Sequence[Any], table: LabelTable, path: Path, given: Classes | None, first: int
+) -> tuple[Classes, list[int]]:
+    found = sorted({value for value in values if value is not None}, key=str.encode)
+    classes = given or numbered(found, found, first)
+    place = {name: label for label, name in enumerate(classes.names, 1)}
+    for value, line in zip(values, table.lines, strict=True):
+        if value is not None and value not in place:
+            raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"))
+    _check_count(classes.names, path)
+    return classes, [place.get(value, 0) for value in values]
+
+
+def _check_every(
+    file: RecipeFile, listing: Listing, labels: array[int], rows: array[int], table: LabelTable, path: Path
+) -> None:
+    """A line without a label leaves its file out only if the recipe says so."""
+    settings = file.recipe.labels
+    skips = settings is not None and not isinstance(settings, str) and settings.unlabelled == "skip"
+    for row, label in enumerate(labels):
+        if label == 0 and skips:
+            labels[row] = -1
+        elif label == 0:
+            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"))
+
+
+# class folders -------------------------------------------------------------------------------------------------
+
+
+def label_by_folder(
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Listing,
+    divisions: Sequence[Division],
+    given: Classes | None,
+    first: int,
+) -> Labelled:
+    """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
+
+    Raises:
+        InputError: a file lies in no class folder, a class folder is empty, or is not among the recipe's classes.
+    """
+    names: dict[int, str] = {}
+    for division in divisions:
+        for row in division.rows:
+            name, slash, _ = listing.names[row].removeprefix(division.lead).partition("/")
+            if not slash:
+                raise InputError(
+                    f"{listing.names[row]} lies in no class folder",
+                    f"expected {inputs.origin.name}/{division.lead}CLASS/FILE",
+                    "move it, or name a file of labels in the recipe",
+                )
+            names[row] = name
+    if inputs.listing.containers[0].is_folder:
+        _refuse_empty(inputs.base, divisions, set(names.values()))
+    found = sorted(set(names.values()), key=str.encode)
+    classes = given or numbered(found, found, first)
+    place = {name: label for label, name in enumerate(classes.names, 1)}
+    strange = next((row for row in names if names[row] not in place), None)
+    if strange is not None:
+        raise InputError(
+            f"{listing.names[strange]} lies in {names[strange]}, which is not among the classes of {file.path}",
+            f"expected one of {_some(classes.names)}",
+            "add the class, or take the folder out",
+        )
+    _check_count(classes.names, inputs.origin)
+    labels = array("q", [place[names[row]] if row in names else -1 for row in range(len(listing))])
+    without = [name for name in classes.names if name not in set(found)]
+    notes = (f"{len(without):,} classes have no file: {_some(without)}",) if without else ()
+    return Labelled(classes, labels, notes=notes)
+
+
+def _refuse_empty(base: Path, divisions: Sequence[Division], found: set[str]) -> None:
+    for lead in {division.lead for division in divisions}:
+        for entry in sorted(os.scandir(base / lead), key=lambda each: each.name):
+            if entry.is_dir() and not entry.name.startswith(".") and entry.name not in found and lead + entry.name:
+                if any(f"{entry.name}/" == each.lead for each in divisions):
+                    continue
+                raise InputError(
+                    f"{entry.path} holds no file of this content",
+                    "expected a class folder to hold some",
+                    "fill it, or remove it",
+                )
+
+
+def _check_count(names: Sequence[str], where: Path) -> None:
+    if len(names) > MAX_CLASSES:
+        raise InputError(f"{where} has {len(names):,} classes", f"expected at most {MAX_CLASSES:,}")
+
+
+# classes that the recipe names ---------------------------------------------------------------------------------
+
+
+def first_label(file: RecipeFile, *, is_inception: bool) -> int:
+    """The number of the first class: as the recipe says, else 1 in Inception records (0 is background), else 0."""
+    return int(is_inception) if file.recipe.first_label is None else file.recipe.first_label
+
+
+def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
+    """Classes in this order, with their numbers."""
+    return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))))
+
+
+def given_classes(file: RecipeFile, root: Path, first: int) -> Classes | None:
+    """The classes that the recipe names, in its order; None if it names none.
+
+    Raises:
+        InputError: their file is not there, or is no list of names.
+        UsageError: a name occurs twice.
+    """
+    said = file.recipe.classes
+    if said is None:
+        return None
+    if isinstance(said, str):
+        pairs = _read_classes(need_file(file, ("classes",), root / said))
+    elif isinstance(said, dict):
+        for name, text in said.items():
+            if not isinstance(text, str) or not text:
+                raise file.fault(("classes", name), f"{text!r} can't be", "expected the words for that class")
+        pairs = list(said.items())
+    else:
+        pairs = [(str(name), str(name)) for name in said]
+    names = [name for name, _ in pairs]
+    if not names or len(set(names)) != len(names):
+        again = next((name for name in names if names.count(name) > 1), None)
+        raise file.fault(("classes",), f"{again} is there twice" if again else "nothing in it", "expected each once")
+    return numbered(names, [text for _, text in pairs], first)
+
+
+def _read_classes(path: Path) -> list[tuple[str, str]]:
+    """A class a line; after a tab, its words."""
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} can't be read", str(error)) from error
+    pairs = []
+    for line in lines:
+        name, _, text = line.strip().partition("\t")
+        if name:
+            pairs.append((name, text.strip() or name))
+    return pairs

@@ -1,0 +1,252 @@
+"""A recipe's text -> its keys, and the line that each stands in. Every fault is one error that names the line.
+
+YAML is composed to nodes, not loaded: nodes know their lines and construct nothing. Scalars are read as YAML 1.2's core
+schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and keys that stand twice are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from imagenet_prep.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import yaml
+
+    from imagenet_prep.recipes.schema import Recipe
+
+Key = tuple[str | int, ...]
+"""Where something stands in a recipe: the keys and list positions that lead to it."""
+
+_MAX_BYTES = 1 << 20
+_INT = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+_WORDS_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeFile:
+    """A recipe that was read: where from, what it says, and the line of every key."""
+
+    path: Path
+    recipe: Recipe
+    lines: Mapping[Key, int]
+
+    def fault(self, key: Key, problem: str, expected: str = "", hint: str = "") -> UsageError:
+        """The error for a key that can't be as it is: file, line and key, then what is wrong."""
+        return _fault(self.path, self.lines, key, problem, expected, hint)
+
+    def convert(self, value: object, kind: Any, key: Key) -> Any:
+        """A part of the recipe as the type it must be.
+
+        Raises:
+            UsageError: it is another one.
+        """
+        return _converted(self.path, self.lines, value, kind, key)
+
+
+def read_recipe(path: Path) -> RecipeFile:
+    """Read a recipe and check its keys and types; what they mean together is checked by ``rules``.
+
+    Raises:
+        UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
+        InputError: it can't be read.
+    """
+    from imagenet_prep.recipes.schema import Recipe
+
+    value, lines = _Nodes(path).read(_read_text(path))
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} is no recipe", f"expected a mapping of keys, got {_named(value)}")
+    recipe: Recipe = _converted(path, lines, value, Recipe, ())
+    return RecipeFile(path, recipe, lines)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path} can't be read", error.strerror or str(error), "name a recipe") from error
+    if len(content) > _MAX_BYTES:
+        raise UsageError(f"{path} is no recipe", f"expected at most {_MAX_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text") from error
+
+
+# YAML -> values ------------------------------------------------------------------------------------------------
+
+
+class _Nodes:
+    """Turns the nodes of a YAML document into plain values, and keeps their lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: dict[Key, int] = {(): 1}
+
+    def read(self, text: str) -> tuple[Any, dict[Key, int]]:
+        """The document's value, and the line of every part of it."""
+        import yaml
+
+        try:
+            for event in yaml.parse(text, yaml.SafeLoader):
+                for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
+                    if found := getattr(event, sort, None):
+                        line = getattr(event.start_mark, "line", 0)
+                        raise self._refusal(line, f"the {sort} {found}", "expected plain keys and values")
+            node = yaml.compose(text, yaml.SafeLoader)
+            return (self._value(node, ()) if node else {}), self._lines
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise self._refusal(getattr(mark, "line", 0), "no valid YAML", error.problem or "") from error
+        except yaml.YAMLError as error:
+            raise UsageError(f"{self._path} is no valid YAML", str(error).splitlines()[0]) from error
+        except RecursionError:
+            raise UsageError(f"{self._path} is no recipe", "its values are nested too deep") from None
+
+    def _value(self, node: yaml.Node, key: Key) -> Any:
+        import yaml
+
+        self._lines.setdefault(key, node.start_mark.line + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(child, (*key, number)) for number, child in enumerate(node.value)]
+        assert isinstance(node, yaml.MappingNode)
+        values: dict[str, Any] = {}
+        for name_node, child in node.value:
+            name, line = self._name(name_node), name_node.start_mark.line + 1
+            place = (*key, name)
+            if name in values:
+                again = f"{_shown(place)} stands in line {self._lines[place]} already"
+                raise self._refusal(line - 1, again, "expected every key once")
+            self._lines[place] = line
+            values[name] = self._value(child, place)
+        return values
+
+    def _name(self, node: yaml.Node) -> str:
+        import yaml
+
+        if not isinstance(node, yaml.ScalarNode):
+            raise self._refusal(node.start_mark.line, "a key that is no text", "expected the name of a key")
+        return str(node.value)
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text = str(node.value)
+        if node.style in ("'", '"', "|", ">"):
+            return text
+        if text in _WORDS:
+            return None
+        if text in _WORDS_BOOL:
+            return _WORDS_BOOL[text]
+        if _INT.fullmatch(text) and len(text) < 40:
+            return int(text)
+        return float(text) if _FLOAT.fullmatch(text) else text
+
+    def _refusal(self, line: int, problem: str, detail: str) -> UsageError:
+        return UsageError(f"{self._path}, line {line + 1}: {problem}", detail)
+
+
+# values -> types -----------------------------------------------------------------------------------------------
+
+
+def _converted(path: Path, lines: Mapping[Key, int], value: object, kind: Any, key: Key) -> Any:
+    import msgspec
+
+    value = _renamed(value)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `")
+        at = (*key, *_parse_place(place.rstrip("`")))
+        unknown = re.search(r"unknown field `(.*)`", problem)
+        if unknown:
+            raise _unknown(path, lines, (*at, unknown[1]), kind) from error
+        raise _fault(path, lines, at, *_in_words(problem, _at(value, at[len(key) :]), kind, at)) from error
+
+
+def _renamed(value: object) -> object:
+    """``from`` is a word of Python: the field has another name."""
+    if isinstance(value, dict) and "from" in value:
+        return {("from_" if name == "from" else name): each for name, each in value.items()}
+    return value
+
+
+def _parse_place(place: str) -> Key:
+    """msgspec's ``$.a.b[0]`` as a key."""
+    parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place)
+    return tuple(name.removesuffix("_") if name else int(number) for name, number in parts)
+
+
+def _at(value: Any, key: Key) -> Any:
+    for part in key:
+        value = value[part] if isinstance(part, int) or part in value else value[f"{part}_"]
+    return value
+
+
+def _in_words(problem: str, got: object, kind: Any, key: Key) -> tuple[str, str]:
+    """What is wrong and what was expected, of msgspec's "Expected `int`, got `str`"."""
+    match = re.match(r"Expected (.*?)(?:, got `.*`)?$", problem)
+    if match is None:  # a text that is none of some
+        return f"{_named(got)} can't be", f"expected one of {', '.join(_choices(kind, key))}"
+    alternatives = [_WORDS_OF.get(name, name) for name in re.findall(r"\w+", match[1].partition("` ")[0])]
+    bound = match[1].partition("` ")[2]
+    bound = ", not empty" if bound.startswith("of length") else f" {bound}".replace(" matching", ", ").rstrip()
+    return f"{_named(got)} can't be", f"expected {' or '.join(filter(None, alternatives))}{bound}"
+
+
+_WORDS_OF = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": ""}
+_WORDS_OF |= {"object": "a mapping", "array": "a list"}
+
+
+def _choices(kind: Any, key: Key) -> list[str]:
+    """The texts that a key can have."""
+    hints = typing.get_type_hints(_part_of(kind, key))
+    hint = hints.get(str(key[-1])) or hints.get(f"{key[-1]}_")
+    unions = [hint, *typing.get_args(hint)]
+    return [
+        str(value) for each in unions if typing.get_origin(each) is typing.Literal for value in typing.get_args(each)
+    ]
+
+
+def _named(value: object) -> str:
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else repr(value)[:60]
+
+
+def _unknown(path: Path, lines: Mapping[Key, int], key: Key, kind: Any) -> UsageError:
+    known = [name.removesuffix("_") for name in _part_of(kind, key).__struct_fields__]
+    near = difflib.get_close_matches(str(key[-1]), known, 1)
+    if near:
+        return _fault(path, lines, key, "no such key", f"expected {near[0]}, perhaps")
+    return _fault(path, lines, key, "no such key", f"expected one of {', '.join(known)}")
+
+
+def _part_of(kind: Any, key: Key) -> Any:
+    """The type of the mapping that a key of it stands in."""
+    from imagenet_prep.recipes import schema
+
+    parts = {"source": schema.Source, "labels": schema.Labels, "images": schema.Images}
+    return parts.get(str(key[0]), kind) if len(key) > 1 else kind
+
+
+def _fault(
+    path: Path, lines: Mapping[Key, int], key: Key, problem: str, expected: str = "", hint: str = ""
+) -> UsageError:
+    line = next(lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in lines)
+    where = f"{path}, line {line}"
+    return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
+
+
+def _shown(key: Key) -> str:
+    return ".".join(map(str, key))

@@ -1,0 +1,243 @@
+"""What the keys of a recipe mean together: every conflict is one error, before any input is looked at."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from imagenet_prep.recipes.reading import Key, RecipeFile
+
+if TYPE_CHECKING:
+    from imagenet_prep.formats.pixels import Reencode
+
+SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+MAX_SHARDS = 99_999
+SHARD_SIZE = 100 * 10**6
+"""Bytes of a shard where the recipe does not say."""
+
+_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
+_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
+_NOT_IMAGENET = (
+    *("classes", "first_label", "labels", "splits", "array", "min_val", "max_val"),
+    *("shard_size", "num_shards", "output_file_prefix"),
+)
+
+
+def check_rules(file: RecipeFile) -> None:
+    """Hold every key of a recipe against the others.
+
+    Raises:
+        UsageError: two keys contradict each other, one lacks another, or a value is out of range.
+    """
+    check_source(file)
+    _one_of(file, ("num_shards", "shard_size", "shards"), "how many shards there are")
+    shard_size(file)
+    _check_range(file)
+    _check_record(file)
+    _check_images(file)
+    _check_splits(file)
+    prefix_of(file)
+    shard_counts(file)
+    if is_imagenet(file):
+        _check_imagenet(file)
+    else:
+        for key in ("validation_boxes", "allow_incomplete"):
+            if getattr(file.recipe, key):
+                raise file.fault((key,), "only ImageNet has that", "expected it beside source: {imagenet: true}")
+
+
+def is_imagenet(file: RecipeFile) -> bool:
+    """Whether the recipe is one of ILSVRC2012 itself."""
+    return file.recipe.source is not None and file.recipe.source.imagenet is True
+
+
+def check_source(file: RecipeFile) -> None:
+    """Exactly one source is named."""
+    recipe = file.recipe
+    classic = [key for key in ("manifest_file", "input_file_pattern") if getattr(recipe, key) is not None]
+    if recipe.source is None:
+        if not classic:
+            raise file.fault(
+                (), "no source", "expected source: {folders | files | manifest | tar}, or input_file_pattern"
+            )
+        return
+    if classic:
+        raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
+    names = ("folders", "files", "manifest", "tar", "imagenet")
+    given = [name for name in names if getattr(recipe.source, name) is not None]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} at once" if given else "nothing in it"
+        raise file.fault(("source",), what, f"expected one of {', '.join(names)}")
+    if recipe.source.tar_folders and recipe.source.tar is None:
+        raise file.fault(("source", "tar_folders"), "there is no tar", "expected it beside source.tar only")
+    is_flat = recipe.source.files is not None or recipe.source.manifest is not None
+    if is_flat:
+        _check_flat(file)
+
+
+def _check_flat(file: RecipeFile) -> None:
+    if file.recipe.classes is not None and file.recipe.labels is None:
+        raise file.fault(("classes",), "there are no labels", "expected a file that `labels` names, or class folders")
+
+
+def _one_of(file: RecipeFile, keys: tuple[str, ...], what: str) -> None:
+    given = [key for key in keys if getattr(file.recipe, key) is not None]
+    if len(given) > 1:
+        raise file.fault((given[1],), f"{given[0]} says {what} already", "expected one of the two")
+
+
+def _check_range(file: RecipeFile) -> None:
+    lower, upper = file.recipe.min_val, file.recipe.max_val
+    if (lower is None) != (upper is None):
+        given, other = ("min_val", "max_val") if upper is None else ("max_val", "min_val")
+        raise file.fault((given,), f"{other} is missing", "expected both, or neither")
+    if lower is None or upper is None:
+        return
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise file.fault(("max_val",), f"{upper:g}, and min_val is {lower:g}", "expected max_val to be above min_val")
+    if file.recipe.content == "image":
+        raise file.fault(("min_val",), "content is image", "expected content: pixels or array for numbers")
+
+
+def _check_record(file: RecipeFile) -> None:
+    recipe = file.recipe
+    if isinstance(recipe.record, str):
+        if recipe.record != "inception":
+            raise file.fault(("record",), f"{recipe.record!r} can't be", "expected inception, or a mapping of features")
+        if recipe.content not in (None, "image") or recipe.min_val is not None:
+            raise file.fault(("record",), "inception is for images", "expected a mapping of features for numbers")
+    if recipe.array is not None and recipe.content in ("image", "pixels"):
+        raise file.fault(("array",), f"content is {recipe.content}", "expected it with arrays only")
+
+
+def _check_images(file: RecipeFile) -> None:
+    images = file.recipe.images
+    if images is None:
+        return
+    if file.recipe.content in ("pixels", "array"):
+        raise file.fault(("images",), f"content is {file.recipe.content}", "expected it with content: image only")
+    if images.quality is not None and not (images.reencode or images.resize or images.max_side):
+        raise file.fault(("images", "quality"), "nothing is encoded again", "expected reencode, resize or max_side")
+
+
+def reencode_of(file: RecipeFile) -> Reencode | None:
+    """How images are encoded again; None if they are kept."""
+    from imagenet_prep.formats.pixels import Reencode
+
+    images = file.recipe.images
+    if images is None or not (images.reencode or images.resize or images.max_side):
+        return None
+    size = (images.resize, images.max_side)
+    return Reencode(*size) if images.quality is None else Reencode(*size, images.quality)
+
+
+# splits and shards ---------------------------------------------------------------------------------------------
+
+
+def _check_splits(file: RecipeFile) -> None:
+    splits = file.recipe.splits
+    if splits is None:
+        return
+    for name in splits:
+        if not SPLIT_NAME.fullmatch(name):
+            raise file.fault(("splits", name), "no name of a split", "expected letters, digits, _, -, . and +")
+    fractions = fractions_of(file)
+    if not splits or (fractions and len(fractions) != len(splits)):
+        raise file.fault(
+            ("splits",), "fractions and places at once" if splits else "nothing in it", "expected one sort"
+        )
+    if fractions and not math.isclose(sum(fractions.values()), 1, abs_tol=1e-6):
+        raise file.fault(("splits",), f"the fractions sum to {sum(fractions.values()):g}", "expected 1")
+    places_of(file)
+
+
+def fractions_of(file: RecipeFile) -> dict[str, float]:
+    """The fractions of the splits; none if they are given otherwise."""
+    fractions = {}
+    for name, value in (file.recipe.splits or {}).items():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if not 0 < value <= 1:
+                raise file.fault(("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1")
+            fractions[name] = float(value)
+    return fractions
+
+
+def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
+    """Where each split's files are: ("folder" | "files" | "manifest", text); none if fractions decide."""
+    from imagenet_prep.recipes.schema import Place
+
+    places = {}
+    for name, value in (file.recipe.splits or {}).items():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            continue
+        key: Key = ("splits", name)
+        if not isinstance(value, dict):
+            raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
+        place: Place = file.convert(value, Place, key)
+        given = [(sort, text) for sort in ("folder", "files", "manifest") if (text := getattr(place, sort)) is not None]
+        if len(given) != 1:
+            raise file.fault(key, f"{len(given)} places", "expected one of folder, files and manifest")
+        places[name] = given[0]
+    return places
+
+
+def prefix_of(file: RecipeFile) -> tuple[str, str]:
+    """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is not given.
+
+    Raises:
+        UsageError: it leads out of its folder, or can't be a part of a name that patterns find.
+    """
+    prefix = file.recipe.output_file_prefix
+    if prefix is None:
+        return "", ""
+    folder, _, name = prefix.rpartition("/")
+    if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name):
+        raise file.fault(
+            ("output_file_prefix",), f"{prefix!r} can't be", "expected a name of letters, digits, _, -, . and +"
+        )
+    return ("/" if prefix.startswith("/") and not folder else folder), name
+
+
+def shard_size(file: RecipeFile) -> int | None:
+    """Bytes of a shard as the recipe has them; None where it names a number of shards.
+
+    Raises:
+        UsageError: it is no number of bytes.
+    """
+    recipe = file.recipe
+    if recipe.shard_size is None:
+        return SHARD_SIZE if recipe.num_shards is None and recipe.shards is None else None
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", str(recipe.shard_size))
+    count = int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
+    if count < 1:
+        raise file.fault(("shard_size",), f"{recipe.shard_size!r} can't be", "expected bytes, such as 100MB or 1.5GiB")
+    return count
+
+
+def shard_counts(file: RecipeFile) -> int | Mapping[str, int] | None:
+    """The number of shards, of every split or by split; None where a size decides.
+
+    Raises:
+        UsageError: one of them is no number of shards.
+    """
+    from imagenet_prep.recipes.schema import Shards
+
+    recipe = file.recipe
+    if isinstance(recipe.shards, dict):
+        return {split: file.convert(value, Shards, ("shards", split)) for split, value in recipe.shards.items()}
+    return recipe.num_shards if recipe.shards is None else recipe.shards
+
+
+def _check_imagenet(file: RecipeFile) -> None:
+    for key in _NOT_IMAGENET:
+        if getattr(file.recipe, key) is not None:
+            raise file.fault((key,), "ImageNet's is fixed", "expected no such key beside source: {imagenet: true}")
+    if file.recipe.content not in (None, "image") or file.recipe.record not in (None, "inception"):
+        key = "content" if file.recipe.content not in (None, "image") else "record"
+        raise file.fault((key,), "ImageNet's is fixed", "expected record: inception, of images")
+    counts = shard_counts(file)
+    strange = set(counts) - {"train", "validation"} if isinstance(counts, Mapping) else set()
+    if strange:
+        raise file.fault(("shards", min(strange)), "no such split", "expected train and validation")

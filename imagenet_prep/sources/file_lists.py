@@ -1,0 +1,143 @@
+"""Files named in a text, one a line: taken in that order, each one looked up."""
+
+from __future__ import annotations
+
+import functools
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine, Failed
+from imagenet_prep.sources.catalog import Container
+from imagenet_prep.sources.listing import Found, Listing, in_order
+
+_CHUNK = 4096  # names a task
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """What a manifest says: a path within the data and the line it stands in, a file."""
+
+    path: Path
+    names: list[str]
+    lines: list[int]
+
+
+def read_file_list(path: Path, base: Path) -> FileList:
+    """The names in a manifest, relative to ``base``; absolute ones must lie in it. Blank lines are passed over.
+
+    Raises:
+        InputError: it can't be read, or a line leads out of ``base`` or stands there twice.
+    """
+    names: list[str] = []
+    lines: list[int] = []
+    first: dict[str, int] = {}
+    for number, line in enumerate(_read_text(path).split("\n"), 1):
+        entry = line.strip("\r")
+        if not entry.strip():
+            continue
+        name = _within(entry, base, path, number)
+        if name in first:
+            raise InputError(f"{path}, line {number}: {entry} stands in line {first[name]} already", "expected it once")
+        first[name] = number
+        names.append(name)
+        lines.append(number)
+    if not names:
+        raise InputError(f"{path} names no file", "expected the name of a file in each line", "fill it, or remove it")
+    return FileList(path, names, lines)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names") from error
+
+
+def _within(entry: str, base: Path, path: Path, line: int) -> str:
+    name = entry
+    while name.startswith("./"):
+        name = name[2:]
+    root = f"{base.as_posix().rstrip('/')}/"
+    if name.startswith("/") and name.startswith(root):
+        name = name[len(root) :]
+    if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise InputError(
+            f"{path}, line {line}: {entry} leads out of the data",
+            f"expected a path below {base}",
+            "name the folder that holds all files with --raw, or DATAPATH in the environment",
+        )
+    return name
+
+
+def look_up(files: FileList, base: Path, engine: Engine) -> Listing:
+    """The files of a manifest, in its order.
+
+    Raises:
+        InputError: one is not there; the error names its line.
+    """
+    chunks = [(start, files.names[start : start + _CHUNK]) for start in range(0, len(files.names), _CHUNK)]
+    parts: dict[int, Found] = {}
+    for outcome in engine.map(_LookUp(base), chunks):
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        start, found, missing = outcome.value
+        if missing:
+            row, reason = missing[0]
+            more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
+            raise InputError(
+                f"{files.path}, line {files.lines[start + row]}: {base / files.names[start + row]} {reason}{more}",
+                "expected every file that a manifest names to be there",
+                "take the line out, or remove the manifest to have it made anew",
+            )
+        parts[start] = found
+    return in_order(parts[start] for start, _ in chunks)
+
+
+def pick_listed(files: FileList, listing: Listing) -> list[int]:
+    """The rows of a listing that a manifest names, in its order.
+
+    Raises:
+        InputError: one is not there; the error names its line.
+    """
+    rows = {name: row for row, name in enumerate(listing.names)}
+    for name, line in zip(files.names, files.lines, strict=True):
+        if name not in rows:
+            raise InputError(
+                f"{files.path}, line {line}: {name} is not among the files of the source",
+                "expected every file that a manifest names to be there",
+                "take the line out, or look at the source of the recipe",
+            )
+    return [rows[name] for name in files.names]
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """Looks up some names: where they begin, what was found, and which rows were not, with the reason."""
+
+    base: Path
+
+    def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Found, list[tuple[int, str]]]:
+        start, names = task
+        found = Found(Container(self.base, is_folder=True))
+        missing: list[tuple[int, str]] = []
+        root = self.base.resolve()
+        leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
+        for row, name in enumerate(names):
+            path = self.base / name
+            try:
+                status = path.stat()
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                missing.append((row, "is not there" if isinstance(error, FileNotFoundError) else reason))
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                missing.append((row, "is no file"))
+                continue
+            found.add(name, 0, status.st_size, status.st_mtime_ns)
+            if leads_out(path if path.is_symlink() else path.parent):
+                found.links.append(name)
+        return start, found, missing

@@ -1,0 +1,247 @@
+"""Broken recipes and inputs: one message that names file, line or path; the right exit status; nothing written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recipes.reading import read_recipe
+
+FOLDERS = "source: {folders: flowers}\n"
+FILES = "source: {files: 'arrays/*.npy'}\n"
+IMAGENET = "source: {imagenet: true}\n"
+
+# Recipe, and what its message must hold; each is wrong usage.
+RECIPES = {
+    "unknown key": ("seed: 1\nnum_shard: 3\n" + FILES, "line 2: num_shard: no such key", "num_shards, perhaps"),
+    "unknown inner key": ("source:\n  folder: x\n", "line 2: source.folder: no such key", "folders, perhaps"),
+    "far from any key": ("source: {folders: x}\nzzz: 1\n", "line 2: zzz", "expected one of manifest_file"),
+    "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
+    "wrong inner type": (FILES + "images:\n\n  resize: big\n", "line 4: images.resize: 'big'", "a whole number"),
+    "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip, zlib"),
+    "yes is no bool": (FILES + "shuffle: yes\n", "line 2: shuffle: 'yes'", "true or false"),
+    "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
+    "quality": (FILES + "images: {quality: 101}\n", "line 2: images.quality: 101", "<= 100"),
+    "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed stands in line 1", "once"),
+    "inner key twice": ("source:\n  files: a\n  files: b\n", "line 3: source.files stands in line 2", "once"),
+    "no YAML": (FILES + "record: {a: [}\n", "line 2: no valid YAML", ""),
+    "tab": (FILES + "\tseed: 1\n", "line 2: no valid YAML", ""),
+    "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
+    "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
+    "two documents": (FILES + "---\n" + FILES, "line 2: no valid YAML", ""),
+    "no mapping": ("- source\n", "is no recipe", "a mapping of keys, got a list"),
+    "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
+    "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
+    "no source": ("seed: 1\n", "no source", "folders"),
+    "two sources": (FILES + "input_file_pattern: '*.npy'\n", "line 1: source: two sources", "one of them"),
+    "two sources in one": ("source:\n  files: a\n  tar: b\n", "line 1: source: files and tar at once", "one of"),
+    "shards twice": (
+        FILES + "num_shards: 2\nshard_size: 1MB\n",
+        "line 3: shard_size: num_shards says",
+        "one of the two",
+    ),
+    "shard size": (FILES + "shard_size: 100 megabytes\n", "line 2: shard_size: '100 megabytes'", "100MB"),
+    "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
+    "empty range": (FILES + "min_val: 1\nmax_val: 1\n", "line 3: max_val: 1", "above min_val"),
+    "fractions": (FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n", "line 2: splits: the fractions sum to 0.9", "1"),
+    "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
+    "mixed splits": (FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n", "splits: fractions and places", "one sort"),
+    "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: 0 places", "one of folder"),
+    "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
+    "prefix": (FILES + "output_file_prefix: ../x\n", "line 2: output_file_prefix: '../x'", "letters"),
+    "a star in a prefix": (FILES + "output_file_prefix: 'x*'\n", "line 2: output_file_prefix: 'x*'", "letters"),
+    "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),
+    "inception of numbers": (FILES + "content: array\nrecord: inception\n", "line 3: record", "a mapping"),
+    "no such column": (
+        FOLDERS + "record:\n  a: encoded\n  b: hight\n",
+        "line 4: record.b: no column 'hight'",
+        "height",
+    ),
+    "column of other content": (FOLDERS + "record: {a: raw}\n", "record.a: no column 'raw'", "of pixels"),
+    "column of no labels": (FILES + "record: {a: label}\n", "record.a: no column 'label'", "labels come from"),
+    "column's type": (
+        FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
+        "record.a: encoded can't be int64",
+        "bytes",
+    ),
+    "feature's type": (
+        FOLDERS + "record: {a: {from: width, type: int}}\n",
+        "record.a.type: 'int'",
+        "bytes, int64, float",
+    ),
+    "feature's key": (FOLDERS + "record:\n  a: {form: width}\n", "line 3: record.a.form: no such key", "from, perhaps"),
+    "no features": (FOLDERS + "record: {}\n", "line 2: record: no features", ""),
+    "quality of nothing": (FOLDERS + "images: {quality: 80}\n", "images.quality: nothing is encoded again", "reencode"),
+    "images of arrays": (FILES + "images: {resize: 8}\n", "line 2: images: the files are arrays", ""),
+    "split of shards": (FOLDERS + "shards:\n  test: 2\n", "line 3: shards.test: there is no split test", "train"),
+    "class twice": (FOLDERS + "classes: [a, b, a]\n", "line 2: classes: a is there twice", "once"),
+    "classes of nothing": (FILES + "classes: [a, b]\n", "line 2: classes: there are no labels", "labels"),
+    "first label of nothing": (FILES + "first_label: 1\n", "line 2: first_label: there are no labels", "labels"),
+    "inception without labels": ("source: {files: 'flowers/*/*'}\nrecord: inception\n", "line 2: record", "labels"),
+    "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: ImageNet's is fixed", ""),
+    "splits of ImageNet": (IMAGENET + "shards: {test: 3}\n", "shards.test: no such split", "train and validation"),
+    "ImageNet's only": (FOLDERS + "allow_incomplete: true\n", "line 2: allow_incomplete: only ImageNet", ""),
+    "pattern": ("source: {files: 'arrays/[x'}\n", "line 1: source.files: 'arrays/[x' is no pattern", "closed"),
+}
+
+# Recipe, and what its message must hold; each is an input that is not there, or contradicts the recipe.
+INPUTS = {
+    "no folder": ("source: {folders: gone}\n", "line 1: ", "gone is not there"),
+    "a file for a folder": ("source:\n  folders: labels.txt\n", "line 2: ", "labels.txt is no folder"),
+    "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
+    "no manifest": ("source: {manifest: gone.txt}\n", "gone.txt can't be read", "No such file"),
+    "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
+    "a manifest that leads out": ("manifest_file: out.txt\n", "out.txt, line 2: ../x leads out of the data", ""),
+    "an absolute manifest": ("manifest_file: absolute.txt\n", "absolute.txt, line 1: /etc/passwd leads out", "--raw"),
+    "a manifest of what is gone": ("manifest_file: gone-line.txt\n", "gone-line.txt, line 3: ", "1.npx is not there"),
+    "a manifest with a line twice": ("manifest_file: twice.txt\n", "twice.txt, line 2", "stands in line 1"),
+    "an empty manifest": ("manifest_file: empty.txt\n", "empty.txt names no file", ""),
+    "no labels": (FILES + "labels: gone.csv\n", "line 2: ", "gone.csv is not there"),
+    "labels without a colon": (FILES + "labels: bad.txt\n", "bad.txt, line 2: expected path:label", ""),
+    "labels with a row too short": (FILES + "labels: short.csv\n", "short.csv, line 3: 2 columns expected", "1 found"),
+    "labels without paths": (FILES + "labels: nopath.csv\n", "nopath.csv, line 1: no column of paths", "name, label"),
+    "labels of what is gone": (
+        FILES + "labels: more.txt\n",
+        "more.txt labels 1 files that are not there",
+        "2.npy (line 3)",
+    ),
+    "files without labels": (FILES + "labels: less.txt\n", "1 files have no label in", "arrays/1.npy"),
+    "labels twice": (FILES + "labels: doubled.txt\n", "doubled.txt, line 2: '0.npy' stands in line 1", ""),
+    "labels that are no JSON": (FILES + "labels: bad.jsonl\n", "bad.jsonl, line 2: no JSON", ""),
+    "labels with fractions": (
+        FILES + "labels: half.txt\n",
+        "half.txt, line 1: a label that is no class",
+        "label: false",
+    ),
+    "a class that is not listed": (FOLDERS + "classes: [daisy]\n", "rose/0.png lies in rose", "recipe.yaml"),
+    "a label beyond the classes": (
+        FILES + "labels: less2.txt\nclasses: [a]\nrecord: {l: label}\n",
+        "less2.txt, line 2: label 1, expected 0 to 0",
+        "",
+    ),
+    "a class folder that is empty": ("source: {folders: hollow}\n", "hollow/rose holds no file", ""),
+    "a file beside class folders": ("source: {folders: loose}\n", "x.png lies in no class folder", "loose/CLASS/FILE"),
+    "a GIF": ("source: {folders: gifs}\n", "rose/0.gif is no image that can be read", ".jpeg, .jpg, .png"),
+    "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),
+    "a link to nowhere": ("source: {folders: nowhere}\n", "nowhere/rose/0.png can't be read", "No such file"),
+    "a tar that is cut": ("source: {tar: cut.tar}\n", "cut.tar is damaged at byte", ""),
+    "a tar that is compressed": ("source: {tar: small.tar.gz}\n", "small.tar.gz is compressed with gzip", "decompress"),
+    "a tar that leads out": ("source: {tar: out.tar}\n", "out.tar holds a member whose name leads out", "../x.png"),
+    "no such split": (
+        FOLDERS + "splits: {train: {folder: rose}, test: {folder: lily}}\n",
+        "line 2: no file is in split test",
+        "",
+    ),
+    "a file in two splits": (
+        FOLDERS + "splits: {train: {folder: rose}, test: {files: '*/*'}}\n",
+        "rose/0.png is in the splits train and test",
+        "",
+    ),
+    "a name of odd bytes": ("source: {folders: odd}\n", "holds a file whose name can't be written", "UTF-8"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Everything that the recipes above speak of."""
+    for name in ("flowers/daisy", "flowers/rose", "arrays", "hollow/daisy", "hollow/rose", "loose/rose", "gifs/rose"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("flowers/daisy/0", "flowers/rose/0", "hollow/daisy/0", "loose/rose/0", "loose/x", "gifs/rose/1"):
+        Image.new("RGB", (4, 4)).save(tmp_path / f"{name}.png")
+    Image.new("L", (4, 4)).save(tmp_path / "gifs/rose/0.gif")
+    for number in range(2):
+        np.save(tmp_path / "arrays" / f"{number}.npy", np.arange(3))
+    for name in ("linked", "nowhere/rose", "odd/rose"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")
+    (tmp_path / "nowhere/rose/0.png").symlink_to("gone.png")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd/rose/\xff.png")).write_bytes(b"")
+    texts = {
+        "out.txt": "arrays/0.npy\n../x\n",
+        "absolute.txt": "/etc/passwd\n",
+        "gone-line.txt": "arrays/0.npy\n\narrays/1.npx\n",
+        "twice.txt": "arrays/0.npy\n./arrays/0.npy\n",
+        "empty.txt": "\n",
+        "labels.txt": "0.npy:1\n1.npy:2\n",
+        "bad.txt": "0.npy:1\n1.npy 2\n",
+        "short.csv": "path,label\n0.npy,1\n1.npy\n",
+        "nopath.csv": "name,label\n0.npy,1\n",
+        "more.txt": "0.npy:1\n1.npy:2\n2.npy:3\n",
+        "less.txt": "0.npy:1\n",
+        "less2.txt": "0.npy:0\n1.npy:1\n",
+        "doubled.txt": "0.npy:1\n0.npy:2\n",
+        "bad.jsonl": '{"path": "0.npy"}\n{"path": \n',
+        "half.txt": "0.npy:0.5\n1.npy:1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    _tars(tmp_path)
+    return tmp_path
+
+
+def _tars(folder: Path) -> None:
+    subprocess.run(["tar", "-C", folder / "flowers", "-cf", folder / "whole.tar", "."], check=True)
+    (folder / "cut.tar").write_bytes((folder / "whole.tar").read_bytes()[:2000])
+    subprocess.run(["tar", "-C", folder / "flowers", "-czf", folder / "small.tar.gz", "."], check=True)
+    rename = ["--transform", "s,^rose/0,../x,", "-P"]
+    subprocess.run(["tar", "-C", folder / "flowers", *rename, "-cf", folder / "out.tar", "rose/0.png"], check=True)
+
+
+def contents(folder: Path) -> dict[str, int]:
+    """Every path below a folder with its time of change."""
+    return {os.fspath(path): path.lstat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def refused(folder: Path, recipe: str | bytes) -> PrepError:
+    """The error of a recipe, after a look that nothing was written."""
+    path = folder / "recipe.yaml"
+    path.write_bytes(recipe if isinstance(recipe, bytes) else recipe.encode())
+    before = contents(folder)
+    with pytest.raises(PrepError) as caught:
+        load(path, None, make_engine("threads", 1))
+    assert contents(folder) == before
+    return caught.value
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_broken_recipe_is_one_message(folder: Path, name: str) -> None:
+    """It names the file, the line and the key, in three lines at most, and is wrong usage."""
+    recipe, *expected = RECIPES[name]
+    error = refused(folder, recipe)
+    assert isinstance(error, UsageError)
+    assert f"{folder / 'recipe.yaml'}" in error.what
+    assert all(part in str(error) for part in expected), str(error)
+    assert len(str(error).splitlines()) <= 3
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_broken_input_is_one_message(folder: Path, name: str) -> None:
+    """It names the path, and the line where there is one, in three lines at most, and is a fault of the input."""
+    recipe, *expected = INPUTS[name]
+    error = refused(folder, recipe)
+    assert isinstance(error, InputError), str(error)
+    assert all(part in str(error) for part in expected), str(error)
+    assert len(str(error).splitlines()) <= 3
+
+
+def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+    """A missing recipe is an input that can't be read."""
+    with pytest.raises(InputError, match=r"gone\.yaml can't be read"):
+        read(tmp_path / "gone.yaml")
+
+
+def test_numbers_and_words_are_read_as_yaml_1_2_has_them(tmp_path: Path) -> None:
+    """1e-3 is a number, no and on are texts, true is not; a quoted number is a text."""
+    path = tmp_path / "r.yaml"
+    path.write_text("min_val: 1e-3\nmax_val: +.5\nclasses: [no, on, 7, '8']\nskip_bad: true\nseed: ~\n")
+    recipe = read_recipe(path).recipe
+    assert (recipe.min_val, recipe.max_val, recipe.classes) == (0.001, 0.5, ["no", "on", 7, "8"])
+    assert (recipe.skip_bad, recipe.seed) == (True, None)

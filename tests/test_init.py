@@ -1,0 +1,163 @@
+"""init: a look at a folder gives a recipe that works as it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.recipes.recorders import MappedRecorder
+from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.sources.reader import Reader
+from imagenet_prep.stages.init import init
+
+ENGINE = make_engine("threads", 2)
+
+
+def images(folder: Path, names: list[str]) -> None:
+    """A small image of each name."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
+
+
+def proposed(folder: Path, output: Path) -> Plan:
+    """The plan of the recipe that is proposed; the first record of each split is made, too."""
+    made = load(init(folder, output, ENGINE).recipe, None, ENGINE)
+    for split in made.splits:
+        item = split.catalog.item(0)
+        assert split.recorder.record(item, Reader().read(item.where)).parts
+    return made
+
+
+def test_class_folders(tmp_path: Path) -> None:
+    """Class folders become a source of folders, split by fractions, in Inception's records."""
+    images(tmp_path / "flowers", [f"{name}/{i}.jpg" for name in ("rose", "tulip") for i in range(40)])
+    made = proposed(tmp_path / "flowers", tmp_path / "flowers.yaml")
+    assert [split.name for split in made.splits] == ["train", "validation"]
+    assert sum(len(split.catalog) for split in made.splits) == 80
+    assert [split.shards for split in made.splits] == [1, 1]
+    assert all(isinstance(split.recorder, InceptionRecorder) for split in made.splits)
+    assert made.classes.names == ("rose", "tulip")
+
+
+def test_given_splits(tmp_path: Path) -> None:
+    """Folders train and val with classes below are the splits."""
+    images(tmp_path / "my set", [f"{split}/{name}/1.png" for split in ("train", "val") for name in ("a", "true")])
+    made = proposed(tmp_path / "my set", tmp_path / "r.yaml")
+    assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", 2), ("validation", 2)]
+    assert made.classes.names == ("a", "true")
+
+
+def test_a_flat_folder_with_labels(tmp_path: Path) -> None:
+    """A file that labels all images, and no other, is found; its other columns become features."""
+    images(tmp_path / "scans", [f"{i}.png" for i in range(30)])
+    rows = "".join(f"{i}.png,{'ab'[i % 2]},{i / 2}\n" for i in range(30))
+    (tmp_path / "scans/about.csv").write_text("file,label\n0.png,a\n")
+    (tmp_path / "scans/labels.csv").write_text(f"file,label,height\n{rows}")
+    made = proposed(tmp_path / "scans", tmp_path / "r.yaml")
+    assert made.classes.names == ("a", "b")
+    assert made.features["height"]["kind"] == "float"
+    assert sum(len(split.catalog) for split in made.splits) == 30
+
+
+def test_images_without_labels(tmp_path: Path) -> None:
+    """Images in no folder and without labels get records without a label."""
+    images(tmp_path / "pile", [f"{i}.png" for i in range(3)] + ["x.jpg"])
+    made = proposed(tmp_path / "pile", tmp_path / "r.yaml")
+    assert len(made.splits[0].catalog) == 4
+    assert "image/encoded" in made.features
+    assert not made.classes.names
+
+
+@pytest.mark.parametrize("depth", ["", "x/", "cat/a-"])
+def test_arrays(tmp_path: Path, depth: str) -> None:
+    """Arrays become raw bytes with dtype and shape, wherever they lie."""
+    for number in range(25):
+        path = tmp_path / "arrays" / f"{depth}{number}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.arange(number))
+    made = proposed(tmp_path / "arrays", tmp_path / "r.yaml")
+    assert {"raw", "dtype", "shape"} <= set(made.features)
+    assert sum(len(split.catalog) for split in made.splits) == 25
+
+
+def test_arrays_in_class_folders_and_tiffs(tmp_path: Path) -> None:
+    """Arrays in several folders have labels, and TIFFs are taken as numbers."""
+    for number in range(4):
+        (tmp_path / f"arrays/{number % 2}").mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / f"arrays/{number % 2}/{number}.npy", np.arange(number))
+    assert "label" in proposed(tmp_path / "arrays", tmp_path / "r.yaml").features
+    images(tmp_path / "tiffs", ["a.tif", "b.tif"])
+    made = proposed(tmp_path / "tiffs", tmp_path / "t.yaml")
+    assert isinstance(made.splits[0].recorder, MappedRecorder)
+    assert made.features["image_raw"]["kind"] == "bytes"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_tars(tmp_path: Path, count: int) -> None:
+    """A folder of tars is read in place."""
+    (tmp_path / "tars").mkdir()
+    for number in range(count):
+        images(tmp_path / f"in-{number}", [f"{name}/{number}-{i}.jpg" for name in ("a", "b") for i in range(3)])
+        archive = tmp_path / f"tars/t {number}.tar"
+        subprocess.run(["tar", "-C", tmp_path / f"in-{number}", "-cf", archive, "a", "b"], check=True)
+    made = proposed(tmp_path / "tars", tmp_path / "r.yaml")
+    assert len(made.splits[0].catalog) == 6 * count
+    assert made.classes.names == ("a", "b")
+
+
+def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A recipe beside its data can move with it; one that lies elsewhere finds it all the same."""
+    images(tmp_path / "a b", ["x/1.png", "y/1.png"])
+    assert 'folders: "a b"' in init(tmp_path / "a b", tmp_path / "r.yaml", ENGINE).text
+    assert "folders: ." in init(tmp_path / "a b", tmp_path / "a b" / "r.yaml", ENGINE).text
+    other = tmp_path_factory.mktemp("other") / "r.yaml"
+    assert len(proposed(tmp_path / "a b", other).splits[0].catalog) == 2
+
+
+def test_nothing_to_propose(tmp_path: Path) -> None:
+    """A folder of other files is an input error that says what was found, and no recipe is written."""
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_text("x")
+    with pytest.raises(InputError, match=r"found 1 \.txt"):
+        init(tmp_path / "texts", tmp_path / "r.yaml", ENGINE)
+    assert not (tmp_path / "r.yaml").exists()
+
+
+def test_a_recipe_is_never_overwritten(tmp_path: Path) -> None:
+    """What is there stays."""
+    images(tmp_path / "a", ["x/1.png"])
+    (tmp_path / "r.yaml").write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        init(tmp_path / "a", tmp_path / "r.yaml", ENGINE)
+    assert (tmp_path / "r.yaml").read_text() == "mine"
+
+
+def prep(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a folder."""
+    command = [sys.executable, "-m", "imagenet_prep", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """It writes FOLDER.yaml here, shows it, and says what to run next; a second time it refuses."""
+    images(tmp_path / "flowers", ["x/1.png", "y/1.png"])
+    done = prep(tmp_path, "init", "flowers")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "flowers.yaml").read_text() in done.stdout
+    assert "convert flowers-shards --config flowers.yaml" in done.stdout
+    assert prep(tmp_path, "init", "flowers").returncode == 2
+    quiet = prep(tmp_path, "init", "flowers", "--output", "other.yaml", "--quiet")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert (tmp_path / "other.yaml").exists()

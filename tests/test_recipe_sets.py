@@ -1,0 +1,299 @@
+"""Any data set, the whole way: init, convert, verify, repair, and what tf.data and our own reader make of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imagenet_prep import records
+from imagenet_prep.demo import images
+from imagenet_prep.engines import make_engine
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import load_manifest
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
+from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+CLASSES = ("daisy", "dandelion", "rose", "sunflower", "tulip")
+
+
+def command(*words: object, status: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours, which must end with this status."""
+    call = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
+    ran = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran
+
+
+def make_flowers(folder: Path, per_class: int) -> Path:
+    """Class folders of small JPEGs."""
+    for number in range(len(CLASSES) * per_class):
+        path = folder / CLASSES[number % len(CLASSES)] / f"{number:04d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(images.tiny(number))
+    return folder
+
+
+def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
+    """The shards of a recipe that lies in ``tmp_path``."""
+    path = tmp_path / name
+    path.write_text(recipe)
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, recipe=load(path, None, ENGINE))
+    return layout
+
+
+def contents(layout: Layout) -> dict[str, bytes]:
+    """Every file of a set but the verdict."""
+    paths = (path for path in layout.data_dir.rglob("*") if path.is_file() and path.name != "verdict.json")
+    return {str(path.relative_to(layout.data_dir)): path.read_bytes() for path in paths}
+
+
+# four commands, no editing -------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_classes_in_four_commands(tmp_path: Path) -> None:
+    """init, convert, verify, report on 5 classes x 200 images; tf.data reads the records."""
+    import tensorflow as tf
+
+    flowers, recipe, out = make_flowers(tmp_path / "flowers", 200), tmp_path / "flowers.yaml", tmp_path / "out"
+    command("init", flowers, "--output", recipe)
+    command("convert", out, "--config", recipe)
+    verdict = command("verify", out).stdout
+    assert "These shards are flowers, whole and right." in verdict
+    command("report", out)
+    page = (out / "imagenet-prep" / "report.html").read_text()
+    assert "flowers" in page
+    assert command("status", out).stdout.splitlines()[-1].startswith("next: ")
+    paths = sorted(str(path) for path in out.glob("*-of-*"))
+    features = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        "image/class/synset": tf.io.FixedLenFeature([], tf.string),
+    }
+    found = [tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)]
+    assert len(found) == 1000
+    for record in found:
+        assert CLASSES[int(record["image/class/label"]) - 1] == record["image/class/synset"].numpy().decode()
+    encoded = {record["image/encoded"].numpy() for record in found}
+    assert encoded == {path.read_bytes() for path in flowers.rglob("*.jpg")}
+
+
+def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
+    """What is done stays done; a changed recipe asks before it replaces anything."""
+    make_flowers(tmp_path / "flowers", 10)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 4\n")
+    before = contents(layout)
+    summary = convert(layout, ENGINE, recipe=load(tmp_path / "recipe.yaml", None, ENGINE))
+    assert [split.made for split in summary.splits] == [0]
+    assert contents(layout) == before
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nimages: {resize: 8}\n")
+    failed = command("convert", layout.data_dir, "--config", tmp_path / "recipe.yaml", status=2)
+    assert "made from other inputs or with other settings" in failed.stderr
+    assert contents(layout) == before
+    command("convert", layout.data_dir, "--config", tmp_path / "recipe.yaml", "--overwrite")
+    assert verify(layout, ENGINE).problems == ()
+
+
+# classic keys --------------------------------------------------------------------------------------------------
+
+CLASSIC = """\
+manifest_file: manifest.txt
+input_file_pattern: arrays/*.npy
+output_file_prefix: scans
+num_shards: 5
+min_val: -1000
+max_val: 3000
+"""
+
+
+def test_the_keys_of_the_guides(tmp_path: Path) -> None:
+    """500 arrays by manifest_file, input_file_pattern, output_file_prefix, num_shards, min_val, max_val alone."""
+    rng = np.random.default_rng(1)
+    arrays = {}
+    (tmp_path / "arrays").mkdir()
+    for number in range(500):
+        arrays[f"arrays/{number:03d}.npy"] = rng.integers(-2000, 4000, (4, 5), dtype=np.int16)
+        np.save(tmp_path / "arrays" / f"{number:03d}.npy", arrays[f"arrays/{number:03d}.npy"])
+    layout = made(tmp_path, CLASSIC)
+    paths = sorted(layout.data_dir.glob("scans-*-of-00005"))
+    assert len(paths) == 5
+    manifest = (tmp_path / "manifest.txt").read_text().split()
+    assert sorted(manifest) == sorted(arrays)
+    assert manifest != sorted(arrays)
+    found = list(records.read(paths, lists=["values"]))
+    assert len(found) == 500
+    for record, name in zip(found, manifest, strict=True):
+        values = np.array(record["values"], dtype=np.float32)
+        expected = (np.clip(arrays[name].astype(np.float64), -1000, 3000) + 1000) / 4000
+        assert values.min() >= 0
+        assert values.max() <= 1
+        np.testing.assert_allclose(values, expected.reshape(-1), atol=1e-6)
+    # used as it is when it is there, and honoured when edited
+    (tmp_path / "manifest.txt").write_text("\n".join(manifest[100:][::-1]) + "\n")
+    again = Layout(tmp_path / "again")
+    convert(again, ENGINE, recipe=load(tmp_path / "recipe.yaml", None, ENGINE))
+    assert (tmp_path / "manifest.txt").read_text().split() == manifest[100:][::-1]
+    fewer = list(records.read(sorted(again.data_dir.glob("scans-*")), lists=["values"]))
+    assert [record["values"] for record in fewer] == [record["values"] for record in found[100:][::-1]]
+    assert verify(again, ENGINE).problems == ()
+
+
+def test_png_images_with_a_file_of_labels(tmp_path: Path) -> None:
+    """The classic tutorial's records: height, width, depth, image_raw, label, equal to the arrays."""
+    rng = np.random.default_rng(2)
+    arrays, lines = {}, []
+    (tmp_path / "png").mkdir()
+    for number in range(30):
+        pixels = rng.integers(0, 256, (6, 7, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "png" / f"{number}.png")
+        arrays[pixels.tobytes()] = number % 3
+        lines.append(f"png/{number}.png:{number % 3}\n")
+    (tmp_path / "labels.txt").write_text("".join(lines))
+    recipe = """\
+source: {files: "png/*.png"}
+labels: labels.txt
+content: pixels
+record: {height: height, width: width, depth: depth, image_raw: raw, label: label}
+num_shards: 2
+"""
+    layout = made(tmp_path, recipe)
+    found = list(records.read(sorted(layout.data_dir.glob("*-of-*"))))
+    assert {record["image_raw"]: record["label"] for record in found} == arrays
+    assert {(record["height"], record["width"], record["depth"]) for record in found} == {(6, 7, 3)}
+    assert verify(layout, ENGINE).problems == ()
+
+
+# verify and repair ---------------------------------------------------------------------------------------------
+
+
+def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
+    """Random damage to three of eight shards: exactly those are made again, all bytes as before."""
+    make_flowers(tmp_path / "flowers", 30)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 8\noutput_file_prefix: flowers\n")
+    before = contents(layout)
+    rng = random.Random(1)
+    names = sorted(path.name for path in layout.data_dir.glob("flowers-*"))
+    assert len(names) == 8
+    flipped, cut, gone = (layout.shard_path(name) for name in rng.sample(names, 3))
+    content = bytearray(flipped.read_bytes())
+    content[rng.randrange(len(content))] ^= 4
+    flipped.write_bytes(content)
+    cut.write_bytes(cut.read_bytes()[:-7])
+    gone.unlink()
+    run = verify_and_repair(layout, ENGINE)
+    assert run.repair.made == tuple(sorted(path.name for path in (flipped, cut, gone)))
+    assert run.verdict.problems == ()
+    assert contents(layout) == before
+
+
+def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
+    """Another recipe, or none, is refused before anything is replaced."""
+    make_flowers(tmp_path / "flowers", 5)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
+    layout.shard_path("train-00000-of-00002").unlink()
+    before = contents(layout)
+    (tmp_path / "recipe.yaml").write_text(
+        "source: {folders: flowers}\nshards: 2\nimages: {quality: 50, reencode: true}\n"
+    )
+    assert "differs in reencode" in command("repair", layout.data_dir, status=4).stderr
+    (tmp_path / "recipe.yaml").unlink()
+    assert "isn't there" in command("repair", layout.data_dir, status=4).stderr
+    assert contents(layout) == before
+
+
+def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:
+    """A feature of another kind, or a missing one, is named though every CRC is right."""
+    make_flowers(tmp_path / "flowers", 4)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, label: label}\n")
+    path = layout.shard_path("train-00000-of-00001")
+    data = [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
+    found = list(records.read(path))
+    changed = tmp_path / "changed"
+    records.write(changed, [{**found[0], "label": "daisy"}])
+    (other,) = [bytes(record.data) for record in tfrecord.iter_records(memoryview(changed.read_bytes()))]
+    parts = [
+        part
+        for each in (other, *data[1:])
+        for header, footer, _ in [tfrecord.frame(each)]
+        for part in (header, each, footer)
+    ]
+    path.write_bytes(b"".join(parts))
+    kinds = {problem.kind: problem for problem in verify(layout, ENGINE).problems}
+    assert "label holds bytes, expected int64" in kinds[ProblemKind.BAD_FIELD].detail
+    assert kinds[ProblemKind.BAD_FIELD].record == 0
+
+
+def test_a_bad_image_stops_its_shard(tmp_path: Path) -> None:
+    """A damaged file is named, its shard not made, all others are; skip_bad leaves it out."""
+    flowers = make_flowers(tmp_path / "flowers", 8)
+    victim = flowers / "rose" / "0002.jpg"
+    victim.write_bytes(victim.read_bytes()[:100])
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {folders: flowers}\nshards: 4\n")
+    failed = command("convert", tmp_path / "out", "--config", recipe, status=3)
+    assert "rose/0002.jpg" in failed.stderr
+    assert len(list((tmp_path / "out").glob("train-*"))) == 3
+    recipe.write_text("source: {folders: flowers}\nshards: 4\nskip_bad: true\n")
+    command("convert", tmp_path / "out", "--config", recipe, status=3)
+    assert "whole and right" in command("verify", tmp_path / "out").stdout
+
+
+# ImageNet by its own recipe ------------------------------------------------------------------------------------
+
+
+def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """The recipe that ships says what convert does by itself; by it the shards are the same, byte for byte."""
+    assert ConvertOptions(**imagenet_options(read(SHIPPED))) == ConvertOptions()
+    own, by_recipe = Layout(tiny_data_dir), tmp_path / "by-recipe"
+    convert(own, ENGINE, ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True))
+    recipe = tmp_path / "imagenet.yaml"
+    text = SHIPPED.read_text().replace("1024", "8").replace("128", "2")
+    recipe.write_text(text.replace("allow_incomplete: false", "allow_incomplete: true"))
+    command("convert", by_recipe, "--config", recipe, "--raw", tiny_data_dir / "raw-data")
+    shards = {path.name: path.read_bytes() for path in tiny_data_dir.glob("*-of-*")}
+    assert {path.name: path.read_bytes() for path in by_recipe.glob("*-of-*")} == shards
+    assert len(shards) == 10
+    manifest = load_manifest(Layout(by_recipe).manifest_path)
+    assert manifest is not None
+    assert manifest.recipe is None
+
+
+def test_options_that_a_recipe_decides(tmp_path: Path) -> None:
+    """An option beside --config that the recipe has a key for is an error that names both."""
+    make_flowers(tmp_path / "flowers", 2)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {folders: flowers}\n")
+    failed = command("convert", tmp_path / "out", "--config", recipe, "--resize", "64", status=2)
+    assert "--resize and --config" in failed.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("where", ["option", "environment", "recipe"])
+def test_the_root_of_relative_paths(tmp_path: Path, where: str) -> None:
+    """--raw, else DATAPATH, else the recipe's own folder stands before relative paths."""
+    data = tmp_path / ("recipes" if where == "recipe" else "data")
+    make_flowers(data / "flowers", 2)
+    recipe = tmp_path / "recipes" / "flowers.yaml"
+    recipe.parent.mkdir(exist_ok=True)
+    recipe.write_text("source: {folders: flowers}\n")
+    more = ["--raw", data] if where == "option" else []
+    environment = {"DATAPATH": str(data)} if where == "environment" else {}
+    command("convert", tmp_path / "out", "--config", recipe, *more, **environment)
+    assert json.loads((tmp_path / "out" / "imagenet-prep" / "manifest.json").read_text())["recipe"]["name"] == "flowers"
+    shutil.rmtree(tmp_path / "out")

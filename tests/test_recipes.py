@@ -1,0 +1,432 @@
+"""Recipes -> plans: sources, labels, splits, classes, shards, manifests; and what the same recipe gives again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
+from imagenet_prep.recipes.plan import Plan, SplitPlan, load, read
+from imagenet_prep.recipes.splitting import Shares
+
+CLASSES = ("daisy", "rose", "tulip")
+
+
+def plan(folder: Path, recipe: str, root: Path | None = None) -> Plan:
+    """The plan of a recipe that lies in ``folder``."""
+    path = folder / "recipe.yaml"
+    path.write_text(recipe)
+    return load(path, root, make_engine("threads", 2))
+
+
+def save_image(path: Path, seed: int = 0, size: tuple[int, int] = (12, 8)) -> None:
+    """A small image of its own, of the format that its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
+def names(split: SplitPlan) -> list[str]:
+    """The names of a split, in the order before the shuffle."""
+    return list(split.catalog.filenames())
+
+
+def rows(split: SplitPlan) -> dict[str, tuple[int, str]]:
+    """Label and class by name."""
+    items = map(split.catalog.item, range(len(split.catalog)))
+    return {item.filename: (item.label, item.wnid) for item in items}
+
+
+def fingerprints(made: Plan) -> list[str]:
+    """What decides the bytes of each split."""
+    settings = json.dumps(made.settings, sort_keys=True)
+    return [each.catalog.fingerprint(range(len(each.catalog)), settings) for each in made.splits]
+
+
+@pytest.fixture
+def flowers(tmp_path: Path) -> Path:
+    """A folder that holds flowers/CLASS/N.jpg: three classes of four, one name not ASCII."""
+    for number, name in enumerate(CLASSES):
+        for image in range(4):
+            save_image(tmp_path / "flowers" / name / f"{image}.jpg", 10 * number + image)
+    (tmp_path / "flowers/rose/3.jpg").rename(tmp_path / "flowers/rose/é.jpg")
+    return tmp_path
+
+
+# sources -------------------------------------------------------------------------------------------------------
+
+
+def test_class_folders_are_labelled_by_sorted_folder(flowers: Path) -> None:
+    """Names are relative to the folder, labels count the sorted classes, and files of their own start at 0."""
+    (split,) = plan(flowers, "source: {folders: flowers}").splits
+    expected = [f"{name}/{image}.jpg" for name in CLASSES for image in range(4)]
+    assert names(split) == [name.replace("rose/3", "rose/é") for name in expected]
+    assert rows(split)["rose/é.jpg"] == (2, "rose")
+    item = split.catalog.item(7)
+    assert item.where.path == flowers / "flowers/rose/é.jpg"
+    assert (item.where.offset, item.where.length) == (0, item.where.path.stat().st_size)
+    assert (split.name, split.prefix, split.shards, split.shuffle, split.seed) == ("train", "train", 1, True, 12345)
+
+
+def test_a_tar_gives_the_same_items_in_place(flowers: Path) -> None:
+    """Names, labels and bytes of a tar are those of the folder that it was made from."""
+    subprocess.run(["tar", "-C", flowers / "flowers", "-cf", flowers / "flowers.tar", "."], check=True)
+    (folder,) = plan(flowers, "source: {folders: flowers}").splits
+    (tar,) = plan(flowers, "source: {tar: flowers.tar}").splits
+    assert rows(tar) == rows(folder)
+    for row in range(len(tar.catalog)):
+        inside, outside = tar.catalog.item(row).where, folder.catalog.item(row).where
+        assert inside.path == flowers / "flowers.tar"
+        content = inside.path.read_bytes()[inside.offset : inside.offset + inside.length]
+        assert content == outside.path.read_bytes()
+
+
+def test_tars_may_each_be_a_class(flowers: Path) -> None:
+    """With tar_folders, each of several tars stands for a folder of its name."""
+    for name in CLASSES:
+        images = sorted(path.name for path in (flowers / "flowers" / name).iterdir())
+        subprocess.run(["tar", "-C", flowers / "flowers" / name, "-cf", flowers / f"{name}.tar", *images], check=True)
+    (folder,) = plan(flowers, "source: {folders: flowers}").splits
+    (tar,) = plan(flowers, "source: {tar: '*.tar', tar_folders: true}").splits
+    assert rows(tar) == rows(folder)
+
+
+def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
+    """Without tar_folders the names of several tars are of one set."""
+    for archive in ("a.tar", "b.tar"):
+        subprocess.run(["tar", "-C", flowers / "flowers", "-cf", flowers / archive, "daisy"], check=True)
+    with pytest.raises(InputError, match=r"daisy/0\.jpg occurs in .*a\.tar and in .*b\.tar"):
+        plan(flowers, "source: {tar: '*.tar'}")
+
+
+def test_patterns_reach_into_folders(flowers: Path) -> None:
+    """** takes any folders, * stays within one, and [...] is one character."""
+    (every,) = plan(flowers, "source: {files: 'flowers/**/*.jpg'}").splits
+    assert len(every.catalog) == 12
+    (some,) = plan(flowers, "source: {files: 'flowers/*/[01].jpg'}").splits
+    assert names(some) == [f"flowers/{name}/{i}.jpg" for name in CLASSES for i in (0, 1)]
+    (union,) = plan(flowers, "source: {files: ['flowers/*/0.jpg', 'flowers/rose/*.jpg']}").splits
+    assert names(union) == [
+        *("flowers/daisy/0.jpg", "flowers/rose/0.jpg", "flowers/rose/1.jpg", "flowers/rose/2.jpg"),
+        *("flowers/rose/é.jpg", "flowers/tulip/0.jpg"),
+    ]
+
+
+def test_a_manifest_keeps_its_order(flowers: Path) -> None:
+    """Files come as the manifest names them, and are not shuffled unless the recipe says so."""
+    listed = ["flowers/tulip/1.jpg", "flowers/daisy/0.jpg", "flowers/rose/é.jpg"]
+    (flowers / "list.txt").write_text("\n".join(listed) + "\n")
+    (split,) = plan(flowers, "source: {manifest: list.txt}").splits
+    assert names(split) == listed
+    assert not split.shuffle
+    assert plan(flowers, "source: {manifest: list.txt}\nshuffle: true").splits[0].shuffle
+
+
+def test_other_files_in_folders_are_left_out_and_named(flowers: Path) -> None:
+    """A text among images is no item; the plan says so; hidden files are not even that."""
+    (flowers / "flowers/rose/about.txt").write_text("roses")
+    (flowers / "flowers/.DS_Store").write_text("")
+    made = plan(flowers, "source: {folders: flowers}")
+    assert len(made.splits[0].catalog) == 12
+    assert made.notes == ("1 files that are no image are left out: rose/about.txt",)
+
+
+def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A link to a file elsewhere is read, and the plan says that it leads out of the data."""
+    other = tmp_path_factory.mktemp("other") / "x.jpg"
+    save_image(other)
+    (flowers / "flowers/rose/linked.jpg").symlink_to(other)
+    made = plan(flowers, "source: {folders: flowers}")
+    assert "rose/linked.jpg" in names(made.splits[0])
+    assert made.notes == ("1 files are links that lead out of the folder of the data: rose/linked.jpg",)
+
+
+def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
+    flowers: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths begin at --raw; without it at DATAPATH; without that at the recipe."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    recipe = "source: {folders: flowers}"
+    monkeypatch.setenv("DATAPATH", str(flowers))
+    assert len(plan(elsewhere, recipe).splits[0].catalog) == 12
+    save_image(elsewhere / "flowers/daisy/0.jpg")
+    assert len(plan(flowers, recipe, root=elsewhere).splits[0].catalog) == 1
+    monkeypatch.delenv("DATAPATH")
+    assert len(plan(elsewhere, recipe).splits[0].catalog) == 1
+
+
+# labels --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Path:
+    """A folder that holds scans/N.png, four of them."""
+    for number in range(4):
+        save_image(tmp_path / "scans" / f"{number}.png", number)
+    return tmp_path
+
+
+LABELS = {
+    "labels.txt": "0.png:cat\n1.png:dog\n\n2.png:cat\n3.png:emu\n",
+    "labels.csv": 'filename,label,age,note\n0.png,cat,1,"a, b"\n1.png,dog,2,\n2.png,cat,3,c\n3.png,emu,4,d\n',
+    "labels.tsv": "path\tclass\n0.png\tcat\n1.png\tdog\n2.png\tcat\n3.png\temu\n",
+    "labels.jsonl": "".join(
+        json.dumps({"file": f"{i}.png", "label": label, "box": [i, i + 0.5]}) + "\n"
+        for i, label in enumerate(("cat", "dog", "cat", "emu"))
+    ),
+}
+
+
+@pytest.mark.parametrize("form", LABELS)
+def test_every_form_of_labels_says_the_same(scans: Path, form: str) -> None:
+    """path:label lines, CSV, TSV and JSON lines give the same labels."""
+    (scans / "scans" / form).write_text(LABELS[form])
+    (split,) = plan(scans, f"source: {{files: 'scans/*.png'}}\nlabels: scans/{form}").splits
+    assert rows(split) == {
+        "scans/0.png": (1, "cat"),
+        "scans/1.png": (2, "dog"),
+        "scans/2.png": (1, "cat"),
+        "scans/3.png": (3, "emu"),
+    }
+
+
+def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
+    """Numbers in a CSV become numbers, an empty cell no value, a list of JSON a list."""
+    (scans / "labels.csv").write_text(LABELS["labels.csv"])
+    made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.csv")
+    (split,) = made.splits
+    by_name = {split.catalog.item(row).filename: split.catalog.item(row).columns for row in range(4)}
+    assert by_name["scans/0.png"] == {"age": 1, "note": "a, b"}
+    assert by_name["scans/1.png"] == {"age": 2, "note": None}
+    assert made.features["age"] == {"kind": "int64", "optional": False, "values": 1}
+    assert made.features["note"] == {"kind": "bytes", "optional": True, "values": 1}
+    (scans / "labels.jsonl").write_text(LABELS["labels.jsonl"])
+    made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.jsonl")
+    assert made.splits[0].catalog.columns["box"] == [[0, 0.5], [2, 2.5], [1, 1.5], [3, 3.5]]
+    assert made.features["box"] == {"kind": "float", "optional": False, "values": None}
+
+
+def test_labels_that_are_numbers_stay_those_numbers(scans: Path) -> None:
+    """A number in the labels file is the number in the record, whatever the classes are counted from."""
+    (scans / "labels.txt").write_text("0.png:7\n1.png:3\n2.png:7\n3.png:-1\n")
+    made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.txt\nrecord: {label: label}")
+    assert made.classes.numbers == (-1, 3, 7)
+    assert rows(made.splits[0])["scans/0.png"] == (3, "7")
+
+
+def test_numbers_name_the_classes_of_a_list(scans: Path) -> None:
+    """With `classes`, a number is a place in that list, counted from first_label."""
+    (scans / "labels.txt").write_text("0.png:0\n1.png:1\n2.png:0\n3.png:2\n")
+    recipe = "source: {files: 'scans/*.png'}\nlabels: labels.txt\nclasses: {cat: a cat, dog: a dog, emu: an emu}\n"
+    made = plan(scans, recipe + "first_label: 0")
+    assert rows(made.splits[0])["scans/3.png"] == (3, "emu")
+    assert (made.classes.texts[2], made.classes.numbers) == ("an emu", (0, 1, 2))
+
+
+def test_labels_can_skip_and_ignore(scans: Path) -> None:
+    """Files without a label and labels without a file pass if the recipe says so, and the plan counts them."""
+    (scans / "labels.csv").write_text("path,label\n0.png,cat\n1.png,dog\n2.png,\n9.png,cat\n")
+    recipe = "source: {files: 'scans/*.png'}\nlabels: {file: labels.csv, missing: ignore, unlabelled: skip}"
+    made = plan(scans, recipe)
+    assert names(made.splits[0]) == ["scans/0.png", "scans/1.png"]
+    assert len(made.notes) == 2
+
+
+def test_the_first_label_is_said_or_follows_from_the_record(flowers: Path) -> None:
+    """Inception's records count classes from 1, others from 0, unless the recipe says otherwise."""
+    assert plan(flowers, "source: {folders: flowers}").classes.numbers == (1, 2, 3)
+    assert plan(flowers, "source: {folders: flowers}\nrecord: {label: label}").classes.numbers == (0, 1, 2)
+    assert plan(flowers, "source: {folders: flowers}\nfirst_label: 5").classes.numbers == (5, 6, 7)
+
+
+def test_classes_can_come_from_a_file(flowers: Path) -> None:
+    """A class a line, its words after a tab; a class without a file keeps its number and is named."""
+    (flowers / "classes.txt").write_text("tulip\ta tulip\nlily\nrose\ndaisy\n")
+    made = plan(flowers, "source: {folders: flowers}\nclasses: classes.txt")
+    assert made.classes.names == ("tulip", "lily", "rose", "daisy")
+    assert made.classes.texts[0] == "a tulip"
+    assert rows(made.splits[0])["rose/0.jpg"] == (3, "rose")
+    assert made.notes == ("1 classes have no file: lily",)
+
+
+# splits --------------------------------------------------------------------------------------------------------
+
+
+def test_split_folders_are_recognised(flowers: Path) -> None:
+    """Class folders below train/ and val/ are two splits with the same classes."""
+    for split, classes in (("train", CLASSES), ("val", CLASSES[1:])):
+        for name in classes:
+            save_image(flowers / "set" / split / name / "0.jpg")
+    made = plan(flowers, "source: {folders: set}\noutput_file_prefix: flowers")
+    assert [(each.name, each.prefix, names(each)) for each in made.splits] == [
+        ("train", "flowers-train", [f"train/{name}/0.jpg" for name in CLASSES]),
+        ("validation", "flowers-validation", ["val/rose/0.jpg", "val/tulip/0.jpg"]),
+    ]
+    assert rows(made.splits[1])["val/rose/0.jpg"] == (2, "rose")
+
+
+def test_fractions_are_stable(flowers: Path) -> None:
+    """A name's split depends on nothing but the name: files that come later move none."""
+    recipe = "source: {folders: flowers}\nsplits: {train: 0.6, validation: 0.4}"
+    before = {name: each.name for each in plan(flowers, recipe).splits for name in names(each)}
+    for number in range(20):
+        save_image(flowers / "flowers/rose" / f"more-{number}.jpg", number)
+    after = {name: each.name for each in plan(flowers, recipe).splits for name in names(each)}
+    assert before.items() <= after.items()
+    assert len(after) == 32
+
+
+# printf NAME | sha256sum begins 3938 (0.22 of 2^64), da87 (0.85), acf1 (0.68), f731 (0.97), b83f (0.72)
+GOLDEN = {"0.jpg": "train", "3.jpg": "validation", "4.jpg": "train", "13.jpg": "test", "é.jpg": "train"}
+
+
+def test_the_hash_of_a_split_never_changes() -> None:
+    """Golden values: SHA-256 of the name, its first 8 bytes as a big-endian number over 2^64."""
+    shares = Shares({"train": 0.8, "validation": 0.1, "test": 0.1})
+    found = {name: shares.split_of(name) for name in GOLDEN}
+    assert found == GOLDEN
+    counts = [shares.split_of(str(number)) for number in range(10_000)]
+    assert [counts.count(split) for split in ("train", "validation", "test")] == [8045, 948, 1007]
+
+
+def test_a_split_can_be_a_manifest_a_folder_or_a_pattern(flowers: Path) -> None:
+    """Each split has its own place; what is in none is left out and counted."""
+    (flowers / "test.txt").write_text("rose/é.jpg\nrose/0.jpg\n")
+    recipe = "source: {folders: flowers}\nsplits:\n"
+    made = plan(flowers, recipe + "  train: {files: '[dt]*/*'}\n  test: {manifest: test.txt}\n")
+    train, test = made.splits
+    assert (len(train.catalog), names(test), test.shuffle) == (8, ["rose/é.jpg", "rose/0.jpg"], False)
+    assert made.notes == ("2 of 12 files are in no split, and are left out",)
+    (split,) = plan(flowers, "source: {files: 'flowers/*/*'}\nsplits: {test: {folder: flowers/rose}}").splits
+    assert len(split.catalog) == 4
+
+
+# shards and settings -------------------------------------------------------------------------------------------
+
+
+def test_shards_follow_from_a_size_or_a_number(flowers: Path) -> None:
+    """A size gives as many as the bytes fill, at most one a file; numbers are taken, of all splits or of each."""
+    total = sum(path.stat().st_size for path in (flowers / "flowers").rglob("*.jpg"))
+    recipe = "source: {folders: flowers}\n"
+    assert plan(flowers, recipe + f"shard_size: {total // 3}").splits[0].shards in (3, 4)
+    assert plan(flowers, recipe + "shard_size: 1").splits[0].shards == 12
+    assert plan(flowers, recipe + "shard_size: 0.5MB").splits[0].shards == 1
+    assert plan(flowers, recipe + "num_shards: 5").splits[0].shards == 5
+    splits = "splits: {train: 0.5, test: 0.5}\nshards: {train: 3, test: 2}"
+    assert [each.shards for each in plan(flowers, recipe + splits).splits] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "first_label: 3",
+        "images: {resize: 4}",
+        "record: {label: label}",
+        "compression: gzip",
+        "classes: [tulip, rose, daisy]",
+    ],
+)
+def test_what_decides_bytes_decides_the_fingerprint(flowers: Path, more: str) -> None:
+    """The same recipe has the same fingerprint; each setting that changes records changes it."""
+    recipe = "source: {folders: flowers}\n"
+    assert fingerprints(plan(flowers, recipe)) == fingerprints(plan(flowers, recipe + "seed: 3\nnum_shards: 2"))
+    assert fingerprints(plan(flowers, recipe)) != fingerprints(plan(flowers, recipe + more))
+
+
+def test_a_column_decides_the_fingerprint(scans: Path) -> None:
+    """A changed value in the labels file makes another shard."""
+    recipe = "source: {files: 'scans/*.png'}\nlabels: labels.csv"
+    (scans / "labels.csv").write_text(LABELS["labels.csv"])
+    before = fingerprints(plan(scans, recipe))
+    (scans / "labels.csv").write_text(LABELS["labels.csv"].replace("cat,1", "cat,9"))
+    assert fingerprints(plan(scans, recipe)) != before
+
+
+def test_plans_can_be_sent_to_workers(flowers: Path) -> None:
+    """Catalog and recorder of every split survive pickling; settings and promises are plain JSON."""
+    made = plan(flowers, "source: {folders: flowers}\nrecord: {x: encoded}")
+    for split in made.splits:
+        assert pickle.loads(pickle.dumps(split)) == split
+    assert json.loads(json.dumps(made.settings)) == made.settings
+    assert json.loads(json.dumps(made.features)) == made.features
+
+
+# classic keys --------------------------------------------------------------------------------------------------
+
+
+CLASSIC = """
+manifest_file: manifest.txt
+input_file_pattern: arrays/*.npy
+output_file_prefix: tfrecords/data
+num_shards: 4
+min_val: -1
+max_val: 1e0
+"""
+
+
+def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
+    """It is made shuffled with the seed, once the plan is approved; then it is taken as it stands, edits included."""
+    (tmp_path / "arrays").mkdir()
+    for number in range(30):
+        np.save(tmp_path / "arrays" / f"{number:02}.npy", np.full((2, 3), number / 10))
+    first = plan(tmp_path, CLASSIC)
+    manifest = tmp_path / "manifest.txt"
+    assert not manifest.exists()
+    first.save_manifest()
+    listed = manifest.read_text().split()
+    assert listed == names(first.splits[0])
+    assert listed != sorted(listed)
+    assert sorted(listed) == [f"arrays/{number:02}.npy" for number in range(30)]
+    again = plan(tmp_path, CLASSIC)
+    assert again.manifest is None
+    assert fingerprints(again) == fingerprints(first)
+    manifest.write_text("arrays/03.npy\narrays/01.npy\n")
+    edited = plan(tmp_path, CLASSIC)
+    assert names(edited.splits[0]) == ["arrays/03.npy", "arrays/01.npy"]
+    assert (edited.splits[0].prefix, edited.folder, edited.splits[0].shards) == ("data", "tfrecords", 4)
+    assert not edited.splits[0].shuffle
+
+
+def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A pattern that leads elsewhere makes a manifest of absolute names, which is understood again."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for number in range(3):
+        np.save(elsewhere / f"{number}.npy", np.zeros(2))
+    recipe = f"manifest_file: {tmp_path}/m.txt\ninput_file_pattern: {elsewhere}/*.npy"
+    made = plan(tmp_path, recipe)
+    made.save_manifest()
+    assert (tmp_path / "m.txt").read_text().splitlines()[0].startswith(os.fspath(elsewhere))
+    assert names(plan(tmp_path, recipe).splits[0]) == names(made.splits[0])
+
+
+# ImageNet's own ------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_recipe_is_the_default() -> None:
+    """The recipe of ImageNet says what convert does without one."""
+    assert ConvertOptions(**imagenet_options(read(SHIPPED))) == ConvertOptions()
+
+
+def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) -> None:
+    """Each key becomes the option of its name."""
+    path = tmp_path / "r.yaml"
+    path.write_text(
+        "source: {imagenet: true}\nshards: {train: 8}\nimages: {resize: 256, check: header}\nseed: 1\n"
+        "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
+    )
+    options = ConvertOptions(**imagenet_options(read(path)))
+    assert (options.train_shards, options.validation_shards, options.check) == (8, 128, "header")
+    assert options.reencode is not None
+    assert (options.reencode.resize, options.seed, options.shuffle) == (256, 1, False)
+    assert (options.compression, options.skip_bad) == ("gzip", True)
+    assert (options.validation_boxes, options.allow_incomplete) == (True, True)

@@ -1,0 +1,426 @@
+"""Recorders: items and their bytes -> records, held against TensorFlow's parser and decoders."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tf_fixture
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import inception, rasters
+from imagenet_prep.formats.arrays import ArrayError, parse_array
+from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
+from imagenet_prep.formats.image import prepare
+from imagenet_prep.formats.jpeg import ImageError
+from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.model import ByteRange, Item
+from imagenet_prep.recipes.columns import Mapped
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.recorders import MappedRecorder
+from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.sources.reader import Reader
+
+load_tensorflow = tf_fixture.tf
+tf: Any = None  # the module, for functions that are no tests
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def _tensorflow(load_tensorflow: Any) -> None:
+    global tf
+    tf = load_tensorflow
+
+
+def item(label: int = 1, **columns: Any) -> Item:
+    """An item of class cat."""
+    return Item("a/é.png", label, "cat", "a cat", (), ByteRange(Path("x"), 0, 1), columns)
+
+
+def recorded(recorder: MappedRecorder | InceptionRecorder, data: bytes, **columns: Any) -> bytes:
+    """The bytes of a record."""
+    return b"".join(map(bytes, recorder.record(item(**columns), data).parts))
+
+
+def parsed(record: bytes) -> dict[str, list[Any]]:
+    """The values of a record, by TensorFlow."""
+    example = tf.train.Example.FromString(record)
+    return {
+        name: list(getattr(feature, feature.WhichOneof("kind")).value)
+        for name, feature in example.features.feature.items()
+    }
+
+
+def every(kinds: dict[str, str]) -> tuple[Mapped, ...]:
+    """A feature of its own name for each column."""
+    return tuple(Mapped(name, name, kinds[name], many=name in ("values", "shape")) for name in sorted(kinds))  # type: ignore[arg-type]
+
+
+def saved(array: np.ndarray[Any, Any], **options: Any) -> bytes:
+    """The bytes of an .npy."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+def image(array: np.ndarray[Any, Any], form: str, **options: Any) -> bytes:
+    """An image file of these samples."""
+    buffer = io.BytesIO()
+    Image.fromarray(array).save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+IMAGE = {"encoded": "bytes", "height": "int64", "width": "int64", "channels": "int64"}
+IMAGE |= {"colorspace": "bytes", "format": "bytes"}
+ITEM = {"filename": "bytes", "path": "bytes", "split": "bytes", "label": "int64", "class": "bytes", "text": "bytes"}
+NUMBERS = {"raw": "bytes", "values": "float", "shape": "int64", "dtype": "bytes"}
+PLANE = {"height": "int64", "width": "int64", "depth": "int64"}
+
+
+# images --------------------------------------------------------------------------------------------------------
+
+
+def test_every_column_of_an_image() -> None:
+    """A JPEG's bytes stay, and all columns of item and image are what they should be."""
+    data = image(RNG.integers(0, 256, (8, 12, 3), dtype=np.uint8), "JPEG")
+    recorder = MappedRecorder(every({**IMAGE, **ITEM}), "image", "train", numbers=(40,))
+    assert parsed(recorded(recorder, data)) == {
+        **{"encoded": [data], "height": [8], "width": [12], "channels": [3]},
+        **{"colorspace": [b"RGB"], "format": [b"JPEG"], "filename": ["é.png".encode()], "path": ["a/é.png".encode()]},
+        **{"split": [b"train"], "label": [40], "class": [b"cat"], "text": [b"a cat"]},
+    }
+
+
+def test_a_record_is_in_canonical_encoding() -> None:
+    """The pieces are the bytes that the encoder of whole Examples gives."""
+    data = saved(np.arange(6, dtype=np.float32).reshape(2, 3))
+    kinds = {**NUMBERS, "age": "int64", "names": "bytes", "label": "int64"}
+    record = recorded(MappedRecorder(every(kinds), "array", numbers=(1,)), data, age=-3, names=["x", "y"])
+    values = tuple(map(float, range(6)))
+    assert record == encode_example(
+        {
+            "raw": BytesList((np.arange(6, dtype="<f4").tobytes(),)),
+            "values": FloatList(values),
+            "shape": Int64List((2, 3)),
+            "dtype": BytesList((b"float32",)),
+            "age": Int64List((-3,)),
+            "names": BytesList((b"x", b"y")),
+            "label": Int64List((1,)),
+        }
+    )
+
+
+def test_a_png_is_kept_and_called_one() -> None:
+    """A free record takes a PNG as it is; grey and alpha are counted."""
+    for shape, channels, space in (((4, 5, 3), 3, b"RGB"), ((4, 5), 1, b"Grayscale"), ((4, 5, 4), 4, b"RGB")):
+        data = image(RNG.integers(0, 256, shape, dtype=np.uint8), "PNG")
+        found = parsed(recorded(MappedRecorder(every(IMAGE), "image"), data))
+        assert (found["encoded"], found["format"], found["channels"]) == ([data], [b"PNG"], [channels])
+        assert (found["height"], found["width"], found["colorspace"]) == ([4], [5], [space])
+
+
+def test_images_can_be_made_smaller() -> None:
+    """With a size, PNG and JPEG alike become JPEGs of that size, and that is no repair."""
+    for form in ("PNG", "JPEG"):
+        data = image(RNG.integers(0, 256, (40, 60, 3), dtype=np.uint8), form)
+        made = MappedRecorder(every(IMAGE), "image", how=Reencode(resize=20)).record(item(), data)
+        found = parsed(b"".join(map(bytes, made.parts)))
+        assert (found["height"], found["width"], found["format"], made.repair) == ([20], [30], [b"JPEG"], "")
+        assert tf.io.decode_jpeg(found["encoded"][0]).shape == (20, 30, 3)
+
+
+def test_the_inception_recorder_writes_what_shards_held_before() -> None:
+    """Its pieces are those of prepare and record_parts; a PNG is repaired; other numbers take the labels' place."""
+    for form, repair in (("JPEG", ""), ("PNG", "png")):
+        data = image(RNG.integers(0, 256, (8, 12, 3), dtype=np.uint8), form)
+        prepared = prepare(data, "decode")
+        head, tail = inception.record_parts(item(), 12, 8, len(prepared.encoded))
+        made = InceptionRecorder().record(item(), data)
+        assert (made.parts, made.repair) == ((head, prepared.encoded, tail), repair)
+    assert parsed(recorded(InceptionRecorder(numbers=(9,)), data))["image/class/label"] == [9]
+
+
+@pytest.mark.parametrize("recorder", [InceptionRecorder(), MappedRecorder(every(IMAGE), "image")], ids=["2016", "free"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+def test_a_damaged_image_is_refused(recorder: InceptionRecorder | MappedRecorder, form: str) -> None:
+    """A cut, garbage inside, an empty file and a text are errors of the image."""
+    data = image(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), form)
+    garbled = data[:200] + bytes(64) + data[264:]
+    for broken in (data[:-20], garbled, b"", b"not an image", data[:10]):
+        with pytest.raises(ImageError):
+            recorder.record(item(), broken)
+
+
+# samples -------------------------------------------------------------------------------------------------------
+
+
+def png16(samples: np.ndarray[Any, Any], colour_type: int) -> bytes:
+    """A PNG of 16 bits, every line with another of the first three filters."""
+    height, width, channels = samples.shape
+    lines = [samples[y].astype(">u2").tobytes() for y in range(height)]
+    step = 2 * channels
+    rows = []
+    for y, line in enumerate(lines):
+        before = bytes(step) + line if y % 3 == 1 else (lines[y - 1] if y % 3 == 2 else bytes(len(line)))
+        rows.append(bytes((y % 3,)) + bytes((a - b) & 255 for a, b in zip(line, before, strict=False)))
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)),)
+    chunks += ((b"IDAT", zlib.compress(b"".join(rows))), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    )
+
+
+@pytest.mark.parametrize(("colour_type", "channels"), [(0, 1), (2, 3), (4, 2), (6, 4)])
+def test_every_bit_of_a_16_bit_png_is_kept(colour_type: int, channels: int) -> None:
+    """Grey and colours of 16 bits, with alpha and without, come as TensorFlow has them."""
+    samples = RNG.integers(0, 65536, (7, 9, channels), dtype=np.uint16)
+    data = png16(samples, colour_type)
+    found = rasters.decode(data)
+    assert found.dtype == np.uint16
+    assert (found == samples).all()
+    assert (tf.io.decode_png(data, dtype=tf.uint16).numpy() == found).all()
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("bits", "channels"), [(8, 1), (8, 3), (8, 4), (16, 1), (16, 3), (16, 4)])
+def test_every_bit_of_a_tiff_is_kept(order: str, bits: int, channels: int) -> None:
+    """TIFFs of 8 and 16 bits, of either byte order, give the samples that were put in."""
+    samples = RNG.integers(0, 1 << bits, (5, 6, channels)).astype(f"u{bits // 8}")
+    data = tiff(samples, order)
+    found = rasters.decode(data)
+    assert found.dtype == samples.dtype
+    assert (found == samples).all()
+
+
+def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
+    """An uncompressed TIFF, made by hand (TIFF 6.0, section 2 and 8)."""
+    height, width, channels = samples.shape
+    body = samples.astype(samples.dtype.newbyteorder(order)).tobytes()
+    body += bytes(len(body) % 2)
+    bits = struct.pack(f"{order}{channels}H", *[8 * samples.itemsize] * channels)
+    offset_of_bits = 8 + len(body)
+    start = offset_of_bits + len(bits) + len(bits) % 4
+    entries = [(256, 4, 1, width), (257, 4, 1, height)]
+    entries += [(258, 3, channels, 8 * samples.itemsize if channels == 1 else offset_of_bits), (259, 3, 1, 1)]
+    entries += [(262, 3, 1, 1 if channels == 1 else 2), (273, 4, 1, 8), (277, 3, 1, channels), (278, 4, 1, height)]
+    entries += [(279, 4, 1, samples.nbytes)]
+    entries += [(338, 3, 1, 2)] if channels == 4 else []
+    length = 2 + 12 * len(entries) + 4
+    directories = b""
+    for page in range(pages):
+        directories += struct.pack(f"{order}H", len(entries))
+        for tag, kind, count, value in entries:
+            packed = (
+                struct.pack(f"{order}HH", value, 0) if kind == 3 and count == 1 else struct.pack(f"{order}I", value)
+            )
+            directories += struct.pack(f"{order}HHI", tag, kind, count) + packed
+        directories += struct.pack(f"{order}I", start + length * (page + 1) if page + 1 < pages else 0)
+    head = (b"II" if order == "<" else b"MM") + struct.pack(f"{order}HI", 42, start)
+    return head + body + bits + bytes(len(bits) % 4) + directories
+
+
+def test_samples_of_other_images() -> None:
+    """Palettes are resolved, one bit becomes 0 and 255, a JPEG is what TensorFlow decodes, within a level or two."""
+    colours = RNG.integers(0, 256, (6, 7, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(colours).quantize(4).save(buffer, "PNG")
+    assert (rasters.decode(buffer.getvalue()) == tf.io.decode_png(buffer.getvalue(), channels=3).numpy()).all()
+    bits = io.BytesIO()
+    Image.fromarray(colours[:, :, 0] > 128).save(bits, "PNG")
+    assert (rasters.decode(bits.getvalue())[:, :, 0] == np.where(colours[:, :, 0] > 128, 255, 0)).all()
+    smooth = np.broadcast_to(np.arange(0, 240, 10, dtype=np.uint8)[None, :, None], (16, 24, 3))
+    for samples in (smooth, smooth[:, :, 0]):
+        data = image(np.ascontiguousarray(samples), "JPEG")
+        found = rasters.decode(data)
+        assert np.abs(found.astype(int) - tf.io.decode_jpeg(data, dct_method="INTEGER_ACCURATE")).max() <= 2
+
+
+def test_images_whose_samples_can_t_be_had_are_refused() -> None:
+    """Several pages, floats, other formats and cuts are errors of the image."""
+    pages = tiff(RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8), "<", pages=2)
+    floats = image(np.zeros((4, 4), dtype=np.float32), "TIFF")
+    gif = image(np.zeros((4, 4), dtype=np.uint8), "GIF")
+    cut = tiff(RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8), "<")[:60]
+    for data, reason in (
+        (pages, "several pages"),
+        (floats, "mode F"),
+        (gif, "not a JPEG"),
+        (cut, "TIFF"),
+        (b"", "empty"),
+    ):
+        with pytest.raises(ImageError, match=reason):
+            rasters.decode(data)
+
+
+# arrays --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "<i2", ">i4", "<i8", "u1", ">u2", "<f2", ">f4", "<f8"])
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 3, 4), (2, 1, 3, 2)])
+def test_arrays_come_back_as_they_went(dtype: str, shape: tuple[int, ...]) -> None:
+    """raw, dtype and shape make the array again, whatever its byte order and memory order were."""
+    array = RNG.integers(0, 2, shape).astype(dtype)
+    for stored in (array, np.asfortranarray(array)):
+        found = parsed(recorded(MappedRecorder(every(NUMBERS), "array"), saved(stored)))
+        again = np.frombuffer(found["raw"][0], np.dtype(found["dtype"][0].decode())).reshape(found["shape"])
+        assert (again == array).all()
+        assert found["values"] == [float(value) for value in array.reshape(-1)]
+
+
+def test_numbers_are_clipped_and_rescaled() -> None:
+    """Values end in [0, 1], in `values` as in `raw`, and the bounds become 0 and 1."""
+    array = np.array([-9.0, -1.0, 0.0, 1.5, 4.0, 99.0])
+    recorder = MappedRecorder(every(NUMBERS), "array", bounds=(-1.0, 4.0))
+    found = parsed(recorded(recorder, saved(array)))
+    expected = np.array([0, 0, 0.2, 0.5, 1, 1], dtype=np.float32)
+    assert np.array_equal(np.float32(found["values"]), expected)
+    assert found["raw"] == [expected.tobytes()]
+    assert found["dtype"] == [b"float32"]
+
+
+def test_values_can_be_whole_numbers() -> None:
+    """An integer array's values fit int64 features; a float array's are refused there, as are too large ones."""
+    mapped = (Mapped("v", "values", "int64", many=True),)
+    recorder = MappedRecorder(mapped, "array")
+    assert parsed(recorded(recorder, saved(np.array([-5, 7], dtype="i2")))) == {"v": [-5, 7]}
+    for array in (np.array([0.5]), np.array([1 << 63], dtype="u8")):
+        with pytest.raises(ArrayError):
+            recorder.record(item(), saved(array))
+
+
+def test_an_npz_has_one_array_or_a_named_one() -> None:
+    """One array is taken, of several the one that is named; otherwise the error lists them."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, x=np.arange(3), y=np.arange(4))
+    assert parse_array(buffer.getvalue(), "y").tolist() == [0, 1, 2, 3]
+    with pytest.raises(ArrayError, match=r"2 arrays \(x, y\)"):
+        parse_array(buffer.getvalue())
+    with pytest.raises(ArrayError, match="no array 'z', only x, y"):
+        parse_array(buffer.getvalue(), "z")
+    single = io.BytesIO()
+    np.savez(single, np.arange(2))
+    assert parse_array(single.getvalue()).tolist() == [0, 1]
+
+
+def broken_arrays() -> dict[str, tuple[bytes, str]]:
+    """Files that are no arrays, each with what is said of it."""
+    good = saved(np.arange(12.0))
+    header = good.replace(b"(12,)", b"(-9,)")
+    huge = good.replace(b"(12,), }    ", b"(99999999,)}")
+    pickled = saved(np.array([{}], dtype=object), allow_pickle=True)
+    return {
+        "empty": (b"", "empty"),
+        "text": (b"1 2 3", "not an .npy"),
+        "cut": (good[:-1], "cut or damaged"),
+        "longer": (good + b"x", "cut or damaged"),
+        "header": (header, "cut or damaged"),
+        "huge": (huge, "cut or damaged"),
+        "magic": (good[:6] + b"\x07\x00" + good[8:], "version 7.0"),
+        "no dictionary": (good.replace(b"'descr'", b"'d(sc)'"), "header is damaged"),
+        "pickled": (pickled, "object"),
+        "complex": (saved(np.array([1j])), "complex"),
+        "text array": (saved(np.array(["a"])), "<U1"),
+        "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
+        "zip": (b"PK\x03\x04garbage", "damaged"),
+    }
+
+
+@pytest.mark.parametrize("name", broken_arrays())
+def test_a_broken_array_is_refused(name: str) -> None:
+    """Whatever is wrong is said; nothing is unpickled, nothing allocated for a size that is only claimed."""
+    data, reason = broken_arrays()[name]
+    with pytest.raises(ArrayError, match=reason):
+        parse_array(data)
+
+
+def test_numbers_that_no_record_can_hold_are_refused() -> None:
+    """NaN can't be rescaled, a float beyond 32 bits not written; infinity and NaN themselves stay."""
+    with pytest.raises(ArrayError, match="NaN"):
+        MappedRecorder(every(NUMBERS), "array", bounds=(0.0, 1.0)).record(item(), saved(np.array([np.nan])))
+    recorder = MappedRecorder(every(NUMBERS), "array")
+    with pytest.raises(ArrayError, match="32 bits"):
+        recorder.record(item(), saved(np.array([1e300])))
+    assert parsed(recorded(recorder, saved(np.array([np.inf]))))["values"] == [np.inf]
+    with pytest.raises(ArrayError, match="1 dimensions"):
+        MappedRecorder(every(PLANE), "array").record(item(), saved(np.arange(3)))
+
+
+# whole recipes -------------------------------------------------------------------------------------------------
+
+
+def records(folder: Path, recipe: str) -> dict[str, dict[str, list[Any]]]:
+    """Every record of a recipe, by the name of its file, by TensorFlow."""
+    (folder / "recipe.yaml").write_text(recipe)
+    made = load(folder / "recipe.yaml", None, make_engine("threads", 1))
+    found = {}
+    for split in made.splits:
+        for row in range(len(split.catalog)):
+            each = split.catalog.item(row)
+            record = split.recorder.record(each, Reader().read(each.where))
+            found[each.filename] = parsed(b"".join(map(bytes, record.parts)))
+            missing = {name for name, promise in made.features.items() if not promise["optional"]}
+            assert missing <= set(found[each.filename]) <= set(made.features)
+    return found
+
+
+def test_the_classic_tutorial(tmp_path: Path) -> None:
+    """PNGs with a path:label file: height, width, depth, label and the raw bytes read back equal to the arrays."""
+    arrays = {f"{number}.png": RNG.integers(0, 256, (4 + number, 6, 3), dtype=np.uint8) for number in range(6)}
+    (tmp_path / "images").mkdir()
+    for name, array in arrays.items():
+        Image.fromarray(array).save(tmp_path / "images" / name)
+    (tmp_path / "images/labels.txt").write_text("".join(f"{n}:{i % 3}\n" for i, n in enumerate(arrays)))
+    found = records(
+        tmp_path,
+        "source: {files: images/*.png}\nlabels: images/labels.txt\ncontent: pixels\n"
+        "record: {height: height, width: width, depth: depth, label: label, image_raw: raw}",
+    )
+    assert len(found) == 6
+    for number, (name, array) in enumerate(arrays.items()):
+        record = found[f"images/{name}"]
+        shape = [*record["height"], *record["width"], *record["depth"]]
+        assert (tf.io.decode_raw(record["image_raw"][0], tf.uint8).numpy().reshape(shape) == array).all()
+        assert record["label"] == [number % 3]
+
+
+def test_the_classic_keys_over_arrays(tmp_path: Path) -> None:
+    """500 arrays with exactly the classic keys: every value in [0, 1], and equal to NumPy's own."""
+    (tmp_path / "data").mkdir()
+    arrays = {f"data/{number}.npy": RNG.normal(0, 2, (8, 8)) for number in range(500)}
+    for name, array in arrays.items():
+        np.save(tmp_path / name, array)
+    found = records(
+        tmp_path,
+        "manifest_file: manifest.txt\ninput_file_pattern: data/*.npy\noutput_file_prefix: train\n"
+        "num_shards: 4\nmin_val: -3\nmax_val: 3\n",
+    )
+    assert set(found) == set(arrays)
+    for name, array in arrays.items():
+        values = np.array(found[name]["values"]).reshape(found[name]["shape"])
+        assert 0 <= values.min() <= values.max() <= 1
+        assert np.allclose(values, (np.clip(array, -3, 3) + 3) / 6, atol=1e-7)
+
+
+def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:
+    """Each of its kind, lists too; a missing value leaves an optional feature out, and stops one that is not."""
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", np.arange(number))
+    lines = ('{"path": "0.npy", "age": 3, "who": "x", "at": [1, 2.5]}', '{"path": "1.npy", "age": 4, "who": "y"}')
+    (tmp_path / "rows.jsonl").write_text("\n".join((*lines, '{"path": "2.npy", "age": 5, "at": []}')))
+    recipe = "source: {files: '*.npy'}\nlabels: rows.jsonl\nrecord:\n  age: {type: float}\n  shape: shape\n"
+    found = records(tmp_path, recipe + "  who: {optional: true}\n  place: {from: at, optional: true}\n")
+    assert found == {
+        "0.npy": {"age": [3.0], "shape": [0], "who": [b"x"], "place": [1.0, 2.5]},
+        "1.npy": {"age": [4.0], "shape": [1], "who": [b"y"]},
+        "2.npy": {"age": [5.0], "shape": [2], "place": []},
+    }
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 3: who has no value for 2\.npy"):
+        records(tmp_path, recipe + "  who: who\n")
