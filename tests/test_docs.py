@@ -33,7 +33,7 @@ tf = tf_fixture.tf
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(imagenet_prep.__file__).parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data" / "README.md"])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "data" / "README.md"])
 every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 README = (ROOT / "README.md").read_text()

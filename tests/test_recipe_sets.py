@@ -59,8 +59,9 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
 
 
 def contents(layout: Layout) -> dict[str, bytes]:
-    """Every file of a set but the verdict."""
-    paths = (path for path in layout.data_dir.rglob("*") if path.is_file() and path.name != "verdict.json")
+    """Every file of a set but what verify found."""
+    found = ("verdict.json", "problems.jsonl")
+    paths = (path for path in layout.data_dir.rglob("*") if path.is_file() and path.name not in found)
     return {str(path.relative_to(layout.data_dir)): path.read_bytes() for path in paths}
 
 

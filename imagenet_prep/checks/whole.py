@@ -157,7 +157,7 @@ def check_totals(split: str, reports: Sequence[ShardReport], manifest: Manifest)
     set_aside = any(manifest.shards[report.name].set_aside for report in reports)
     counts_alone = set_aside or manifest.recipe is not None
     if found == expected or (counts_alone and found[0] == expected[0]):
-        return []  # classes and boxes are counted with images set aside, and not every recipe writes them to its records
+        return []  # classes and boxes are counted with images set aside, and not every recipe records them
     words = "%d records, %d classes, %d boxes"
     remedy = "run the same imagenet-prep convert again, with --overwrite"
     detail = f"expected {words % expected}, got {words % found}"

@@ -71,8 +71,8 @@ def repair(
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
     A shard is replaced only by one with the recorded digest, and its entries in journal and manifest stay as they
-    are. One that can't be made again stays as it is, and so do files that are no shard of the set. ``recipe`` is that of
-    a data set other than ILSVRC2012.
+    are. One that can't be made again stays as it is, and so do files that are no shard of the set. ``recipe`` is that
+    of a data set other than ILSVRC2012.
 
     Raises:
         InputError: there is no manifest; or the raw data is not what a shard was made from: all others are made then.
@@ -221,9 +221,8 @@ def _plan(
 def _options_by(recipe: Plan, manifest: Manifest) -> ConvertOptions:
     """What a recipe says beside its splits; it must be the recipe that the manifest records."""
     settings = plan_recipe(recipe).settings
-    changed = sorted(
-        name for name in {*settings, *manifest.settings} if settings.get(name) != manifest.settings.get(name)
-    )
+    names = sorted({*settings, *manifest.settings})
+    changed = [name for name in names if settings.get(name) != manifest.settings.get(name)]
     if changed:
         raise InputError(
             f"{recipe.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
