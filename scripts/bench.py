@@ -120,6 +120,12 @@ ROWS = (
         rivals=(TF_COUNT,),
         before=AS_IS.replace("{out}", "{shards}"),
     ),
+    Row(
+        "recipe",
+        "{prep} convert {out} --config {rivals}/folders.yaml --raw {shards} --workers {workers} --quiet",
+        limit=Run("from the archives", AS_IS),
+        before="{prep} untar {shards} --raw {data}/raw-data --workers {workers} --quiet",
+    ),
     Row("help", "{prep} --help", limit=Run("python -c pass", "{python} -c pass"), on=""),
     *(Row(f"growth, 1/{part}", AS_IS, limit=COPY, part=part) for part in (10, 3, 1)),
     *(Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n) for n in WORKERS),
