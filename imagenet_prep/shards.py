@@ -23,6 +23,12 @@ Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
 
 
+_REMEDY = (
+    "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true; "
+    "--check header, in a recipe images: {check: header}, takes it as it is"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a shard.
@@ -136,7 +142,7 @@ class ShardMaker:
                         ProblemKind.BAD_IMAGE,
                         item.filename,
                         f"{error} ({where}, {item.where.length:,} bytes)",
-                        "get a sound copy of it, or leave it out with --skip-bad; --check header takes it as it is",
+                        _REMEDY,
                     )
                 )
 

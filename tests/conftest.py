@@ -18,6 +18,7 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("IMAGENET_USERNAME", raising=False)
         patch.delenv("IMAGENET_ACCESS_KEY", raising=False)
+        patch.delenv("DATAPATH", raising=False)
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
         yield
 

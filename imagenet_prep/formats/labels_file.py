@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -82,7 +83,7 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
 def _parse_lines(text: str) -> LabelTable:
     table = LabelTable([], [], [], {}, is_text=True)
     assert table.labels is not None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         path, colon, label = line.rpartition(":")
@@ -95,7 +96,7 @@ def _parse_lines(text: str) -> LabelTable:
 
 
 def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -236,13 +237,14 @@ def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
     if kind == "bytes" and (is_text or found == "bytes"):
         return value
     if kind == "int64" and found == "int64":
-        number = int(value)
-        if not -(1 << 63) <= number < 1 << 63:
+        if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
-        return number
+        return int(value)
     if kind == "float" and found != "bytes":
-        number_f = float(value)
-        if abs(number_f) > _LARGEST and not math.isinf(number_f):
+        if not is_text and isinstance(value, int) and abs(value) > _LARGEST:
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
-        return number_f
+        number = float(value)
+        if abs(number) > _LARGEST and not (math.isinf(number) and not is_text):
+            raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
+        return number
     raise LabelsFault(line, f"{value!r} is no {'text' if kind == 'bytes' else kind}")

@@ -11,22 +11,13 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
+from imagenet_prep.recipes.classes import Classes, check_count, numbered
 from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.listing import Listing
 
-MAX_CLASSES = 65_535
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1."""
-
-    names: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +189,7 @@ def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Cla
         raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
     place = {number: label for label, number in enumerate(numbers, 1)}
     names = tuple(map(str, numbers))
-    _check_count(names, path)
+    check_count(names, path)
     return Classes(names, names, tuple(numbers)), [place.get(value, 0) for value in values]
 
 
@@ -211,7 +202,7 @@ def _by_name(
     for value, line in zip(values, table.lines, strict=True):
         if value is not None and value not in place:
             raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"))
-    _check_count(classes.names, path)
+    check_count(classes.names, path)
     return classes, [place.get(value, 0) for value in values]
 
 
@@ -267,7 +258,7 @@ def label_by_folder(
             f"expected one of {_some(classes.names)}",
             "add the class, or take the folder out",
         )
-    _check_count(classes.names, inputs.origin)
+    check_count(classes.names, inputs.origin)
     labels = array("q", [place[names[row]] if row in names else -1 for row in range(len(listing))])
     without = [name for name in classes.names if name not in set(found)]
     notes = (f"{len(without):,} classes have no file: {_some(without)}",) if without else ()
@@ -285,61 +276,3 @@ def _refuse_empty(base: Path, divisions: Sequence[Division], found: set[str]) ->
                     "expected a class folder to hold some",
                     "fill it, or remove it",
                 )
-
-
-def _check_count(names: Sequence[str], where: Path) -> None:
-    if len(names) > MAX_CLASSES:
-        raise InputError(f"{where} has {len(names):,} classes", f"expected at most {MAX_CLASSES:,}")
-
-
-# classes that the recipe names ---------------------------------------------------------------------------------
-
-
-def first_label(file: RecipeFile, *, is_inception: bool) -> int:
-    """The number of the first class: as the recipe says, else 1 in Inception records (0 is background), else 0."""
-    return int(is_inception) if file.recipe.first_label is None else file.recipe.first_label
-
-
-def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
-    """Classes in this order, with their numbers."""
-    return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))))
-
-
-def given_classes(file: RecipeFile, root: Path, first: int) -> Classes | None:
-    """The classes that the recipe names, in its order; None if it names none.
-
-    Raises:
-        InputError: their file is not there, or is no list of names.
-        UsageError: a name occurs twice.
-    """
-    said = file.recipe.classes
-    if said is None:
-        return None
-    if isinstance(said, str):
-        pairs = _read_classes(need_file(file, ("classes",), root / said))
-    elif isinstance(said, dict):
-        for name, text in said.items():
-            if not isinstance(text, str) or not text:
-                raise file.fault(("classes", name), f"{text!r} can't be", "expected the words for that class")
-        pairs = list(said.items())
-    else:
-        pairs = [(str(name), str(name)) for name in said]
-    names = [name for name, _ in pairs]
-    if not names or len(set(names)) != len(names):
-        again = next((name for name in names if names.count(name) > 1), None)
-        raise file.fault(("classes",), f"{again} is there twice" if again else "nothing in it", "expected each once")
-    return numbered(names, [text for _, text in pairs], first)
-
-
-def _read_classes(path: Path) -> list[tuple[str, str]]:
-    """A class a line; after a tab, its words."""
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} can't be read", str(error)) from error
-    pairs = []
-    for line in lines:
-        name, _, text = line.strip().partition("\t")
-        if name:
-            pairs.append((name, text.strip() or name))
-    return pairs

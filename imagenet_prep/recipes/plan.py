@@ -10,28 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import inception
 from imagenet_prep.formats.compressed import Compression
-from imagenet_prep.formats.image import Check
-from imagenet_prep.formats.labels_file import LabelsFault, typed
-from imagenet_prep.formats.pixels import Reencode, codec
 from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import contents, labelling, rules
-from imagenet_prep.recipes.columns import Content, Mapped
+from imagenet_prep.recipes.classes import Classes, first_label, given_classes
+from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.dividing import Division, divide
 from imagenet_prep.recipes.inputs import Inputs, Manifest, data_root, find_inputs
-from imagenet_prep.recipes.labelling import Classes, Labelled
+from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.promising import extra_columns, inception_features, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
-from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.recorder import InceptionRecorder, Recorder
+from imagenet_prep.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog, Listed
 from imagenet_prep.sources.listing import Listing
 from imagenet_prep.storage import save_bytes, writing
-
-RECIPE_VERSION = 1
-"""Goes into every fingerprint: raised when the same recipe makes other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
     listing, notes = contents.keep(file, inputs, content)
     found = _labelled(file, inputs, listing, folder, content)
     divisions, labelled, layout = found.divisions, found.labelled, found.layout
-    extra = _extra_columns(file, layout, labelled, content, listing)
+    extra = extra_columns(file, layout, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     shuffle = {each.name: _shuffles(file, each) for each in divisions}
     seed = SEED if file.recipe.seed is None else file.recipe.seed
@@ -146,7 +140,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
             shards=counts[each.name],
             shuffle=shuffle[each.name],
             seed=seed,
-            recorder=_recorder(file, layout, extra.features, content, labelled, each.name),
+            recorder=make_recorder(file, layout, extra.features, content, labelled, each.name),
         )
         for each in divisions
     )
@@ -156,8 +150,8 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
         folder=prefix_folder,
         compression=file.recipe.compression,
         skip_bad=file.recipe.skip_bad,
-        settings=_settings(file, extra.features, content, listing, labelled.classes),
-        features=_inception_features() if extra.features is None else cols.promise(extra.features),
+        settings=settings_of(file, extra.features, content, listing, labelled.classes),
+        features=inception_features() if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
         notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing)),
         manifest=inputs.manifest,
@@ -189,8 +183,8 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, co
         hint = "expected class folders, or a file that `labels` names"
         raise file.fault(("record",), "Inception's records need labels", hint)
     divisions, notes = divide(file, inputs, listing, root, int(in_folders))
-    first = labelling.first_label(file, is_inception=is_inception)
-    given = labelling.given_classes(file, root, first)
+    first = first_label(file, is_inception=is_inception)
+    given = given_classes(file, root, first)
     if table is not None:
         labelled = labelling.label_by_table(file, inputs, listing, *table, given, first)
         divisions = [_without_left_out(file, each, labelled) for each in divisions]
@@ -247,113 +241,6 @@ def _link_notes(listing: Listing) -> list[str]:
     return [f"{len(listing.links):,} files are links that lead out of the folder of the data: {shown}"]
 
 
-# records -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Extra:
-    """Features of a mapped record (None: Inception's), and the columns of the labels file by row of the listing."""
-
-    features: tuple[Mapped, ...] | None
-    values: dict[str, list[Any]]
-
-
-def _extra_columns(
-    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Listing
-) -> _Extra:
-    """What records hold, and the values for it that a file of labels has."""
-    if is_inception:
-        return _Extra(None, {})
-    table = labelled.table
-    extra = {cols.column_name(name): name for name in table.columns} if table is not None else {}
-    if file.recipe.record is None:
-        asked = cols.usual(content, labelled.is_labelled, file.recipe.min_val is not None)
-        asked += [cols.Wish(name, name, None, optional=True) for name in extra]
-    else:
-        asked = cols.wishes(file)
-    cols.check_wishes(file, asked, content, labelled.is_labelled, extra)
-    features: list[Mapped] = []
-    values: dict[str, list[Any]] = {}
-    for wish in asked:
-        if wish.column in extra:
-            features.append(_from_table(file, wish, extra[wish.column], labelled, listing, values))
-        else:
-            features.append(cols.builtin(wish, content, labelled.is_labelled))
-    features.sort(key=lambda each: each.feature.encode())
-    return _Extra(tuple(features), values)
-
-
-def _from_table(
-    file: RecipeFile,
-    wish: cols.Wish,
-    name: str,
-    labelled: Labelled,
-    listing: Listing,
-    values: dict[str, list[Any]],
-) -> Mapped:
-    """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
-    table, path = labelled.table, labelled.table_path
-    assert table is not None
-    assert path is not None
-    try:
-        kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
-    except LabelsFault as fault:
-        raise labelling.at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
-    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
-    lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
-    if lacking and not wish.optional:
-        line = table.lines[labelled.table_rows[lacking[0]]]
-        raise InputError(
-            f"{path}, line {line}: {name} has no value for {listing.names[lacking[0]]}",
-            f"expected one in every line, {len(lacking):,} have none",
-            f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
-        )
-    if wish.column in values and values[wish.column] != by_row:
-        raise file.fault(("record", wish.feature), f"{wish.column} is of another type above", "expected one type")
-    values[wish.column] = by_row
-    is_list = any(isinstance(value, list) for value in by_row)
-    optional = bool(lacking) if file.recipe.record is None else wish.optional
-    return Mapped(wish.feature, wish.column, kind, optional, is_list)
-
-
-def _recorder(
-    file: RecipeFile,
-    is_inception: bool,
-    features: tuple[Mapped, ...] | None,
-    content: Content,
-    labelled: Labelled,
-    split: str,
-) -> Recorder:
-    recipe = file.recipe
-    how, check = rules.reencode_of(file), _check(file)
-    numbers = labelled.classes.numbers
-    if is_inception or features is None:
-        is_plain = numbers == tuple(range(1, len(numbers) + 1))
-        return InceptionRecorder(check, how, None if is_plain else numbers)
-    bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array)
-
-
-def _check(file: RecipeFile) -> Check:
-    """How closely to look at images: at every one, unless the recipe says otherwise."""
-    images = file.recipe.images
-    return "header" if images is not None and images.check == "header" else "decode"
-
-
-def _inception_features() -> dict[str, dict[str, Any]]:
-    """What a record of 2016's layout holds."""
-    many = "image/object/bbox/"
-    whole = ("image/height", "image/width", "image/channels", "image/class/label", f"{many}label")
-    return {
-        name: {
-            "kind": "int64" if name in whole else "float" if name.startswith(many) else "bytes",
-            "optional": False,
-            "values": None if name.startswith(many) else 1,
-        }
-        for name in sorted(inception.FEATURES)
-    }
-
-
 # shards --------------------------------------------------------------------------------------------------------
 
 
@@ -382,34 +269,3 @@ def _filled(total: int, size: int, division: Division) -> int:
 def _prefix(prefix: str, split: str, splits: int) -> str:
     """The prefix itself for a single split, prefix and split for several; without a prefix the split."""
     return (prefix if splits == 1 else f"{prefix}-{split}") if prefix else split
-
-
-def _settings(
-    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Listing, classes: Classes
-) -> dict[str, Any]:
-    """All that decides the bytes of records beside the items; what is not set stays out."""
-    recipe, how = file.recipe, rules.reencode_of(file)
-    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, "compression": recipe.compression}
-    if features is None:
-        settings["record"] = "inception"
-    else:
-        settings["record"] = {each.feature: _canonical(each) for each in features}
-    if classes.numbers:  # any that don't count on from the first are the names of their classes, too
-        settings["first_label"] = classes.numbers[0]
-    if how is not None:
-        settings["reencode"] = _reencode_settings(how)
-    elif content == "pixels" and any(name.lower().endswith((".jpg", ".jpeg")) for name in listing.names):
-        settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
-    if recipe.min_val is not None:
-        settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]
-    if recipe.array is not None:
-        settings["array"] = recipe.array
-    return settings
-
-
-def _canonical(mapped: Mapped) -> dict[str, Any]:
-    return {"from": mapped.column, "type": mapped.kind, "optional": mapped.optional}
-
-
-def _reencode_settings(how: Reencode) -> dict[str, Any]:
-    return {**dataclasses.asdict(how), "codec": codec()}

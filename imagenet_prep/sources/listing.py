@@ -70,7 +70,8 @@ def join(parts: Iterable[Found]) -> Listing:
     Raises:
         InputError: a name occurs twice, or can't stand in a list of names.
     """
-    listing = in_order(parts)
+    listing = in_order(sorted(parts, key=lambda part: part.container.path))  # they come as workers finish
+    listing.links.sort()
     keys = [_key(name, row, listing) for row, name in enumerate(listing.names)]
     ordered = listing.picked(sorted(range(len(keys)), key=keys.__getitem__))
     _refuse_twice(ordered)

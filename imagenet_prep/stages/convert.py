@@ -244,7 +244,7 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
     return DataProblemsError(
         f"{len(problems)} images can't be converted, {problems[0].subject} first; {refused} shards were not made",
         problems[0].detail,
-        "get sound copies of them, or leave them out with --skip-bad",
+        "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
     )
 
 

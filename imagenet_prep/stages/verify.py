@@ -150,9 +150,9 @@ def _check_split(
 ) -> list[Problem]:
     """Every shard's own problems in order, and what only shows across the shards of a split."""
     own = [problem for report in reports for problem in report.problems]
-    if inventory.recipe is None:
+    if inventory.recipe is None:  # a recipe's names may lack their folders, and be there twice
         own = name_label_patterns(split, reports, own)
-    own += check_unique(reports)
+        own += check_unique(reports)
     if inventory.manifest is not None:
         if split in inventory.manifest.totals and not own and len(reports) == len(inventory.of(split)):
             own += check_totals(split, reports, inventory.manifest)

@@ -1,0 +1,161 @@
+"""Which features records hold, who makes them, and what decides their bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats import inception
+from imagenet_prep.formats.image import Check
+from imagenet_prep.formats.labels_file import LabelsFault, typed
+from imagenet_prep.formats.pixels import Reencode, codec
+from imagenet_prep.recipes import columns as cols
+from imagenet_prep.recipes import labelling, rules
+from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.columns import Content, Mapped
+from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.recorders import MappedRecorder
+from imagenet_prep.recorder import InceptionRecorder, Recorder
+from imagenet_prep.sources.listing import Listing
+
+RECIPE_VERSION = 1
+"""Goes into every fingerprint: raised when the same recipe makes other bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Features of a mapped record (None: Inception's), and the columns of the labels file by row of the listing."""
+
+    features: tuple[Mapped, ...] | None
+    values: dict[str, list[Any]]
+
+
+def extra_columns(
+    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Listing
+) -> Extra:
+    """What records hold, and the values for it that a file of labels has."""
+    if is_inception:
+        return Extra(None, {})
+    table = labelled.table
+    extra = {cols.column_name(name): name for name in table.columns} if table is not None else {}
+    if file.recipe.record is None:
+        asked = cols.usual(content, labelled.is_labelled, file.recipe.min_val is not None)
+        asked += [cols.Wish(name, name, None, optional=True) for name in extra]
+    else:
+        asked = cols.wishes(file)
+    cols.check_wishes(file, asked, content, labelled.is_labelled, extra)
+    features: list[Mapped] = []
+    values: dict[str, list[Any]] = {}
+    for wish in asked:
+        if wish.column in extra:
+            features.append(_from_table(file, wish, extra[wish.column], labelled, listing, values))
+        else:
+            features.append(cols.builtin(wish, content, labelled.is_labelled))
+    features.sort(key=lambda each: each.feature.encode())
+    return Extra(tuple(features), values)
+
+
+def _from_table(
+    file: RecipeFile,
+    wish: cols.Wish,
+    name: str,
+    labelled: Labelled,
+    listing: Listing,
+    values: dict[str, list[Any]],
+) -> Mapped:
+    """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
+    table, path = labelled.table, labelled.table_path
+    assert table is not None
+    assert path is not None
+    try:
+        kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
+    except LabelsFault as fault:
+        raise labelling.at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
+    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
+    lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
+    if lacking and not wish.optional:
+        line = table.lines[labelled.table_rows[lacking[0]]]
+        raise InputError(
+            f"{path}, line {line}: {name} has no value for {listing.names[lacking[0]]}",
+            f"expected one in every line, {len(lacking):,} have none",
+            f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
+        )
+    if wish.column in values and values[wish.column] != by_row:
+        raise file.fault(("record", wish.feature), f"{wish.column} is of another type above", "expected one type")
+    values[wish.column] = by_row
+    is_list = any(isinstance(value, list) for value in by_row)
+    optional = bool(lacking) if file.recipe.record is None else wish.optional
+    return Mapped(wish.feature, wish.column, kind, optional, is_list)
+
+
+def make_recorder(
+    file: RecipeFile,
+    is_inception: bool,
+    features: tuple[Mapped, ...] | None,
+    content: Content,
+    labelled: Labelled,
+    split: str,
+) -> Recorder:
+    """The recorder of one split; ``features`` are those of a mapped record."""
+    recipe = file.recipe
+    how, check = rules.reencode_of(file), _check(file)
+    numbers = labelled.classes.numbers
+    if is_inception or features is None:
+        is_plain = numbers == tuple(range(1, len(numbers) + 1))
+        return InceptionRecorder(check, how, None if is_plain else numbers)
+    bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
+    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array)
+
+
+def _check(file: RecipeFile) -> Check:
+    """How closely to look at images: at every one, unless the recipe says otherwise."""
+    images = file.recipe.images
+    return "header" if images is not None and images.check == "header" else "decode"
+
+
+def inception_features() -> dict[str, dict[str, Any]]:
+    """What a record of 2016's layout holds."""
+    many = "image/object/bbox/"
+    whole = ("image/height", "image/width", "image/channels", "image/class/label", f"{many}label")
+    return {
+        name: {
+            "kind": "int64" if name in whole else "float" if name.startswith(many) else "bytes",
+            "optional": False,
+            "values": None if name.startswith(many) else 1,
+        }
+        for name in sorted(inception.FEATURES)
+    }
+
+
+def settings_of(
+    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Listing, classes: Classes
+) -> dict[str, Any]:
+    """All that decides the bytes of records beside the items; what is not set stays out."""
+    recipe, how = file.recipe, rules.reencode_of(file)
+    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, "compression": recipe.compression}
+    if features is None:
+        settings["record"] = "inception"
+    else:
+        settings["record"] = {each.feature: _canonical(each) for each in features}
+    if classes.numbers:  # any that don't count on from the first are the names of their classes, too
+        settings["first_label"] = classes.numbers[0]
+    if how is not None:
+        settings["reencode"] = _reencode_settings(how)
+    elif content == "pixels" and any(name.lower().endswith((".jpg", ".jpeg")) for name in listing.names):
+        settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
+    if recipe.min_val is not None:
+        settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]
+    if recipe.array is not None:
+        settings["array"] = recipe.array
+    return settings
+
+
+def _canonical(mapped: Mapped) -> dict[str, Any]:
+    return {"from": mapped.column, "type": mapped.kind, "optional": mapped.optional}
+
+
+def _reencode_settings(how: Reencode) -> dict[str, Any]:
+    return {**dataclasses.asdict(how), "codec": codec()}

@@ -1,0 +1,139 @@
+"""Files of labels, patterns and arrays meet whatever anyone could write."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import string
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import PrepError
+from imagenet_prep.formats import rasters
+from imagenet_prep.formats.arrays import ArrayError, parse_array
+from imagenet_prep.formats.jpeg import ImageError
+from imagenet_prep.formats.labels_file import Form, LabelsFault, parse_labels, typed
+from imagenet_prep.formats.patterns import compile_pattern, split_pattern
+from imagenet_prep.recipes.reading import read_recipe
+
+WORDS = st.text(string.ascii_letters + 'é",:\t ', min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.lists(WORDS, unique=True, min_size=1), st.data())
+def test_a_table_that_csv_writes_is_read_back(paths: list[str], data: st.DataObject) -> None:
+    """Paths, labels and cells come back as Python's own writer put them, quotes and commas included."""
+    cells = [(path, data.draw(WORDS), data.draw(WORDS)) for path in paths]
+    for form, delimiter in (("csv", ","), ("tsv", "\t")):
+        buffer = io.StringIO()
+        csv.writer(buffer, delimiter=delimiter).writerows([("path", "label", "more"), *cells])
+        table = parse_labels(buffer.getvalue().encode(), form)  # type: ignore[arg-type]
+        assert list(zip(table.paths, table.labels or [], table.columns["more"], strict=True)) == cells
+
+
+@given(st.binary() | st.text().map(str.encode), st.sampled_from(get_args(Form)))
+def test_any_bytes_are_a_table_or_a_fault(content: bytes, form: Form) -> None:
+    """Nothing but a LabelsFault comes out of parsing and typing."""
+    with contextlib.suppress(LabelsFault):
+        table = parse_labels(content, form)
+        for column in (*table.columns.values(), table.labels or []):
+            typed(column, table.lines, table.is_text)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["1", "-2", None], "int64", [1, -2, None]),
+        (["1", "2.5", "1e3", ".5"], "float", [1.0, 2.5, 1000.0, 0.5]),
+        (["01234", "5"], "bytes", ["01234", "5"]),
+        (["1", "x"], "bytes", ["1", "x"]),
+        ([None, None], "bytes", [None, None]),
+    ],
+)
+def test_a_column_of_texts_gets_the_narrowest_kind(values: list[Any], kind: str, expected: list[Any]) -> None:
+    """Whole numbers, numbers, texts; a needless zero makes texts."""
+    assert typed(values, range(1, 9)[: len(values)], is_text=True) == (kind, expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_text", "kind"),
+    [
+        (["1", "x"], True, "int64"),
+        (["9" * 30], True, "int64"),
+        (["1e39"], True, "float"),
+        ([10**400], False, "float"),
+        ([1, "x"], False, None),
+        ([{"a": 1}], False, None),
+        ([[1, [2]]], False, None),
+    ],
+)
+def test_a_value_of_another_kind_is_a_fault(values: list[Any], is_text: bool, kind: Any) -> None:
+    """The fault names the line of a value that does not fit."""
+    with pytest.raises(LabelsFault) as caught:
+        typed(values, range(1, len(values) + 1), is_text, kind)
+    assert 1 <= caught.value.line <= len(values)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches", "others"),
+    [
+        ("*.png", ["a.png", "é.png"], ["a.jpg", "x/a.png", ".a.png"]),
+        ("**/*.png", ["a.png", "x/a.png", "x/y/a.png"], [".x/a.png", "a.pngx"]),
+        ("x/**", ["x/a", "x/y/a"], ["a", "xx/a", "x/.a"]),
+        ("x/**/y/?.[jp]*", ["x/y/a.jpg", "x/1/2/y/b.png"], ["x/y/ab.jpg", "x/y/a.gif", "y/a.jpg"]),
+        ("[!a]", ["b"], ["a", "/", "bb"]),
+        ("a[.]b+(c)", ["a.b+(c)"], ["axb+(c)"]),
+        (".*", [".a"], ["a"]),
+    ],
+)
+def test_patterns(pattern: str, matches: list[str], others: list[str]) -> None:
+    """Each sign means what shells mean by it, ** any folders."""
+    accept = compile_pattern(pattern)
+    assert [name for name in (*matches, *others) if accept.fullmatch(name)] == matches
+
+
+@settings(deadline=None)
+@given(st.text("ab*?[]!^-\\/.", max_size=12))
+def test_any_text_is_a_pattern_or_a_value_error(pattern: str) -> None:
+    """Nothing but a ValueError comes out, and the two halves of a pattern make it whole."""
+    with contextlib.suppress(ValueError):
+        compile_pattern(pattern)
+    fixed, rest = split_pattern(pattern)
+    assert rest in pattern
+    assert pattern.startswith(fixed)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 200), st.binary(max_size=8))
+def test_a_damaged_file_is_an_error_of_the_file(where: int, junk: bytes) -> None:
+    """Arrays and images with junk in them are read, or refused with the error of their kind."""
+    buffer = io.BytesIO()
+    np.savez(buffer, np.arange(9))
+    plain = io.BytesIO()
+    np.save(plain, np.arange(9))
+    for data in (buffer.getvalue(), plain.getvalue()):
+        with contextlib.suppress(ArrayError):
+            parse_array(data[:where] + junk + data[where + len(junk) :])
+    with contextlib.suppress(ImageError):
+        rasters.decode(b"II*\0" + junk + bytes(where))
+
+
+@settings(deadline=None)
+@given(
+    st.text("ab: {}[]-\n\t'\"#&*!%|>?,1.e~", max_size=40) | st.binary(max_size=40).map(lambda b: b.decode("latin-1"))
+)
+def test_any_text_is_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    """Whatever a recipe holds, its reader raises nothing but an error that names it."""
+    path: Path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(text.encode())
+    said = str(path)
+    try:
+        read_recipe(path)
+    except PrepError as error:
+        said = error.what
+    assert str(path) in said
