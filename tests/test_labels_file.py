@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import PrepError
@@ -98,6 +98,7 @@ def test_patterns(pattern: str, matches: list[str], others: list[str]) -> None:
 
 
 @settings(deadline=None)
+@example("[[-?]")
 @given(st.text("ab*?[]!^-\\/.", max_size=12))
 def test_any_text_is_a_pattern_or_a_value_error(pattern: str) -> None:
     """Nothing but a ValueError comes out, and the two halves of a pattern make it whole."""

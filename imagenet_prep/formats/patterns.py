@@ -26,7 +26,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The expression whose full match a path must be. Names that begin with a dot match only where the pattern does.
 
     Raises:
-        ValueError: a ``**`` that is not a whole part, or a bracket that is not closed.
+        ValueError: a ``**`` that is not a whole part, a bracket that is not closed, or a range that runs backwards.
     """
     parts = pattern.split("/")
     expression = ""
@@ -38,7 +38,10 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         if "**" in part:
             raise ValueError("** must stand alone between slashes")
         expression += _part(part) + ("" if is_last else "/")
-    return re.compile(expression, re.DOTALL)
+    try:
+        return re.compile(expression, re.DOTALL)
+    except re.error as error:
+        raise ValueError("a range in [...] that runs backwards") from error
 
 
 def _part(part: str) -> str:
@@ -54,7 +57,7 @@ def _part(part: str) -> str:
             end = part.find("]", position + 1 + part.startswith(("!", "^"), position))
             if end < 0:
                 raise ValueError("a [ that is not closed")
-            inside = part[position:end].replace("\\", r"\\").replace("[", r"\[")
+            inside = "".join(each if each in "-!^" else re.escape(each) for each in part[position:end])
             out += f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
             position = end + 1
         else:
