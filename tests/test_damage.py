@@ -372,6 +372,17 @@ def validation(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> 
     return folder
 
 
+def test_all_of_validation_with_labels_from_0(validation: Path, tmp_path: Path) -> None:
+    """Labels from 0 throughout are one problem: no class is said to be missing for it."""
+    folder = linked(validation, tmp_path / "v")
+    for path in folder.glob("*-of-*"):
+        seen = [read_record(memoryview(data)) for data in data_of(path)]
+        numbers = [ilsvrc2012.validation_number(record.filename) or 0 for record in seen]
+        replace(path, [_record(n, bytes(record.encoded), shift=1) for n, record in zip(numbers, seen, strict=True)])
+    problem = one(of_validation(folder)[0])
+    assert (problem.kind, problem.count) == (K.ZERO_BASED_LABELS, 50_000)
+
+
 def _images(archive: Path) -> Iterator[bytes]:
     import tarfile
 
@@ -382,11 +393,11 @@ def _images(archive: Path) -> Iterator[bytes]:
             yield file.read()
 
 
-def _record(number: int, encoded: bytes) -> bytes:
+def _record(number: int, encoded: bytes, shift: int = 0) -> bytes:
     wnid = ilsvrc2012.validation_wnids()[number - 1]
     item = Item(
         filename=ilsvrc2012.validation_filename(number),
-        label=ilsvrc2012.labels()[wnid],
+        label=ilsvrc2012.labels()[wnid] - shift,
         wnid=wnid,
         text=ilsvrc2012.texts()[wnid],
         boxes=(),

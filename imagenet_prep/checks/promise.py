@@ -24,7 +24,7 @@ class PromiseExaminer:
     """Holds records against a recipe's promise; ``decode``: decodes every JPEG in them too.
 
     Args:
-        features: the "kind" of each feature by name, and whether it is "optional".
+        features: of each feature by name its "kind", whether it is "optional", and how many "values" (None: any).
         decode: decode images, too.
     """
 
@@ -56,6 +56,9 @@ class PromiseExaminer:
             elif KINDS[type(feature)] != promised["kind"]:
                 expected, got = str(promised["kind"]), KINDS[type(feature)]
                 yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {got}, expected {expected}", expected, got)
+            elif promised.get("values") == 1 and len(feature.values) != 1:
+                count = str(len(feature.values))
+                yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
         image = _first(features, _IMAGES, BytesList)
         if isinstance(image, memoryview) and image[:3] == _JPEG:
             yield from self._check_jpeg(image, features)
