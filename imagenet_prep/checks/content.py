@@ -113,9 +113,9 @@ def _check_label(record: ImageRecord, true: str | None, flavour: Flavour) -> Ite
 
 def _way(got: int, wnid: str, label: int) -> ProblemKind:
     """In which of the well-known ways a label is wrong, if it is one of them."""
-    if got == ilsvrc2012.devkit_ids()[wnid]:
-        return ProblemKind.DEVKIT_LABELS
-    return ProblemKind.ZERO_BASED_LABELS if got == label - 1 else ProblemKind.WRONG_LABEL
+    if got == label - 1:
+        return ProblemKind.ZERO_BASED_LABELS
+    return ProblemKind.DEVKIT_LABELS if got == ilsvrc2012.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
 
 
 # boxes and image -----------------------------------------------------------------------------------------------

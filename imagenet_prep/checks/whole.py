@@ -181,7 +181,8 @@ def name_label_patterns(split: str, reports: Sequence[ShardReport], problems: Se
             continue
         is_chance = problem.kind in LABEL_PATTERNS
         kept.append(dataclasses.replace(problem, kind=ProblemKind.WRONG_LABEL) if is_chance else problem)
-    return [_label_pattern(kind, split, _count(kind, reports), records) for kind in named] + kept
+    wrong = sum(_count(kind, reports) for kind in LABEL_PATTERNS)  # of a class or two a label is wrong in both ways
+    return [_label_pattern(kind, split, wrong, records) for kind in named] + kept
 
 
 def _count(kind: ProblemKind, reports: Sequence[ShardReport]) -> int:
