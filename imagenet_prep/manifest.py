@@ -110,8 +110,9 @@ class SplitTotals:
 class Manifest:
     """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
 
-    ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", and under "features" what every record
-    promises: by name of the feature its "kind", and whether it is "optional".
+    ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", the "splits" in order, and under
+    "features" what every record promises: by name of the feature its "kind", whether it is "optional", and how many
+    "values" it has.
     """
 
     version: str
@@ -124,7 +125,10 @@ class Manifest:
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits of the data set: each is what the names of its shards begin with."""
-        return ilsvrc2012.SPLITS if self.recipe is None else tuple(self.totals)
+        if self.recipe is None:
+            return ilsvrc2012.SPLITS
+        named = [split for split in self.recipe.get("splits", ()) if split in self.totals]
+        return (*named, *sorted(self.totals.keys() - set(named)))
 
     @property
     def dataset(self) -> str:

@@ -205,7 +205,7 @@ def plan_recipe(plan: Plan) -> PlannedSet:
         plan.notes,
         {**plan.settings, "order": ordering},
         {each.prefix: len(each.catalog) for each in plan.splits},
-        {"name": plan.path.stem, "features": features},
+        {"name": plan.path.stem, "splits": [each.prefix for each in plan.splits], "features": features},
     )
 
 

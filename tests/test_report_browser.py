@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
@@ -22,6 +23,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -281,4 +283,45 @@ def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layo
     assert ratios[2] == pytest.approx(30, rel=0.1)
     assert [each for each in shown.page.evaluate(CONTRASTS) if each[0] < 4.5] == []
     assert shown.page.evaluate(OVERLAPS) == []
+    shown.page.context.close()
+
+
+@pytest.fixture(scope="module")
+def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout]:
+    """Reports of three splits of images, and of numbers alone."""
+    folder = tmp_path_factory.mktemp("recipes")
+    for number in range(45):
+        path = folder / "images" / ("daisy", "rose", "tulip")[number % 3] / f"{number:02d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(images.photograph_bytes(number)[0])
+    splits = "splits: {train: 0.6, validation: 0.2, test: 0.2}\noutput_file_prefix: flowers\nshards: 3\n"
+    recipes = {
+        "images": f"source: {{folders: images}}\nrecord: {{encoded: encoded, label: label, class: class}}\n{splits}",
+        "numbers": f"source: {{folders: images}}\ncontent: pixels\n{splits}",
+    }
+    layouts = {}
+    for name, text in recipes.items():
+        (folder / f"{name}.yaml").write_text(text)
+        layouts[name] = Layout(folder / f"{name}-shards")
+        convert(layouts[name], ENGINE, recipe=load(folder / f"{name}.yaml", None, ENGINE))
+        report(layouts[name], ENGINE)
+    return layouts
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+@pytest.mark.parametrize("name", ["images", "numbers"])
+def test_the_page_of_a_recipe(
+    browser: Any, recipe_layouts: dict[str, Layout], name: str, width: int, scheme: str
+) -> None:
+    """Three splits, with images or without: silent, no wider than the window, legible, and each split with its mark."""
+    shown = show(browser, recipe_layouts[name], width, scheme)
+    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert shown.said == []
+    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert [each for each in shown.page.evaluate(CONTRASTS) if each[0] < 4.5] == []
+    assert shown.page.evaluate(OVERLAPS) == []
+    marks = "all => all.map(each => [getComputedStyle(each).backgroundColor, getComputedStyle(each).border].join())"
+    keys = shown.page.eval_on_selector_all("section:has(#distributions) .legend .key", marks)
+    assert len(keys) == len(set(keys)) == 3
+    assert shown.page.eval_on_selector_all(".grid img", "all => all.length") == (45 if name == "images" else 0)
     shown.page.context.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from PIL import Image
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import inception, tfrecord
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.formats.sequence_example import encode_sequence_example
 from imagenet_prep.model import Box, ByteRange, Item
 from imagenet_prep.stages.show import save_image, show
 
@@ -109,7 +112,7 @@ def test_compressed_files(tmp_path: Path, pack: type[bytes]) -> None:
     """Plain, gzip and zlib files show the same records."""
     path = tmp_path / "f"
     path.write_bytes(pack(framed(example(a=Int64List((1,))), example(a=Int64List((2,))))))
-    assert [shown.features["a"].values for shown in show(path)] == [(1,), (2,)]
+    assert [shown.features["a"] for shown in show(path)] == [Int64List((1,)), Int64List((2,))]
 
 
 def test_limit_and_record(tmp_path: Path) -> None:
@@ -119,12 +122,12 @@ def test_limit_and_record(tmp_path: Path) -> None:
     assert [shown.number for shown in show(path, limit=2)] == [0, 1]
     assert [shown.number for shown in show(path, limit=9)] == [0, 1, 2, 3, 4]
     (shown,) = show(path, record=3)
-    assert (shown.number, shown.offset, shown.features["a"].values) == (3, 3 * (len(records[0]) + 16), (3,))
+    assert (shown.number, shown.offset, shown.features["a"]) == (3, 3 * (len(records[0]) + 16), Int64List((3,)))
 
 
-@pytest.mark.parametrize("options", [{"record": 2}, {"record": -1}, {"limit": 0}])
+@pytest.mark.parametrize("options", [{"record": 2}, {"record": -1}, {"limit": 0}, {"record": 1, "limit": 2}])
 def test_impossible_requests(tmp_path: Path, options: dict[str, int]) -> None:
-    """A record that isn't there, or a senseless number, is wrong usage."""
+    """A record that isn't there, a senseless number, or a record and a limit together, is wrong usage."""
     with pytest.raises(UsageError):
         list(show(write(tmp_path / "f", RECORD, RECORD), **options))
 
@@ -136,8 +139,78 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 def test_empty_file(tmp_path: Path) -> None:
-    """An empty file is a TFRecord file without records."""
-    assert list(show(write(tmp_path / "f"))) == []
+    """An empty file is a TFRecord file without records; the command says so beside its empty output."""
+    path = write(tmp_path / "f")
+    assert list(show(path)) == []
+    call = [sys.executable, "-m", "imagenet_prep", "show", str(path)]
+    result = subprocess.run(call, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", f"{path} holds no records\n")
+
+
+def test_features_that_are_not_set(tmp_path: Path) -> None:
+    """A name without a feature is shown, and is another thing than an empty list."""
+    (shown,) = show(write(tmp_path / "f", encode_example({"a": None, "none": Int64List(())})))
+    assert shown.lines()[1:] == ["  a     (not set)", "  none  int64  (no values)"]
+    assert shown.as_dict()["features"] == {"a": None, "none": []}
+
+
+SEQUENCE = encode_sequence_example(
+    {"title": BytesList((b"Fight Club",)), "unset": None},
+    {
+        "ratings": (FloatList((4.5, 3.0)), None, Int64List(())),
+        "words": tuple(BytesList((f"w{k}".encode(),)) for k in range(12)),
+        "frames": (Int64List((1,)), BytesList((jpeg(8, 9),))),
+        "never": (),
+    },
+)
+
+
+def test_sequence_as_lines(tmp_path: Path) -> None:
+    """A SequenceExample is its context, then each feature list step by step, long ones cut."""
+    example_, shown = show(write(tmp_path / "f", RECORD, SEQUENCE))
+    assert example_.feature_lists is None
+    heading, *lines = shown.lines()
+    sizes = f"{len(SEQUENCE):,} bytes, 2 features of its context, 4 feature lists"
+    assert heading == f"record 1 at byte {len(RECORD) + 16}: {sizes}"
+    assert lines == [
+        "  title  bytes  Fight Club",
+        "  unset  (not set)",
+        "  frames: 2 steps",
+        "    0  int64  1",
+        f"    1  bytes  JPEG, {len(jpeg(8, 9))} bytes, 8 x 9 pixels",
+        "  never: 0 steps",
+        "  ratings: 3 steps",
+        "    0  float  4.5, 3",
+        "    1  (not set)",
+        "    2  int64  (no values)",
+        "  words: 12 steps",
+        *(f"    {k}  bytes  w{k}" for k in range(8)),
+        "    ... (12 steps)",
+    ]
+
+
+def test_sequence_as_json(tmp_path: Path) -> None:
+    """For machines every step is there, None where it is not set; context and lists have keys of their own."""
+    (shown,) = show(write(tmp_path / "f", SEQUENCE))
+    value = json.loads(json.dumps(shown.as_dict(), allow_nan=False))
+    assert list(value) == ["record", "offset", "bytes", "context", "feature_lists"]
+    assert value["context"] == {"title": ["Fight Club"], "unset": None}
+    assert value["feature_lists"]["ratings"] == [[4.5, 3.0], None, []]
+    assert value["feature_lists"]["words"] == [[f"w{k}"] for k in range(12)]
+    assert value["feature_lists"]["never"] == []
+
+
+def test_sequence_that_is_damaged(tmp_path: Path) -> None:
+    """Feature lists that are no such thing are damage, and not left out."""
+    with pytest.raises(InputError, match="is damaged"):
+        list(show(write(tmp_path / "f", RECORD + b"\x12\x02\x0a\x05")))
+
+
+def test_save_image_of_a_step(tmp_path: Path) -> None:
+    """An image in a feature list is found too."""
+    save_image(write(tmp_path / "f", SEQUENCE), 0, tmp_path / "x.png")
+    with Image.open(tmp_path / "x.png") as image:
+        assert image.size == (8, 9)
 
 
 @pytest.mark.parametrize("position", [0, 9, 20, -1])

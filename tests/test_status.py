@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
@@ -168,3 +170,95 @@ def test_as_dict_is_json(converted: Layout) -> None:
     value = json.loads(json.dumps(status(converted).as_dict()))
     assert [each["stage"] for each in value["stages"]] == ["download", "untar", "annotate", "convert", "verify"]
     assert value["next_command"].startswith("imagenet-prep ")
+
+
+# the data set of a recipe --------------------------------------------------------------------------------------
+
+RECIPE = "source: {folders: images}\nsplits: {train: 0.7, validation: 0.3}\nshards: {train: 3, validation: 2}\n"
+
+
+@pytest.fixture
+def flowers(tmp_path: Path) -> Path:
+    """A recipe, flowers.yaml, beside its folder of 24 images in 2 classes."""
+    for number in range(24):
+        path = tmp_path / "images" / ("daisy", "rose")[number % 2] / f"{number:02d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(images.tiny(number))
+    (tmp_path / "flowers.yaml").write_text(RECIPE)
+    return tmp_path / "flowers.yaml"
+
+
+def convert_recipe(recipe: Path, layout: Layout) -> Layout:
+    """The same layout, once the recipe's shards are there."""
+    convert(layout, ENGINE, recipe=load(recipe, layout.raw, ENGINE))
+    return layout
+
+
+def test_a_recipe_has_two_stages(flowers: Path, tmp_path: Path) -> None:
+    """Of a recipe's set there are convert and verify, under its own name, each with the command after it."""
+    layout = convert_recipe(flowers, Layout(tmp_path / "out"))
+    assert status(layout).stages == (
+        StageStatus("convert", "done", "5 of 5 shards"),
+        StageStatus("verify", "not begun", "the shards have not been verified yet"),
+    )
+    assert status(layout).next_command == f"imagenet-prep verify {layout.data_dir}"
+    verify(layout, ENGINE)
+    assert stage(layout, "verify") == StageStatus("verify", "done", "flowers, whole and right")
+    assert status(layout).next_command == f"imagenet-prep report {layout.data_dir}"
+
+
+def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) -> None:
+    """Lost shards, and problems that verify found, lead to repair, with the places that it needs."""
+    layout = convert_recipe(flowers, Layout(tmp_path / "d", raw=tmp_path, output=tmp_path / "o"))
+    repair = f"imagenet-prep repair {tmp_path}/d --raw {tmp_path} --output {tmp_path}/o"
+    layout.shard_path("train-00001-of-00003").unlink()
+    assert stage(layout, "convert") == StageStatus("convert", "partly", "4 of 5 shards")
+    assert status(layout).next_command == repair
+    assert verify(Layout(tmp_path / "o"), ENGINE).problems
+    assert stage(layout, "verify").state == "problems"
+    assert status(layout).next_command == repair
+
+
+def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
+    """Before there is a manifest the journal tells which shards stand; no number is ILSVRC2012's."""
+    layout = convert_recipe(flowers, Layout(tmp_path / "out"))
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00001-of-00003").unlink()
+    found = status(layout)
+    assert found.stages == (
+        StageStatus("convert", "partly", "train: 2 of 3 shards; validation: 2 of 2 shards"),
+        StageStatus("verify", "not begun", "the conversion has not come to its end"),
+    )
+    assert found.next_command == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
+    layout.journal_path.unlink()
+    assert stage(layout, "convert") == StageStatus("convert", "partly", "begun, no shard is done yet")
+    convert_recipe(flowers, layout)
+    assert states(layout) == ["done", "not begun"]
+
+
+@pytest.mark.parametrize("given", ["data_dir", "output"])
+def test_a_folder_in_the_prefix_is_not_given_twice(
+    flowers: Path, tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that goes on leads to the same folder, although the recipe's prefix names a part of it."""
+    flowers.write_text(f"{RECIPE}output_file_prefix: sets/fl\n")
+    outer = tmp_path / "out"
+    layout = convert_recipe(flowers, Layout(outer, output=outer / "sets"))
+    layout.manifest_path.unlink()
+    inner = Layout(outer / "sets") if given == "data_dir" else Layout(tmp_path / "d", output=outer / "sets")
+    words = [str(outer)] if given == "data_dir" else [str(tmp_path / "d"), "--output", str(outer)]
+    assert shlex.split(status(inner).next_command) == ["imagenet-prep", "convert", *words, "--config", str(flowers)]
+    monkeypatch.chdir(outer / "sets")
+    assert status(Layout(Path())).next_command == f"imagenet-prep convert {outer} --config {flowers}"
+    flowers.unlink()
+    assert status(inner).next_command.endswith(f"--config {flowers}")
+
+
+def test_damaged_state_files_of_a_recipe(flowers: Path, tmp_path: Path) -> None:
+    """Whatever lies where a recipe is recorded, there is an answer."""
+    layout = convert_recipe(flowers, Layout(tmp_path / "out"))
+    layout.manifest_path.write_bytes(b"{")
+    assert stage(layout, "convert").state == "partly"
+    for content in (b"[]", b'{"recipe": 1}', b"\xff"):
+        layout.recipe_path.write_bytes(content)
+        assert stage(layout, "convert").state == "done"  # the journal has shards, and nothing says whose

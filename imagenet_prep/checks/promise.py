@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding
@@ -26,10 +27,12 @@ class PromiseExaminer:
     Args:
         features: of each feature by name its "kind", whether it is "optional", and how many "values" (None: any).
         decode: decode images, too.
+        labels: the features that may hold the label; the first that is there does.
     """
 
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
+    labels: tuple[str, ...] = _LABELS
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""
@@ -37,7 +40,7 @@ class PromiseExaminer:
             features = parse_example(data)
         except ExampleError as error:
             return Seen("", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ())
-        label = _first(features, _LABELS, Int64List)
+        label = _first(features, self.labels, Int64List)
         name = _first(features, _NAMES, BytesList)
         boxes = features.get("image/object/bbox/xmin")
         return Seen(
@@ -77,6 +80,13 @@ class PromiseExaminer:
             if got not in (None, expected):
                 detail = f"{side} of a JPEG: expected {expected}, got {got}"
                 yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
+
+
+def label_features(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The features that hold the label, by the settings of a recipe's manifest; else those that usually do."""
+    record = settings.get("record")
+    mapped = record.items() if isinstance(record, dict) else ()
+    return tuple(name for name, each in mapped if isinstance(each, dict) and each.get("from") == "label") or _LABELS
 
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:

@@ -324,8 +324,11 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
     from imagenet_prep.cli import printing
     from imagenet_prep.stages.show import save_image, show
 
+    shown = None
     for shown in show(file, limit=limit, record=record):
         printing.print_record(shown, as_json)
+    if shown is None:
+        click.echo(f"{file} holds no records", err=True)
     if image is not None:
         save_image(file, record or 0, image)
     return 0

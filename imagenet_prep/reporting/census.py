@@ -9,14 +9,17 @@ import heapq
 import math
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import exif, jpeg
-from imagenet_prep.formats.jpeg import PNG_SIGNATURE, ImageError
+from imagenet_prep.formats import exif, jpeg, png
+from imagenet_prep.formats.example import ExampleError, parse_example
+from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.reporting.reading import Seen, iter_data, look
+from imagenet_prep.reporting.features import FeaturesCensus
+from imagenet_prep.reporting.reading import Naming, Seen, iter_data, look, see
 from imagenet_prep.sources.reader import map_file
 
 SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
@@ -125,6 +128,12 @@ class Census:
     odd: dict[str, Odd] = field(default_factory=dict)
     unread: int = 0
     faults: dict[str, str] = field(default_factory=dict)
+    features: FeaturesCensus = field(default_factory=FeaturesCensus)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether any record holds an image file."""
+        return any(found.bytes.count for found in self.splits.values())
 
     def merge(self, other: Census, keep: int) -> None:
         """Take what another one has seen; ``keep`` candidates a class are enough."""
@@ -137,25 +146,38 @@ class Census:
         self.shards.update(other.shards)
         self.faults.update(other.faults)
         self.unread += other.unread
+        self.features.merge(other.features)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a recipe says of its records: which features mean what, and the kind of each."""
+
+    naming: Naming
+    kinds: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeCensus:
-    """Counts what single shards hold, by name; picklable. ``keep``: candidates a class to hand back."""
+    """Counts what single shards hold, by name; picklable.
+
+    ``keep``: candidates a class to hand back. ``promise`` is that of a recipe, None for ILSVRC2012.
+    """
 
     layout: Layout
     keep: int
+    promise: Promise | None = None
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
         parsed = parse_shard_name(name)
         assert parsed is not None, name
-        counting = _Counting(name, parsed[0])
+        counting = _Counting(name, parsed[0], self.promise)
         try:
             view = map_file(self.layout.shard_path(name))
             counting.census.shards[name] = len(view)
             for number, (_, data) in enumerate(iter_data(view)):
-                counting.take(number, look(data))
+                counting.take(number, data)
         except FramingError as error:
             counting.census.faults[name] = str(error)
         except InputError as error:
@@ -168,12 +190,14 @@ class TakeCensus:
 class _Counting:
     """One pass over a shard."""
 
-    def __init__(self, name: str, split: str) -> None:
+    def __init__(self, name: str, split: str, promise: Promise | None) -> None:
         self._name = name
         self._split = SplitCensus()
+        self._promise = promise
         self.census = Census(splits={split: self._split})
 
-    def take(self, number: int, seen: Seen | None) -> None:
+    def take(self, number: int, data: memoryview) -> None:
+        seen = look(data) if self._promise is None else self._look(data, self._promise)
         if seen is None:
             self.census.unread += 1
             return
@@ -188,24 +212,46 @@ class _Counting:
         if size is not None:
             self._count_size(size)
 
+    def _look(self, data: memoryview, promise: Promise) -> Seen | None:
+        """A recipe's record, its features counted."""
+        try:
+            features = parse_example(data)
+        except ExampleError:
+            return None
+        self.census.features.take(features, promise.kinds)
+        return see(features, promise.naming)
+
     def _look_at_image(self, number: int, seen: Seen) -> tuple[int, int] | None:
         """Width and height by the image's own header, else by the record; what is odd about it is noted."""
         if seen.encoded is None:
             return seen.size
         self._split.sizes[bin_of(max(1, len(seen.encoded)), BYTE_STEPS)] += 1
         self._split.bytes.add(len(seen.encoded))
+        if png.is_png(seen.encoded):
+            return self._look_at_png(number, seen, seen.encoded)
         try:
             header = jpeg.read_header(seen.encoded)
         except ImageError:
-            is_png = bytes(seen.encoded[:8]) == PNG_SIGNATURE
-            self._note(PNG if is_png else BROKEN, number, seen)
-            if is_png:
-                self._propose(number, seen)
+            self._note(BROKEN, number, seen)
             return seen.size
         if header.components != 3:
             self._note(GREY if header.components == 1 else FOUR, number, seen)
         if exif.read_orientation(seen.encoded) != exif.UPRIGHT:
             self._note(ROTATED, number, seen)
+        self._propose(number, seen)
+        return header.width, header.height
+
+    def _look_at_png(self, number: int, seen: Seen, encoded: memoryview) -> tuple[int, int] | None:
+        """The size of a PNG: odd in ILSVRC2012, as good as a JPEG elsewhere."""
+        try:
+            header = png.read_header(encoded)
+        except ImageError:
+            self._note(BROKEN, number, seen)
+            return seen.size
+        if self._promise is None:
+            self._note(PNG, number, seen)
+        elif header.channels < 3:
+            self._note(GREY, number, seen)
         self._propose(number, seen)
         return header.width, header.height
 

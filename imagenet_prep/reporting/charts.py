@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.ilsvrc2012 import SPLITS
 from imagenet_prep.layout import parse_shard_name
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
-from imagenet_prep.reporting.drawing import TRAIN, VALIDATION, draw
+from imagenet_prep.reporting.drawing import LOOKS, Look, draw, looks
+from imagenet_prep.reporting.subject import ILSVRC2012, Subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = {"train": TRAIN, "validation": VALIDATION}
 _RATIOS = {"1:1": 1.0, "4:3": 4 / 3, "3:4": 3 / 4, "2:1": 2.0, "1:2": 1 / 2, "4:1": 4.0, "1:4": 1 / 4} | {
     name: ratio for k in (8, 16, 64) for name, ratio in ((f"{k}:1", float(k)), (f"1:{k}", 1 / k))
 }
@@ -35,56 +35,86 @@ class Chart:
     svg: str
 
 
-def draw_charts(census: Census) -> list[Chart]:
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One split to draw: what was counted, how it looks, and the sizes of its shards in bytes by number."""
+
+    split: str
+    found: SplitCensus
+    look: Look
+    shards: Mapping[int, int]
+
+
+def draw_charts(census: Census, subject: Subject = ILSVRC2012) -> list[Chart]:
     """Every chart that there is something to draw for."""
-    splits = {split: census.splits[split] for split in SPLITS if split in census.splits}
+    series, thing = _series(census, subject), subject.thing
+    boxes_text = _boxes_text(series, thing) if subject.has_boxes else ""
     charts = (
-        ("classes", "Images a class", _classes_text(splits), lambda axes: _draw_classes(axes, splits)),
-        ("sizes", "Width and height", _sizes_text(splits), lambda axes: _draw_sizes(axes, splits)),
-        ("aspects", "Aspect ratios", _aspects_text(splits), lambda axes: _draw_aspects(axes, splits)),
-        ("bytes", "Bytes an image", _bytes_text(splits), lambda axes: _draw_bytes(axes, splits)),
-        ("boxes", "Boxes an image", _boxes_text(splits), lambda axes: _draw_boxes(axes, splits)),
-        ("shards", "Size of the shards", _shards_text(census.shards), lambda axes: _draw_shards(axes, census.shards)),
+        ("classes", f"{thing.title()}s a class", _classes_text(series, thing), _draw_classes),
+        ("sizes", "Width and height", _sizes_text(series), _draw_sizes),
+        ("aspects", "Aspect ratios", _aspects_text(series), _draw_aspects),
+        ("bytes", "Bytes an image", _bytes_text(series), _draw_bytes),
+        ("boxes", f"Boxes {'an image' if thing == 'image' else 'a record'}", boxes_text, _draw_boxes),
+        ("shards", "Size of the shards", _shards_text(series), _draw_shards),
     )
-    return [Chart(name, title, text, draw(name, title, onto)) for name, title, text, onto in charts if text]
+    return [
+        Chart(name, title, text, draw(name, title, functools.partial(onto, series=series)))
+        for name, title, text, onto in charts
+        if text
+    ]
+
+
+def _series(census: Census, subject: Subject) -> list[Series]:
+    """The splits of which there is something, in order."""
+    shards: dict[str, dict[int, int]] = {}
+    for name, size in census.shards.items():
+        parsed = parse_shard_name(name)
+        if parsed is not None:
+            shards.setdefault(parsed[0], {})[parsed[1]] = size
+    return [
+        Series(split, census.splits[split], look, shards.get(split, {}))
+        for split, look in looks(subject.splits).items()
+        if split in census.splits
+    ]
 
 
 # the charts ----------------------------------------------------------------------------------------------------
 
 
-def _draw_classes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
+def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
     """Images a class, the largest class first."""
     from matplotlib.ticker import MaxNLocator
 
-    for split, found in splits.items():
-        counts = sorted(found.labels.values(), reverse=True)
+    for each in series:
+        counts = sorted(each.found.labels.values(), reverse=True)
         edges = [0.5 + k for k in range(len(counts) + 1)]
-        axes.stairs(counts, edges, **_looks(split))
-    axes.set_xlim(0.5, max(len(found.labels) for found in splits.values()) + 0.5)
-    axes.set_ylim(0, 1.1 * max(max(found.labels.values(), default=0) for found in splits.values()))
+        axes.stairs(counts, edges, **_style(each.look))
+    axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
+    axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
     axes.set_xlabel("classes, the largest first")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
         axis.set_major_formatter("{x:,.0f}")
 
 
-def _draw_sizes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
+def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
     """A square for each bin of width and height, the stronger the more images."""
     from matplotlib.collections import PolyCollection
 
     sides: Counter[tuple[int, int]] = Counter()
-    for found in splits.values():
-        sides.update(found.sides)
+    for each in series:
+        sides.update(each.found.sides)
     most = max(sides.values())
     bins = sorted(sides)
-    squares = [_square(*each) for each in bins]
-    alphas = [0.15 + 0.85 * (sides[each] / most) ** 0.4 for each in bins]
-    axes.add_collection(PolyCollection(squares, facecolors=TRAIN, edgecolors="none", alpha=alphas))
+    squares = [_square(*place) for place in bins]
+    alphas = [0.15 + 0.85 * (sides[place] / most) ** 0.4 for place in bins]
+    axes.add_collection(PolyCollection(squares, facecolors=LOOKS[0].colour, edgecolors="none", alpha=alphas))
     lowest, highest = min(map(min, bins)) - 2, max(map(max, bins)) + 2
-    ticks = [2**k for k in range(17) if lowest <= k * SIDE_STEPS <= highest]
+    ticks = [k for k in range(17) if lowest < k * SIDE_STEPS < highest]  # at the corner they would touch
     ticks = ticks[:: 1 if len(ticks) <= 6 else 2]
+    places: list[float] = [*ticks] or [round((lowest + highest) / 2) / SIDE_STEPS]
     for axis, name in ((axes.xaxis, "width"), (axes.yaxis, "height")):
-        axis.set_ticks([k.bit_length() - 1 for k in ticks], [f"{k:,}" for k in ticks])
+        axis.set_ticks(places, [f"{2**place:,.0f}" for place in places])
         axis.grid(True)
         axis.set_label_text(f"{name} in pixels")
     axes.set_xlim(lowest / SIDE_STEPS, highest / SIDE_STEPS)
@@ -98,28 +128,28 @@ def _square(x: int, y: int) -> list[tuple[float, float]]:
     return [(left, low), (right, low), (right, high), (left, high)]
 
 
-def _draw_aspects(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
-    _draw_shares(axes, {split: found.aspects for split, found in splits.items()}, ASPECT_STEPS)
+def _draw_aspects(axes: Axes, series: Sequence[Series]) -> None:
+    _draw_shares(axes, [(each.look, each.found.aspects) for each in series], ASPECT_STEPS)
     _name_ticks(axes, _RATIOS)
     axes.set_xlabel("width : height")
 
 
-def _draw_bytes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
-    _draw_shares(axes, {split: found.sizes for split, found in splits.items()}, BYTE_STEPS)
+def _draw_bytes(axes: Axes, series: Sequence[Series]) -> None:
+    _draw_shares(axes, [(each.look, each.found.sizes) for each in series], BYTE_STEPS)
     sizes = [digit * 10**power for digit in (1, 3) for power in (5, 4, 6, 3, 7, 2, 8, 1, 0)]
     _name_ticks(axes, {size_text(size): size for size in sizes})
     axes.set_xlabel("size of the image file")
 
 
-def _draw_shares(axes: Axes, counters: Mapping[str, Counter[int]], steps: int) -> None:
+def _draw_shares(axes: Axes, counters: Sequence[tuple[Look, Counter[int]]], steps: int) -> None:
     """Histograms on a logarithmic axis, each in percent of its own split."""
-    every = [each for counter in counters.values() for each in counter]
+    every = [each for _, counter in counters for each in counter]
     first, last = min(every) - 1, max(every) + 1
     edges = [(k - 0.5) / steps for k in range(first, last + 2)]
-    for split, counter in counters.items():
+    for look, counter in counters:
         total = counter.total() or 1
         shares = [100 * counter[k] / total if counter[k] else math.nan for k in range(first, last + 1)]
-        axes.stairs(shares, edges, **_looks(split))
+        axes.stairs(shares, edges, **_style(look))
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}%")
@@ -136,12 +166,13 @@ def _name_ticks(axes: Axes, names: Mapping[str, float]) -> None:
     axes.set_xticks(list(shown.values()), list(shown))
 
 
-def _draw_boxes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
+def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
     """A bar for each number of boxes, in percent of each split."""
-    most = max(max(found.boxes, default=0) for found in splits.values())
-    for split, found in splits.items():
-        for k in sorted(found.boxes):
-            axes.stairs([100 * found.boxes[k] / found.records], [k - 0.35, k + 0.35], **_looks(split))
+    most = max(max(each.found.boxes, default=0) for each in series)
+    for each in series:
+        for k in sorted(each.found.boxes):
+            share = 100 * each.found.boxes[k] / each.found.records
+            axes.stairs([share], [k - 0.35, k + 0.35], **_style(each.look))
     names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
     axes.set_xticks(range(most + 1), names)
     axes.set_xlim(-0.6, most + 0.6)
@@ -150,29 +181,26 @@ def _draw_boxes(axes: Axes, splits: Mapping[str, SplitCensus]) -> None:
     axes.yaxis.set_major_formatter("{x:g}%")
 
 
-def _draw_shards(axes: Axes, shards: Mapping[str, int]) -> None:
+def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
     """Each shard's size in its place."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    most = 0
-    for split in SPLITS:
-        sizes = {
-            found[1]: size for name, size in shards.items() if (found := parse_shard_name(name)) and found[0] == split
-        }
-        most = max(most, *sizes, 0)
-        few = len(sizes) <= 100
+    for each in series:
+        few, look = len(each.shards) <= 100, each.look
         axes.plot(
-            sorted(sizes),
-            [sizes[k] for k in sorted(sizes)],
+            sorted(each.shards),
+            [each.shards[k] for k in sorted(each.shards)],
             linestyle="none",
-            marker="o" if split == "train" else "D",
+            marker=look.mark,
             markersize=6 if few else 2.5,
-            markeredgewidth=0 if split == "train" else 1.5,
-            markerfacecolor=TRAIN if split == "train" else "none",
-            color=_COLOURS[split],
+            markeredgewidth=0 if look.is_filled else 1.5,
+            markerfacecolor=look.colour if look.is_filled else "none",
+            color=look.colour,
         )
+    most = max((number for each in series for number in each.shards), default=0)
+    largest = max(size for each in series for size in each.shards.values())
     axes.set_xlim(-0.02 * most - 0.5, 1.02 * most + 0.5)
-    axes.set_ylim(0, 1.1 * max(shards.values()) or 1)
+    axes.set_ylim(0, 1.1 * largest or 1)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -180,29 +208,28 @@ def _draw_shards(axes: Axes, shards: Mapping[str, int]) -> None:
     axes.set_xlabel("number of the shard")
 
 
-def _looks(split: str) -> dict[str, Any]:
-    """Train is filled, validation an outline over it."""
-    is_train = split == "train"
-    return {"fill": is_train, "color": _COLOURS[split], "alpha": 0.75 if is_train else 1, "linewidth": 1.8}
+def _style(look: Look) -> dict[str, Any]:
+    alpha = 0.75 if look.is_filled else 1
+    return {"fill": look.is_filled, "color": look.colour, "alpha": alpha, "linewidth": 1.8, "linestyle": look.line}
 
 
 # the same in numbers -------------------------------------------------------------------------------------------
 
 
-def _classes_text(splits: Mapping[str, SplitCensus]) -> str:
-    counts = {split: found.labels.values() for split, found in splits.items() if found.labels}
+def _classes_text(series: Sequence[Series], thing: str) -> str:
+    counts = {each.split: each.found.labels.values() for each in series if each.found.labels}
     return _join(
         f"{split}: {len(found):,} {'class' if len(found) == 1 else 'classes'}"
-        f" of {_range(min(found), max(found))} images"
+        f" of {_range(min(found), max(found))} {thing}s"
         for split, found in counts.items()
     )
 
 
-def _sizes_text(splits: Mapping[str, SplitCensus]) -> str:
+def _sizes_text(series: Sequence[Series]) -> str:
     width, height = Spread(), Spread()
-    for found in splits.values():
-        width.merge(found.width)
-        height.merge(found.height)
+    for each in series:
+        width.merge(each.found.width)
+        height.merge(each.found.height)
     if not width.count:
         return ""
     mean = f"{width.total / width.count:.0f} {TIMES} {height.total / height.count:.0f} pixels on average"
@@ -210,15 +237,15 @@ def _sizes_text(splits: Mapping[str, SplitCensus]) -> str:
     return f"{mean}; {sides}. The stronger a square, the more images."
 
 
-def _aspects_text(splits: Mapping[str, SplitCensus]) -> str:
+def _aspects_text(series: Sequence[Series]) -> str:
     aspects: Counter[int] = Counter()
-    for found in splits.values():
-        aspects.update(found.aspects)
+    for each in series:
+        aspects.update(each.found.aspects)
     total = aspects.total()
     if not total:
         return ""
-    wide = sum(count for each, count in aspects.items() if each > 0)
-    tall = sum(count for each, count in aspects.items() if each < 0)
+    wide = sum(count for ratio, count in aspects.items() if ratio > 0)
+    tall = sum(count for ratio, count in aspects.items() if ratio < 0)
     square = total - wide - tall
     shares = (
         f"{100 * count / total:.0f}% {name}"
@@ -227,34 +254,34 @@ def _aspects_text(splits: Mapping[str, SplitCensus]) -> str:
     return f"{', '.join(shares)}."
 
 
-def _bytes_text(splits: Mapping[str, SplitCensus]) -> str:
+def _bytes_text(series: Sequence[Series]) -> str:
+    sizes = {each.split: each.found.bytes for each in series if each.found.bytes.count}
     return _join(
-        f"{split}: {size_text(found.bytes.total / found.bytes.count)} on average,"
-        f" {size_text(found.bytes.least or 0)} to {size_text(found.bytes.greatest or 0)}"
-        for split, found in splits.items()
-        if found.bytes.count
+        f"{split}: {size_text(found.total / found.count)} on average,"
+        f" {size_text(found.least or 0)} to {size_text(found.greatest or 0)}"
+        for split, found in sizes.items()
     )
 
 
-def _boxes_text(splits: Mapping[str, SplitCensus]) -> str:
+def _boxes_text(series: Sequence[Series], thing: str) -> str:
+    counts = {each.split: each.found for each in series if each.found.records}
     return _join(
-        f"{split}: {_share(found.records - found.boxes[0], found.records)} have boxes"
-        for split, found in splits.items()
-        if found.records
+        f"{split}: {_share(found.records - found.boxes[0], found.records, thing)} have boxes"
+        for split, found in counts.items()
     )
 
 
-def _shards_text(shards: Mapping[str, int]) -> str:
-    sizes = {split: [size for name, size in shards.items() if name.startswith(f"{split}-")] for split in SPLITS}
+def _shards_text(series: Sequence[Series]) -> str:
+    sizes = {each.split: each.shards.values() for each in series if each.shards}
     return _join(
         f"{split}: {size_text(min(found))}" + (f" to {size_text(max(found))}" if len(found) > 1 else "")
         for split, found in sizes.items()
-        if found
     )
 
 
-def _share(count: int, total: int) -> str:
-    return "no images" if not count else "all images" if count == total else f"{100 * count / total:.1f}% of the images"
+def _share(count: int, total: int, thing: str) -> str:
+    share = f"{100 * count / total:.1f}% of the {thing}s"
+    return f"no {thing}s" if not count else f"all {thing}s" if count == total else share
 
 
 def _join(sentences: Iterable[str]) -> str:

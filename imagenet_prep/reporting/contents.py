@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.manifest import Manifest
-from imagenet_prep.model import Box, Problem
-from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES, Census
-from imagenet_prep.reporting.charts import TIMES, size_text
+from imagenet_prep.model import Problem
+from imagenet_prep.reporting.census import SHOWN_NAMES, Census
+from imagenet_prep.reporting.charts import size_text
+from imagenet_prep.reporting.features import Bounds, FeatureCensus
 from imagenet_prep.reporting.samples import Sample
+from imagenet_prep.reporting.subject import ILSVRC2012, Subject
 
 SHOWN_PROBLEMS = 200
 
-MOST_OBLONG = 2.5
-"""Images more oblong than this, either way, leave some of their place in the grid empty."""
-
-_ODD = {
-    GREY: ("Grey", "one colour component; the record says RGB and 3 channels all the same, as in 2016"),
-    ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width, height and boxes are those before turning"),
-    FOUR: ("Four colour components", "CMYK or YCCK, not repaired: many decoders refuse it"),
-    PNG: ("PNG", "not repaired: it is no JPEG, whatever its name says"),
-    BROKEN: ("Not readable", "its header can't be read"),
-}
 _DEPTHS = {
     "quick": "Names, sizes and indexes were looked at, not every byte.",
     "full": "Every byte was read, every record and every image's header checked.",
     "decode": "Every byte was read, every record checked, every image decoded.",
 }
+_DEPTHS_BY_RECIPE = {
+    **_DEPTHS,
+    "full": "Every byte was read, and every record held against what the recipe promises.",
+    "decode": "Every byte was read, every record held against what the recipe promises, every JPEG decoded.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the page is made from; ``name`` is that of the folder, ``paths`` are ways to spell where it lies."""
+    """All that the page is made from.
+
+    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``subject`` is what is in it.
+    """
 
     name: str
     paths: tuple[str, ...]
@@ -43,16 +42,29 @@ class Facts:
     manifest: Manifest | None
     census: Census
     samples: Sequence[Sample]
+    subject: Subject = ILSVRC2012
+
+    @property
+    def title(self) -> str:
+        """What the page is called: by its data set, and one of ILSVRC2012 by the folder."""
+        return self.subject.name if self.subject.is_recipe else self.name
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits of which something was found, in order."""
+        return [split for split in self.subject.splits if split in self.census.splits]
 
 
 # the verdict ---------------------------------------------------------------------------------------------------
 
 
-def summary(verdict: Verdict) -> str:
+def summary(facts: Facts) -> str:
     """How much there is, in a line."""
+    verdict = facts.verdict
     records = [total.records for total in verdict.totals if total.records is not None]
     shards = sum(total.shards for total in verdict.totals)
-    return f"{sum(records):,} images in {shards:,} shards, {size_text(sum(total.bytes for total in verdict.totals))}"
+    size = size_text(sum(total.bytes for total in verdict.totals))
+    return f"{sum(records):,} {facts.subject.thing}s in {shards:,} shards, {size}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +87,10 @@ def banner(facts: Facts) -> Banner:
         kind, title = "part", "A part, whole and right"
         text = "These shards are whole and right as what they are: a part of ILSVRC2012."
     else:
-        kind, title, text = "good", "Whole and right", "These shards are ILSVRC2012, whole and right."
+        kind, title, text = "good", "Whole and right", f"These shards are {facts.subject.name}, whole and right."
+    depths = _DEPTHS_BY_RECIPE if facts.subject.is_recipe else _DEPTHS
     notes = [_without_paths(note, facts) for note in verdict.notes]
-    return Banner(kind, title, f"{text} {_DEPTHS[verdict.depth]}", notes + _gaps(facts))
+    return Banner(kind, title, f"{text} {depths[verdict.depth]}", notes + _gaps(facts))
 
 
 def _gaps(facts: Facts) -> list[str]:
@@ -123,25 +136,48 @@ class Totals:
 
     @classmethod
     def of(cls, total: SplitReport, facts: Facts) -> Totals:
-        """What verify counted, beside what the manifest records, if there is one."""
-        split, manifest = total.split, facts.manifest
-        made = manifest.totals.get(split) if manifest else None
-        set_aside = manifest is not None and any(info.set_aside for info in manifest.shards.values())
-        classes = made.classes if made else None if facts.verdict.is_part else ilsvrc2012.CLASSES
-        boxes = made.boxes if made else None
-        if set_aside:  # they were counted with the images that were set aside
-            classes, boxes = None, None
-        whole_boxes = ilsvrc2012.BOXES if split == ilsvrc2012.TRAIN else None
-        return cls(
-            split,
-            (
-                Line("images", total.records, total.expected, ilsvrc2012.IMAGES[split]),
-                Line("classes", total.classes, classes, ilsvrc2012.CLASSES),
-                Line("boxes", total.boxes, boxes, whole_boxes),
-                Line("shards", total.shards, made.shards if made else None, ilsvrc2012.SHARDS[split]),
-                Line("size", size_text(total.bytes)),
-            ),
-        )
+        """What was counted, beside what the manifest records, if there is one."""
+        return cls(total.split, tuple((_recipe_lines if facts.subject.is_recipe else _imagenet_lines)(total, facts)))
+
+
+def _imagenet_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
+    made = facts.manifest.totals.get(total.split) if facts.manifest else None
+    classes = made.classes if made else None if facts.verdict.is_part else ilsvrc2012.CLASSES
+    boxes = made.boxes if made else None
+    if _has_set_aside(facts):  # they were counted with the images that were set aside
+        classes, boxes = None, None
+    whole_boxes = ilsvrc2012.BOXES if total.split == ilsvrc2012.TRAIN else None
+    yield Line("images", total.records, total.expected, ilsvrc2012.IMAGES[total.split])
+    yield Line("classes", total.classes, classes, ilsvrc2012.CLASSES)
+    yield Line("boxes", total.boxes, boxes, whole_boxes)
+    yield Line("shards", total.shards, made.shards if made else None, ilsvrc2012.SHARDS[total.split])
+    yield Line("size", size_text(total.bytes))
+
+
+def _recipe_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
+    """Classes and boxes are only there if records hold some; as many as expected if the recipe wrote them itself."""
+    subject = facts.subject
+    made = facts.manifest.totals.get(total.split) if facts.manifest else None
+    found = facts.census.splits.get(total.split)
+    classes = len(found.labels) if found else 0
+    yield Line(f"{subject.thing}s", total.records, total.expected)
+    if classes or subject.has_classes:
+        is_known = made is not None and subject.has_classes and not _has_set_aside(facts)
+        yield Line("classes", classes, made.classes if made and is_known else None)
+    if subject.has_boxes:
+        yield Line("boxes", total.boxes)
+    yield Line("shards", total.shards, made.shards if made else None)
+    yield Line("size", size_text(total.bytes))
+
+
+def _has_set_aside(facts: Facts) -> bool:
+    return facts.manifest is not None and any(info.set_aside for info in facts.manifest.shards.values())
+
+
+def totals(facts: Facts) -> list[Totals]:
+    """The totals of each split, in order."""
+    found = {total.split: total for total in facts.verdict.totals}
+    return [Totals.of(found[split], facts) for split in facts.subject.splits if split in found]
 
 
 # problems ------------------------------------------------------------------------------------------------------
@@ -181,90 +217,52 @@ def groups(facts: Facts) -> list[Group]:
     return [Group.of(problems, SHOWN_PROBLEMS // len(found), facts) for problems in found.values()]
 
 
-# images --------------------------------------------------------------------------------------------------------
-
-
-def classes(census: Census) -> list[tuple[int, str, list[int]]]:
-    """Label, words, and images of each split: a row a class."""
-    splits = [census.splits[split] for split in ilsvrc2012.SPLITS if split in census.splits]
-    labels = sorted(set().union(*(found.labels for found in splits)))
-    return [(label, census.words.get(label, ""), [found.labels[label] for found in splits]) for label in labels]
+# features ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
-    """A sample in the grid.
+class FeatureRow:
+    """One feature that a recipe promises: how many records have it, how many values each, and what these are."""
 
-    ``ratio`` is the image's width / height, ``shape`` that of its place; ``url`` is its thumbnail, "" if there is none;
-    ``boxes`` are CSS.
-    """
-
-    title: str
-    filename: str
-    details: str
-    alt: str
-    ratio: float
-    shape: float
-    url: str
-    boxes: list[str]
-
-    @classmethod
-    def of(cls, sample: Sample, words: Mapping[int, str]) -> Tile:
-        """A sample with the words of its class."""
-        width, height = sample.size
-        ratio = width / height
-        known = words.get(sample.label) if sample.label is not None else None
-        title = known or ("no label" if sample.label is None else f"label {sample.label}")
-        filename = sample.filename or f"record {sample.number} of {sample.shard}"
-        count = len(sample.boxes)
-        boxes = "no box" if not count else "1 box" if count == 1 else f"{count:,} boxes"
-        details = f"{width} {TIMES} {height}, {boxes}"
-        return cls(
-            title,
-            filename,
-            details,
-            f"{title}: {filename}, {details}",
-            ratio,
-            min(MOST_OBLONG, max(1 / MOST_OBLONG, ratio)),
-            f"data:image/jpeg;base64,{base64.b64encode(sample.thumbnail).decode()}" if sample.thumbnail else "",
-            [_place(box) for box in sample.boxes],
-        )
+    name: str
+    kind: str
+    is_optional: bool
+    records: int
+    differs: bool
+    values: str
+    bounds: str
 
 
-def _place(box: Box) -> str:
-    edges = (box.xmin, box.ymin, box.xmax - box.xmin, box.ymax - box.ymin)
-    names = ("left", "top", "width", "height")
-    return ";".join(f"{name}:{100 * edge:.4f}%" for name, edge in zip(names, edges, strict=True))
+def feature_rows(facts: Facts) -> Iterator[FeatureRow]:
+    """A row for each feature, in order of names; none of ILSVRC2012, whose records are alike."""
+    total = sum(found.records for found in facts.census.splits.values())
+    for name, promised in sorted(facts.subject.features.items()):
+        found = facts.census.features.named.get(name, FeatureCensus())
+        kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
+        differs = found.records < total and not is_optional
+        bounds = _bounds_text(found, kind) + (f", NaN in {found.not_numbers:,} records" if found.not_numbers else "")
+        values = _between(found.values, "{:,.0f}")
+        yield FeatureRow(name, kind, is_optional, found.records, differs, values, bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class OddRow:
-    """Odd images of one kind: ``names`` are the first of ``count``."""
-
-    title: str
-    meaning: str
-    count: int
-    names: list[str]
+def _bounds_text(found: FeatureCensus, kind: str) -> str:
+    if kind == "bytes":
+        text = _between(found.bounds, "{:,.0f}")
+        return f"{text} {'byte' if text == '1' else 'bytes'}" if text else ""
+    return _between(found.bounds, "{:,}" if kind == "int64" else "{:.6g}")
 
 
-def odd_images(facts: Facts) -> Iterator[OddRow]:
-    """A row for each kind of odd image that there is."""
-    for kind, (title, meaning) in _ODD.items():
-        odd = facts.census.odd.get(kind)
-        if odd is not None:
-            names = [name or f"record {number} of {shard}" for shard, number, name in odd.first]
-            yield OddRow(title, meaning, odd.count, names)
-    infos = facts.manifest.shards.values() if facts.manifest else ()
-    for title, meaning, names in (
-        (
-            "Repaired",
-            "a PNG or a JPEG of four components, decoded and encoded as an RGB JPEG",
-            sorted(name for info in infos for name in info.repairs),
-        ),
-        ("Set aside", "damaged, and left out by --skip-bad", sorted(name for info in infos for name in info.set_aside)),
-    ):
-        if names:
-            yield OddRow(title, meaning, len(names), names[:SHOWN_NAMES])
+def _between(bounds: Bounds, form: str) -> str:
+    if bounds.least is None or bounds.greatest is None:
+        return ""
+    low, high = form.format(bounds.least), form.format(bounds.greatest)
+    return low if low == high else f"{low} to {high}"
+
+
+def other_features(facts: Facts) -> str:
+    """A sentence on records that hold more than the recipe promises; "" if there are none."""
+    others = facts.census.features.others
+    return f"{others:,} {'record holds' if others == 1 else 'records hold'} other features, too." if others else ""
 
 
 def number_text(value: int | str | None) -> str:

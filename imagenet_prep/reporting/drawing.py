@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -18,10 +19,33 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 360, 240
 """Of a chart in CSS pixels, when it is about as wide as a phone."""
 
-TEXT, RULE, TRAIN, VALIDATION = "#010101", "#020202", "#030303", "#040404"
-"""The colours to draw in."""
+TEXT, RULE = "#010101", "#020202"
+"""The colours to draw in, beside those of the looks."""
 
-_VARIABLES = {TEXT: "--soft", RULE: "--rule", TRAIN: "--train", VALIDATION: "--validation"}
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a split is told from the others: ``key`` is its class in the style sheet, where its colour has the same name.
+
+    The first is filled, the others are outlines over it; lines and marks differ too, for those who see colours alike.
+    """
+
+    key: str
+    colour: str
+    is_filled: bool
+    line: str
+    mark: str
+
+
+LOOKS = tuple(
+    Look(f"look-{number}", f"#0303{number:02x}", number == 1, line, mark)
+    for number, (line, mark) in enumerate(
+        (("solid", "o"), ("solid", "D"), ("dashed", "s"), ("dotted", "^"), ("dashdot", "v"), ("solid", "p")), 1
+    )
+)
+"""Of the first split, the second, ...; after the last they begin again."""
+
+_VARIABLES = {TEXT: "--soft", RULE: "--rule", **{look.colour: f"--{look.key}" for look in LOOKS}}
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "path.simplify": False,
@@ -68,6 +92,11 @@ def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
         onto(figure.add_subplot())
         figure.savefig(drawing, format="svg", transparent=True, metadata={"Date": None})
     return _to_page(drawing.getvalue(), title)
+
+
+def looks(splits: Sequence[str]) -> dict[str, Look]:
+    """The look of each split."""
+    return {split: LOOKS[number % len(LOOKS)] for number, split in enumerate(splits)}
 
 
 def _to_page(drawing: bytes, title: str) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import UsageError
-from imagenet_prep.reporting import contents
+from imagenet_prep.reporting import contents, images
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.contents import Facts
+from imagenet_prep.reporting.drawing import looks
 from imagenet_prep.reporting.origin import origin
 
 _HERE = Path(__file__).parent
@@ -37,20 +37,30 @@ def render(facts: Facts) -> bytes:
     from markupsafe import Markup
 
     loader = jinja2.FileSystemLoader(_HERE)
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["number"] = contents.number_text
     text = environment.get_template("page.html").render(
-        name=facts.name,
-        summary=contents.summary(facts.verdict),
+        name=facts.title,
+        subject=facts.subject,
+        summary=contents.summary(facts),
         style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         verdict=contents.banner(facts),
-        totals=[contents.Totals.of(total, facts) for total in facts.verdict.totals],
+        totals=contents.totals(facts),
         groups=contents.groups(facts),
-        charts=[(chart, Markup(chart.svg)) for chart in draw_charts(facts.census)],  # noqa: S704 - matplotlib escapes
-        splits=[split for split in ilsvrc2012.SPLITS if split in facts.census.splits],
-        classes=contents.classes(facts.census),
-        samples=[contents.Tile.of(sample, facts.census.words) for sample in facts.samples],
-        odd=list(contents.odd_images(facts)),
+        features=list(contents.feature_rows(facts)),
+        other_features=contents.other_features(facts),
+        charts=[
+            (chart, Markup(chart.svg))  # noqa: S704 - matplotlib escapes
+            for chart in draw_charts(facts.census, facts.subject)
+        ],
+        keys={split: look.key for split, look in looks(facts.subject.splits).items()},
+        splits=facts.splits,
+        has_images=facts.census.has_images or not facts.subject.is_recipe,
+        classes=images.classes(facts),
+        shown_classes=images.SHOWN_CLASSES,
+        samples=[images.Tile.of(sample, facts) for sample in facts.samples],
+        odd=list(images.odd_images(facts)),
         origin=list(origin(facts.verdict, facts.manifest)),
     )
     return text.encode()

@@ -1,4 +1,4 @@
-"""A record of images, read leniently: whatever it tells is taken, whatever it lacks is left out.
+"""A record read leniently: whatever it tells is taken, whatever it lacks is left out.
 
 verify says what is wrong with a record; a page should still show the rest of it.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.formats import compressed, tfrecord
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
+from imagenet_prep.formats.jpeg import PNG_SIGNATURE
 from imagenet_prep.model import Box
 
 LONGEST_TEXT = 100
@@ -21,6 +23,7 @@ _IMAGE = ("image/encoded", "image")
 _NAME = ("image/filename", "file_name", "filename")
 _LABEL = ("image/class/label", "label")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
+_JPEG = b"\xff\xd8\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,43 @@ class Seen:
     size: tuple[int, int] | None
     boxes: tuple[Box, ...]
     encoded: memoryview | None
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Which features of a recipe's records say what: of each row the first that is there.
+
+    ``image`` holds an image file; ``likely_image`` does so if it begins like one.
+    """
+
+    image: tuple[str, ...]
+    likely_image: tuple[str, ...]
+    filename: tuple[str, ...]
+    label: tuple[str, ...]
+    words: tuple[str, ...]
+    width: tuple[str, ...]
+    height: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Naming:
+        """That of the recipe with these settings: what it maps first, then the names that are usual."""
+        record = settings.get("record")
+        features: dict[str, list[str]] = {}
+        for feature, mapped in record.items() if isinstance(record, dict) else ():
+            features.setdefault(str(mapped.get("from")) if isinstance(mapped, dict) else "", []).append(feature)
+
+        def names(columns: tuple[str, ...], usual: tuple[str, ...] = ()) -> tuple[str, ...]:
+            return (*(feature for column in columns for feature in features.get(column, ())), *usual)
+
+        return cls(
+            image=names(("encoded",), () if isinstance(record, dict) else ("image/encoded",)),
+            likely_image=("image/encoded", "encoded", "image"),
+            filename=names(("path", "filename"), ("image/filename", "filename", "path")),
+            label=names(("label",), ("image/class/label", "label")),
+            words=names(("text", "class"), ("image/class/text", "class", "text", "image/class/synset")),
+            width=names(("width",), ("image/width", "width")),
+            height=names(("height",), ("image/height", "height")),
+        )
 
 
 def iter_data(view: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -54,14 +94,29 @@ def iter_data(view: memoryview) -> Iterator[tuple[int, memoryview]]:
             yield record.offset, record.data
 
 
-def look(data: memoryview) -> Seen | None:
-    """What a record's data show, or None if they are no tf.train.Example."""
+def look(data: memoryview, naming: Naming | None = None) -> Seen | None:
+    """What a record's data show, or None if they are no tf.train.Example; ``naming`` is that of a recipe's records."""
     try:
+        if naming is not None:
+            return see(parse_example(data), naming)
         return _of_record(read_record(data))
     except RecordError:
         return _of_features(parse_example(data))
     except ExampleError:
         return None
+
+
+def see(features: Mapping[str, Feature], naming: Naming) -> Seen:
+    """What the features of a recipe's record show."""
+    filename = _text(features, *naming.filename)
+    return Seen(
+        filename,
+        _int(features, *naming.label),
+        _text(features, *naming.words),
+        _size(_int(features, *naming.width), _int(features, *naming.height)),
+        tuple(_boxes(features)),
+        _image(features, naming.image) or _likely_image(features, naming.likely_image),
+    )
 
 
 def is_drawable(box: Box) -> bool:
@@ -89,7 +144,7 @@ def _of_features(features: Mapping[str, Feature]) -> Seen:
         _text(features, "image/class/text") or _words(_text(features, "image/class/synset"), filename),
         _size(_int(features, "image/width"), _int(features, "image/height")),
         tuple(_boxes(features)),
-        _image(features),
+        _image(features, _IMAGE),
     )
 
 
@@ -117,9 +172,15 @@ def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:
             yield Box(*corners)
 
 
-def _image(features: Mapping[str, Feature]) -> memoryview | None:
-    value = _first(features, _IMAGE, BytesList)
+def _image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryview | None:
+    value = _first(features, names, BytesList)
     return memoryview(value) if isinstance(value, bytes | memoryview) else None
+
+
+def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryview | None:
+    """The first of these features that begins as an image file does: ``image`` may as well be samples."""
+    found = (_image(features, (name,)) for name in names)
+    return next((each for each in found if each and (each[:3] == _JPEG or each[:8] == PNG_SIGNATURE)), None)
 
 
 def _int(features: Mapping[str, Feature], *names: str) -> int | None:

@@ -16,13 +16,13 @@ from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import Candidate, SplitCensus
-from imagenet_prep.reporting.reading import Seen, is_drawable, iter_data, look
+from imagenet_prep.reporting.reading import Naming, Seen, is_drawable, iter_data, look
 from imagenet_prep.sources.reader import map_file
 
 _SMALL = Reencode(max_side=400, quality=75)  # sharp at the size of the page's grid on most screens
 
-VALIDATION_SHARE = 4
-"""One sample in so many is a validation image, where there are both."""
+OTHER_SHARE = 4
+"""One sample in so many is of another split than the largest, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,13 @@ class Sample:
 def choose(splits: Mapping[str, SplitCensus], count: int) -> list[Candidate]:
     """``count`` records of all splits, spread evenly over the classes; the same for the same records."""
     groups = {split: found.candidates for split, found in splits.items() if found.candidates}
-    shares = dict.fromkeys(groups, count)
-    if len(groups) > 1:
-        validation = min(count // VALIDATION_SHARE, sum(map(len, groups["validation"].values())))
-        shares = {"train": count - validation, "validation": validation}
+    available = {split: sum(map(len, found.values())) for split, found in groups.items()}
+    by_size = sorted(groups, key=lambda split: (-splits[split].records, split))
+    share = count // OTHER_SHARE // max(1, len(groups) - 1)
+    shares = {split: min(share, available[split]) for split in by_size[1:]}
+    for split in by_size:  # the largest takes what the others leave, and they what it lacks
+        rest = count - sum(shares.values())
+        shares[split] = min(available[split], shares.get(split, 0) + rest)
     return [each for split, found in groups.items() for each in _spread(found, shares[split])]
 
 
@@ -67,10 +70,14 @@ def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) ->
 
 @dataclass(frozen=True, slots=True)
 class TakeSamples:
-    """Makes the thumbnails of single shards; picklable. ``numbers`` are those of the records by name of the shard."""
+    """Makes the thumbnails of single shards; picklable.
+
+    ``numbers`` are those of the records by name of the shard; ``naming`` is that of a recipe's records.
+    """
 
     layout: Layout
     numbers: Mapping[str, frozenset[int]]
+    naming: Naming | None = None
 
     def __call__(self, name: str) -> list[Sample]:
         """The samples of one shard; a record that has become unreadable since the census is left out."""
@@ -80,7 +87,7 @@ class TakeSamples:
         try:
             records = itertools.islice(iter_data(map_file(self.layout.shard_path(name))), last + 1)
             for number, (_, data) in enumerate(records):
-                if number in self.numbers[name] and (seen := look(data)) and seen.encoded is not None:
+                if number in self.numbers[name] and (seen := look(data, self.naming)) and seen.encoded is not None:
                     yield _sample(name, number, seen, seen.encoded)
         except (FramingError, InputError):
             return

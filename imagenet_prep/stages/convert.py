@@ -94,7 +94,9 @@ def convert(
                 ]
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
-                if recipe is not None:
+                if recipe is None:
+                    layout.recipe_path.unlink(missing_ok=True)
+                else:
                     recipe.save_manifest()
                     save_json(layout.recipe_path, {"recipe": str(recipe.path.resolve())})
                 makers = prepare_makers(works, layout, options, progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -11,13 +11,15 @@ from typing import TypeVar
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError, WorkerError
 from imagenet_prep.ilsvrc2012 import SPLITS
-from imagenet_prep.layout import Layout
+from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Manifest, load_manifest
 from imagenet_prep.model import Done, Engine, Progress, Silent
-from imagenet_prep.reporting.census import Census, TakeCensus
+from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
 from imagenet_prep.reporting.contents import Facts
 from imagenet_prep.reporting.page import check_libraries, render
+from imagenet_prep.reporting.reading import Naming
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
+from imagenet_prep.reporting.subject import Subject, features_of
 from imagenet_prep.storage import save_bytes
 
 R = TypeVar("R")
@@ -47,45 +49,61 @@ def write_report(
     check_libraries()
     progress = progress or Silent()
     manifest = _load_manifest(layout)
-    census = _take_census(layout, manifest.splits if manifest else SPLITS, engine, samples, progress)
+    splits, promise = manifest.splits if manifest else SPLITS, _promise(manifest)
+    names = list(layout.find_shards(splits))
+    census = _take_census(names, TakeCensus(layout, samples, promise), engine, progress)
+    chosen = choose(census.splits, samples)
+    shown = _take_samples(layout, engine, chosen, promise.naming if promise else None, progress)
     facts = Facts(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
         verdict=verdict,
         manifest=manifest,
         census=census,
-        samples=_take_samples(layout, engine, census, samples, progress),
+        samples=sorted(shown, key=lambda sample: _in_order(sample, splits)),
+        subject=Subject.of(manifest, census),
     )
     save_bytes(layout.report_path, render(facts))
     return ReportSummary(layout.report_path, verdict)
 
 
-def _take_census(layout: Layout, splits: Collection[str], engine: Engine, samples: int, progress: Progress) -> Census:
-    names = list(layout.find_shards(splits))
+def _promise(manifest: Manifest | None) -> Promise | None:
+    """What the records of a recipe are said to hold."""
+    if manifest is None or manifest.recipe is None:
+        return None
+    kinds = {name: str(promised.get("kind")) for name, promised in features_of(manifest).items()}
+    return Promise(Naming.of(manifest.settings), kinds)
+
+
+def _take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progress: Progress) -> Census:
     census = Census()
-    for name, found in _each(engine, TakeCensus(layout, samples), names, "count", progress):
+    for name, found in _each(engine, take, names, "count", progress):
         if isinstance(found, Census):
-            census.merge(found, samples)
+            census.merge(found, take.keep)
         else:
             census.faults[name] = str(found).replace("\n", "; ")
     return census
 
 
-def _take_samples(layout: Layout, engine: Engine, census: Census, count: int, progress: Progress) -> Sequence[Sample]:
-    """The samples in order of split, class and name."""
+def _take_samples(
+    layout: Layout, engine: Engine, chosen: Sequence[Candidate], naming: Naming | None, progress: Progress
+) -> Iterator[Sample]:
     numbers = defaultdict(set)
-    for candidate in choose(census.splits, count):
+    for candidate in chosen:
         numbers[candidate.shard].add(candidate.number)
-    take = TakeSamples(layout, {name: frozenset(found) for name, found in numbers.items()})
-    samples: list[Sample] = []
+    take = TakeSamples(layout, {name: frozenset(found) for name, found in numbers.items()}, naming)
     for _, found in _each(engine, take, sorted(numbers), "samples", progress):
-        samples += found if isinstance(found, list) else []
-    return sorted(samples, key=_in_order)
+        yield from found if isinstance(found, list) else []
 
 
-def _in_order(sample: Sample) -> tuple[str, bool, int, str, str, int]:
-    split = sample.shard.partition("-")[0]
-    return split, sample.label is None, sample.label or 0, sample.filename, sample.shard, sample.number
+def _in_order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
+    """By split, class and name."""
+    parsed = parse_shard_name(sample.shard)
+    assert parsed is not None, sample.shard
+    return (
+        *(splits.index(parsed[0]), sample.label is None, sample.label or 0),
+        *(sample.filename, sample.shard, sample.number),
+    )
 
 
 def _each(

@@ -1,7 +1,8 @@
-"""Records of any TFRecord file of tf.train.Example, in a form to read."""
+"""Records of any TFRecord file of tf.train.Example or tf.train.SequenceExample, in a form to read."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import compressed, jpeg, pixels
-from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
 from imagenet_prep.formats.tfrecord import FramingError, Record
 from imagenet_prep.sources.reader import map_file
 from imagenet_prep.storage import atomic_file
@@ -23,41 +25,53 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 SHOWN_VALUES = 8
+SHOWN_STEPS = 8
 SHOWN_BYTES = 16
+
+NOT_SET = "(not set)"
+"""Shown of a name without a feature: protobuf has that, as it has empty lists."""
 
 _BOX_COLOUR = (255, 64, 0)
 _FLOAT = struct.Struct("<f")
 _PNG_SIZE = struct.Struct(">II")
 
 
+Steps = tuple[Feature | None, ...]
+"""A feature list: one feature a step."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """One record: number from 0, byte offset of its header (uncompressed), data in bytes, features by name, sorted."""
+    """One record: number from 0, byte offset of its header (uncompressed), data in bytes, features by name, sorted.
+
+    A feature that is not set is None. Of a SequenceExample ``features`` are those of its context, and
+    ``feature_lists`` the lists by name, sorted; of an Example the latter are None.
+    """
 
     number: int
     offset: int
     size: int
-    features: Mapping[str, Feature]
+    features: Mapping[str, Feature | None]
+    feature_lists: Mapping[str, Steps] | None = None
 
     def lines(self) -> list[str]:
-        """One line for the record and one a feature: name, kind, values; long ones abbreviated."""
+        """A line for the record, each feature (name, kind, values) and each step; what is long is abbreviated."""
         width = max((len(printable(name)) for name in self.features), default=0)
-        first = f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {len(self.features)} features"
-        return [first] + [
-            f"  {printable(name):<{width}}  {_kind(feature):<5}  {_values(feature)}"
-            for name, feature in self.features.items()
-        ]
+        counts = f"{len(self.features)} features"
+        if self.feature_lists is not None:
+            counts = f"{len(self.features)} features of its context, {len(self.feature_lists)} feature lists"
+        features = [f"  {printable(name):<{width}}  {_text_of(feature)}" for name, feature in self.features.items()]
+        lists = [line for name, steps in (self.feature_lists or {}).items() for line in _step_lines(name, steps)]
+        return [f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {counts}", *features, *lists]
 
     def as_dict(self) -> dict[str, Any]:
         """The same for JSON: every feature a list; bytes as text, images and other bytes as what they are."""
-        return {
-            "record": self.number,
-            "offset": self.offset,
-            "bytes": self.size,
-            "features": {
-                name: [_json_value(value) for value in feature.values] for name, feature in self.features.items()
-            },
-        }
+        record = {"record": self.number, "offset": self.offset, "bytes": self.size}
+        features = {name: _json_values(feature) for name, feature in self.features.items()}
+        if self.feature_lists is None:
+            return {**record, "features": features}
+        lists = {name: [_json_values(step) for step in steps] for name, steps in self.feature_lists.items()}
+        return {**record, "context": features, "feature_lists": lists}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +87,13 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
     """The records of a file, plain or compressed: the first ``limit`` of them, or only number ``record``.
 
     Raises:
-        UsageError: there is no such file or record.
+        UsageError: there is no such file or record, or both are asked for.
         InputError: a record is damaged, or is no Example.
     """
     if not path.is_file():
         raise UsageError(f"{path} is no file", "expected a TFRecord file")
+    if limit is not None and record is not None:
+        raise UsageError(f"limit {limit} and record {record}", "expected one of them: the first records, or only one")
     if (limit is not None and limit < 1) or (record is not None and record < 0):
         raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
     records = _iter_records(path)
@@ -116,11 +132,19 @@ def _shown(path: Path, record: Record) -> ShownRecord:
     if not record.intact:
         raise _damaged(path, record.number, record.offset, "the data do not match their CRC")
     try:
-        features = parse_example(record.data)
+        features, feature_lists = _parse(record.data)
     except ExampleError as error:
         reason = f"it is no tf.train.Example: {error}"
         raise _damaged(path, record.number, record.offset, reason) from error
-    return ShownRecord(record.number, record.offset, len(record.data), dict(sorted(features.items())))
+    return ShownRecord(record.number, record.offset, len(record.data), features, feature_lists)
+
+
+def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps] | None]:
+    """Features, sorted, and the feature lists of a record that says that it has such."""
+    if not has_feature_lists(data):
+        return dict(sorted(parse_features(data).items())), None
+    context, feature_lists = parse_sequence_example(data)
+    return dict(sorted(context.items())), dict(sorted(feature_lists.items()))
 
 
 def _damaged(path: Path, number: int, offset: int, reason: str) -> InputError:
@@ -131,14 +155,28 @@ def _damaged(path: Path, number: int, offset: int, reason: str) -> InputError:
 # values as text ------------------------------------------------------------------------------------------------
 
 
-def _kind(feature: Feature) -> str:
+def _text_of(feature: Feature | None) -> str:
+    """Kind and values."""
     match feature:
+        case None:
+            return NOT_SET
         case BytesList():
-            return "bytes"
+            kind = "bytes"
         case FloatList():
-            return "float"
+            kind = "float"
         case Int64List():
-            return "int64"
+            kind = "int64"
+    return f"{kind:<5}  {_values(feature)}"
+
+
+def _step_lines(name: str, steps: Steps) -> Iterator[str]:
+    """A line for a feature list, and one for each of its first steps."""
+    count = len(steps)
+    yield f"  {printable(name)}: {count:,} {'step' if count == 1 else 'steps'}"
+    width = len(str(min(count, SHOWN_STEPS) - 1))
+    yield from (f"    {number:>{width}}  {_text_of(step)}" for number, step in enumerate(steps[:SHOWN_STEPS]))
+    if count > SHOWN_STEPS:
+        yield f"    ... ({count:,} steps)"
 
 
 def _values(feature: Feature) -> str:
@@ -168,6 +206,10 @@ def _text(value: Buffer) -> str | None:
         return str(value, "utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def _json_values(feature: Feature | None) -> list[object] | None:
+    return None if feature is None else [_json_value(value) for value in feature.values]
 
 
 def _json_value(value: Buffer | float) -> object:
@@ -206,14 +248,14 @@ def _picture(value: Buffer) -> _Picture | None:
 def save_image(path: Path, record: int, png_path: Path) -> None:
     """Write the image of a record, its boxes drawn, as PNG.
 
-    The image is ``image/encoded``, else the first feature that holds one.
+    The image is ``image/encoded``, else that of the first feature, or the first step of a list, that holds one.
 
     Raises:
         UsageError: there is no such file or record.
         InputError: the record is damaged, holds no image, or one that does not decode.
     """
     shown = next(show(path, record=record))
-    encoded = _find_image(shown.features)
+    encoded = _find_image(shown)
     if encoded is None:
         raise InputError(f"{path}: record {record} holds no image", "expected a JPEG or a PNG in one of its features")
     try:
@@ -225,15 +267,16 @@ def save_image(path: Path, record: int, png_path: Path) -> None:
         image.save(file, "PNG")
 
 
-def _find_image(features: Mapping[str, Feature]) -> Buffer | None:
-    first = [features[name] for name in ("image/encoded",) if name in features]
-    for feature in [*first, *features.values()]:
+def _find_image(shown: ShownRecord) -> Buffer | None:
+    first = [shown.features.get("image/encoded")]
+    steps = itertools.chain.from_iterable((shown.feature_lists or {}).values())
+    for feature in itertools.chain(first, shown.features.values(), steps):
         if isinstance(feature, BytesList) and feature.values and _picture(feature.values[0]):
             return feature.values[0]
     return None
 
 
-def _draw_boxes(image: Image.Image, features: Mapping[str, Feature]) -> None:
+def _draw_boxes(image: Image.Image, features: Mapping[str, Feature | None]) -> None:
     from PIL import ImageDraw
 
     edges = [features.get(f"image/object/bbox/{edge}") for edge in ("xmin", "ymin", "xmax", "ymax")]

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import ConvertOptions, options_from
 from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.storage import load_json
@@ -45,7 +45,10 @@ class Status:
 
 
 def status(layout: Layout) -> Status:
-    """How far each stage has come; reads no archive and no shard."""
+    """How far each stage has come; reads no archive and no shard. A recipe's data set has only the last two."""
+    recipe = _find_recipe(layout)
+    if recipe is not None:
+        return _recipe_status(layout, recipe)
     stages = (
         _download(layout),
         _untar(layout),
@@ -120,19 +123,20 @@ def _convert(layout: Layout) -> StageStatus:
 
 
 def _shard_sizes(layout: Layout) -> dict[str, int]:
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError:
-        manifest = None
+    manifest = _manifest(layout)
     return layout.find_shards(manifest.splits if manifest else ilsvrc2012.SPLITS)
+
+
+def _manifest(layout: Layout) -> Manifest | None:
+    try:
+        return load_manifest(layout.manifest_path)
+    except InputError:
+        return None  # verify says what is wrong with it
 
 
 def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
     """The size of each finished shard as recorded, and whether that record is of a whole conversion."""
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError:
-        manifest = None  # verify says what is wrong with it
+    manifest = _manifest(layout)
     if manifest is not None:
         return {name: info.size for name, info in manifest.shards.items()}, True
     journal = Journal(layout.journal_path)
@@ -162,7 +166,7 @@ def _verify(layout: Layout) -> StageStatus:
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
         return StageStatus("verify", "partly", "a quick look found no problem; not every byte was read")
-    what = "a part of ILSVRC2012" if verdict.is_part else "ILSVRC2012"
+    what = "a part of ILSVRC2012" if verdict.is_part else verdict.dataset
     return StageStatus("verify", "done", f"{what}, whole and right")
 
 
@@ -178,6 +182,82 @@ def _state(done: int, expected: int, begun: bool = False) -> State:
 
 def _count(folder: Path, suffix: str) -> int:
     return sum(name.endswith(suffix) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
+# the data set of a recipe --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """A data set made by a recipe: its manifest, once it is whole, and the recipe's place, as far as it is known."""
+
+    manifest: Manifest | None
+    path: Path | None
+
+
+def _find_recipe(layout: Layout) -> _Recipe | None:
+    """What tells that the shards are a recipe's; None if they are ILSVRC2012, or nothing is known of them."""
+    try:
+        kept = load_json(layout.recipe_path)
+    except InputError:
+        kept = None
+    path = kept.get("recipe") if isinstance(kept, dict) else None
+    recipe = _Recipe(_manifest(layout), Path(path) if isinstance(path, str) else None)
+    if recipe.manifest is not None:
+        return recipe if recipe.manifest.recipe is not None else None
+    return recipe if recipe.path is not None else None
+
+
+def _recipe_status(layout: Layout, recipe: _Recipe) -> Status:
+    if recipe.manifest is not None:
+        convert, verify = _convert(layout), _verify(layout)
+    else:
+        convert = StageStatus("convert", "partly", _under_way(layout))
+        verify = StageStatus("verify", "not begun", "the conversion has not come to its end")
+    if verify.state == "done":
+        command = _command("report", layout.output_dir)
+    elif recipe.manifest is None:
+        command = _convert_command(layout, recipe.path)
+    elif verify.state == "problems" or convert.state != "done":
+        command = _command("repair", layout.data_dir, *_options(layout))
+    else:
+        command = _command("verify", layout.output_dir)
+    return Status((convert, verify), command)
+
+
+def _under_way(layout: Layout) -> str:
+    """What the journal tells of a conversion under way: which shards stand, and of how many by their names."""
+    recorded, _ = _recorded(layout)
+    parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
+    sizes = layout.find_shards({split for split, _, _ in parsed.values()})
+    done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
+    words = (f"{split}: {count:,} of {_number(planned, 'shard')}" for (split, planned), count in done.items())
+    return "; ".join(words) or "begun, no shard is done yet"
+
+
+def _convert_command(layout: Layout, recipe: Path | None) -> str:
+    """The same conversion again. A folder in the recipe's prefix is part of where the shards are: it is not given."""
+    from imagenet_prep.recipes.plan import read
+    from imagenet_prep.recipes.rules import prefix_of
+
+    assert recipe is not None
+    try:
+        folder, _ = prefix_of(read(recipe))
+    except PrepError:
+        folder = ""  # convert says what is wrong with it
+    raw = ("--raw", str(layout.raw)) if layout.raw else ()
+    output = ("--output", str(_outside(layout.output, folder))) if layout.output else ()
+    data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
+    return _command("convert", data_dir, *raw, *output, "--config", str(recipe))
+
+
+def _outside(path: Path, folder: str) -> Path:
+    """The path without the folder that it ends with."""
+    parts = Path(folder).parts
+    for each in (path, path.resolve()):
+        if parts and each.parts[-len(parts) :] == parts:
+            return each.parents[len(parts) - 1]
+    return path
 
 
 # what next -----------------------------------------------------------------------------------------------------

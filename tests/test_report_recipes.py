@@ -1,0 +1,416 @@
+"""The report on the data set of a recipe: its own name, its own splits, what its records hold, images or none."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from test_report import Page, write_shard
+
+from imagenet_prep.demo import images
+from imagenet_prep.engines import make_engine
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import load_manifest
+from imagenet_prep.pipeline import report
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.reporting.census import Candidate, SplitCensus
+from imagenet_prep.reporting.charts import TIMES
+from imagenet_prep.reporting.features import FeaturesCensus
+from imagenet_prep.reporting.reading import Naming, see
+from imagenet_prep.reporting.samples import choose
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.report import write_report
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+DASH = "\N{EN DASH}"
+CLASSES = ("daisy", "rose", "tulip")
+MAPPED = """
+source: {folders: flowers}
+splits: {train: 0.6, validation: 0.2, test: 0.2}
+output_file_prefix: fl
+shards: {train: 3, validation: 2, test: 1}
+first_label: 0
+record: {img: encoded, y: label, kind: class, name: path, h: height, w: width}
+"""
+ARRAYS = """
+manifest_file: list.txt
+input_file_pattern: arrays/*.npy
+output_file_prefix: arr
+num_shards: 2
+min_val: -1
+max_val: 3
+"""
+
+
+def made(folder: Path, recipe: str, name: str = "flowers") -> Layout:
+    """The shards of a recipe that lies in ``folder``, with their report."""
+    path = folder / f"{name}.yaml"
+    path.write_text(recipe)
+    layout = Layout(folder / "out")
+    plan = load(path, None, ENGINE)
+    convert(layout, ENGINE, ConvertOptions(compression=plan.compression, skip_bad=plan.skip_bad), recipe=plan)
+    report(layout, ENGINE)
+    return layout
+
+
+def page_of(layout: Layout) -> Page:
+    """The report as a browser's parser sees it, without its style sheet."""
+    return Page(re.sub("<style>.*?</style>", "", layout.report_path.read_text(), flags=re.S))
+
+
+class Tables(HTMLParser):
+    """The rows of every table of a page, by its class and caption: the text of each cell."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self._table, self._cell = "", ""
+        self.feed(layout.report_path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a table, a row or a cell."""
+        if tag == "table":
+            self._table = dict(attrs).get("class") or "problems"
+        elif tag == "tr":
+            self.rows.setdefault(self._table, []).append([])
+        self._cell = "" if tag in ("caption", "td", "th") else f"{self._cell} "
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a cell, or the caption that tells one split's totals from another's."""
+        if tag == "caption":
+            self._table += f" {self._cell.strip()}"
+        elif tag in ("td", "th"):
+            self.rows[self._table][-1].append(" ".join(self._cell.split()))
+
+    def handle_data(self, data: str) -> None:
+        """Keep a piece of text."""
+        self._cell += data
+
+
+def features_of(layout: Layout) -> dict[str, list[str]]:
+    """The cells of the table of features by name."""
+    return {row[0]: row[1:] for row in Tables(layout).rows["features"][1:]}
+
+
+@pytest.fixture(scope="module")
+def flowers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds flowers/CLASS/N.jpg, every fourth image a PNG, one of these grey. Read only."""
+    folder = tmp_path_factory.mktemp("flowers")
+    for number in range(90):
+        data = images.tiny(number)
+        path = folder / "flowers" / CLASSES[number % 3] / f"{number:03d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if number % 4:
+            path.write_bytes(data)
+        else:
+            with Image.open(io.BytesIO(data)) as image:
+                image.convert("L" if number == 4 else "RGB").resize((20, 10)).save(path.with_suffix(".png"))
+    return folder
+
+
+@pytest.fixture
+def mapped(tmp_path: Path, flowers: Path) -> Layout:
+    """Three splits of free records of the flowers, reported on."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    return made(tmp_path, MAPPED)
+
+
+def save_arrays(folder: Path, *arrays: np.ndarray) -> None:
+    """Each array in a file of its own."""
+    (folder / "arrays").mkdir()
+    for number, array in enumerate(arrays):
+        np.save(folder / "arrays" / f"{number:03d}.npy", array)
+
+
+# what it is called ---------------------------------------------------------------------------------------------
+
+
+def test_the_page_speaks_of_the_set_by_its_name(mapped: Layout) -> None:
+    """Title, heading and verdict have the recipe's name, and no word is of ILSVRC2012."""
+    page = page_of(mapped)
+    assert "These shards are flowers, whole and right." in page.text
+    assert f"flowers {DASH} imagenet-prep report" in page.text
+    assert "90 images in 6 shards" in page.text
+    assert "ILSVRC2012" not in page.text
+    assert "2016" not in page.text
+
+
+def test_totals_are_those_of_each_split(mapped: Layout) -> None:
+    """Images, classes and shards of every split stand beside what the manifest records; nothing differs."""
+    manifest = load_manifest(mapped.manifest_path)
+    assert manifest is not None
+    tables = {name: rows for name, rows in Tables(mapped).rows.items() if name.startswith("totals")}
+    assert list(tables) == [f"totals {split}" for split in manifest.splits]
+    assert len(tables) == 3
+    for split, total in manifest.totals.items():
+        heading, *rows = tables[f"totals {split}"]
+        assert heading == ["", "found", "expected"]
+        numbers = {"images": total.images, "classes": total.classes, "shards": total.shards}
+        assert rows[:-1] == [[what, str(number), str(number)] for what, number in numbers.items()]
+        assert rows[-1][0] == "size"
+    assert "≠" not in page_of(mapped).text
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_every_split_has_a_look_of_its_own(tmp_path: Path, flowers: Path, count: int) -> None:
+    """However many splits there are, each has its mark in the legend and its words below each chart."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    splits = {f"part{number}": 1 / count for number in range(count)}
+    layout = made(tmp_path, f"source: {{folders: flowers}}\nsplits: {splits}\nshards: 1\n")
+    page = page_of(layout)
+    keys = [attributes["class"] for tag, attributes in page.elements if tag == "i"]
+    names = [f"key look-{number % 6 + 1}" for number in range(count)]
+    assert keys == names * 2  # of the totals, and of the legend
+    for split in splits:
+        assert page.text.count(f"{split}: ") == 3  # classes, bytes, shards: only images have boxes
+    style = layout.report_path.read_text()
+    for name in names:
+        assert f".{name.replace(' ', '.')} {{" in style
+        assert style.count(f"--{name.removeprefix('key ')}: #") == 2  # in light and in dark
+
+
+def test_a_name_that_holds_markup_stays_a_name(tmp_path: Path, flowers: Path) -> None:
+    """Neither the recipe's name nor a feature's can put anything into the page."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    hostile = "<img src=x onerror='alert(1)'>"
+    page = page_of(made(tmp_path, f'source: {{folders: flowers}}\nrecord: {{"{hostile}": path}}\n', hostile))
+    assert not page.images()
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert page.text.count(hostile) >= 4
+
+
+# what the records hold -----------------------------------------------------------------------------------------
+
+
+def test_features_are_counted_and_bounded(mapped: Layout, flowers: Path) -> None:
+    """The table has each feature's kind, how many records have it, how many values each, and range or lengths."""
+    files = [path for path in (flowers / "flowers").rglob("*") if path.is_file()]
+    lengths = [path.stat().st_size for path in files]
+    assert features_of(mapped) == {
+        "h": ["int64", "90", "1", "10 to 16"],
+        "img": ["bytes", "90", "1", f"{min(lengths):,} to {max(lengths):,} bytes"],
+        "kind": ["bytes", "90", "1", "4 to 5 bytes"],
+        "name": ["bytes", "90", "1", "12 to 13 bytes"],
+        "w": ["int64", "90", "1", "16 to 20"],
+        "y": ["int64", "90", "1", "0 to 2"],
+    }
+
+
+def test_classes_and_files_go_by_the_names_that_the_recipe_gives_them(mapped: Layout) -> None:
+    """A label, a class, an image or a path is found under whatever name the recipe maps it to."""
+    rows = Tables(mapped).rows["classes"][1:]
+    assert [row[:2] for row in rows] == [[str(label), name] for label, name in enumerate(CLASSES)]
+    assert [sum(map(int, row[2:])) for row in rows] == [30, 30, 30]
+    shown = page_of(mapped).images()
+    assert len(shown) == 48
+    for image in shown:
+        assert re.fullmatch(r"(daisy|rose|tulip)/\d{3}\.(jpg|png)", image["data-name"] or "")
+        assert (image["alt"] or "").split(":")[0] == (image["data-name"] or "").split("/")[0]
+
+
+def test_png_images_are_as_good_as_any(mapped: Layout) -> None:
+    """PNGs are shown and measured, and not odd; grey ones are named, as grey JPEGs are."""
+    page = page_of(mapped)
+    names = [image["data-name"] or "" for image in page.images()]
+    assert sum(name.endswith(".png") for name in names) > 5
+    assert "width 16 to 20, height 10 to 16" in page.text
+    odd = {row[0]: row[1:] for row in Tables(mapped).rows["odd"][1:]}
+    assert list(odd) == [
+        "Grey one colour component; records of the Inception layout say RGB and 3 channels all the same"
+    ]
+    assert list(odd.values()) == [["1", "rose/004.png"]]
+
+
+def test_without_boxes_nothing_is_said_of_boxes(mapped: Layout) -> None:
+    """No chart, no total, no switch and no count beside an image, where no record has a box."""
+    assert not re.search(r"\bbox", page_of(mapped).text.replace("bboxes", ""))
+
+
+def test_inceptions_layout(tmp_path: Path, flowers: Path) -> None:
+    """Records of 2016's layout are read by its features, and a repaired PNG is named."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    layout = made(tmp_path, "source: {folders: flowers}\nrecord: inception\n")
+    page = page_of(layout)
+    assert [row[:2] for row in Tables(layout).rows["classes"][1:]] == [["1", "daisy"], ["2", "rose"], ["3", "tulip"]]
+    assert len(features_of(layout)) == 15
+    assert features_of(layout)["image/object/bbox/xmin"] == ["float", "90", "0", DASH]
+    assert "the fifteen features of the Inception layout" in page.text
+    assert "Repaired" in page.text
+
+
+def test_samples_come_from_every_split() -> None:
+    """Most are of the largest split, the others share a quarter, and each gives no more than it has."""
+    sizes = {"train": 50, "validation": 20, "test": 1}
+    splits = {
+        split: SplitCensus(
+            records=size, candidates={None: [Candidate(True, number, f"{split}-x", number) for number in range(size)]}
+        )
+        for split, size in sizes.items()
+    }
+    for names in (list(sizes), ["test", "train", "validation"]):
+        chosen = Counter(each.shard for each in choose({name: splits[name] for name in names}, 24))
+        assert chosen == {"train-x": 20, "validation-x": 3, "test-x": 1}
+    assert Counter(each.shard for each in choose(splits, 68)) == {"train-x": 50, "validation-x": 17, "test-x": 1}
+    assert len(choose(splits, 100)) == 71
+
+
+def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
+    """Images without classes have no chart of them and no title."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    layout = made(tmp_path, "source: {files: 'flowers/*/*.jpg'}\nrecord: {image: encoded, path: path}\n")
+    page = page_of(layout)
+    assert "Images a class" not in page.text
+    assert "spread over the classes" not in page.text
+    assert "no label" not in page.text
+    assert page.images()[0]["alt"] == f"{page.images()[0]['data-name']}, 16 {TIMES} 16"
+    assert [row[0] for row in Tables(layout).rows["totals train"]] == ["", "images", "shards", "size"]
+
+
+# records without images ----------------------------------------------------------------------------------------
+
+
+def test_arrays(tmp_path: Path) -> None:
+    """Of arrays there are totals, features, shards and settings, and one sentence in place of images."""
+    save_arrays(tmp_path, *(np.array([[-5, 1, number]], "f4") for number in range(6)))
+    layout = made(tmp_path, ARRAYS, "waves")
+    page = page_of(layout)
+    assert "These shards are waves, whole and right." in page.text
+    assert "6 records in 2 shards" in page.text
+    assert page.text.count("No record holds a JPEG or a PNG") == 1
+    assert [attributes["id"] for tag, attributes in page.elements if tag == "figure"] == ["chart-shards"]
+    assert not {"samples", "odd"} & {attributes.get("id") for _, attributes in page.elements}
+    assert not {"#samples", "#odd"} & {attributes.get("href") for _, attributes in page.elements}
+    assert "image" not in re.sub(r"imagenet-prep|image files", "", page.text)
+    assert features_of(layout)["values"] == ["float", "6", "3", "0 to 1"]
+    assert features_of(layout)["shape"] == ["int64", "6", "2", "1 to 3"]
+
+
+def test_samples_under_the_name_of_an_image(tmp_path: Path, flowers: Path) -> None:
+    """What is called image and is no image file is not taken for a damaged one: pixels are numbers."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    recipe = "source: {files: 'flowers/*/*.png'}\ncontent: pixels\nrecord: {image: raw, height: height, width: width}\n"
+    layout = made(tmp_path, recipe)
+    page = page_of(layout)
+    assert "No record holds a JPEG or a PNG" in page.text
+    assert "Not readable" not in page.text
+    assert f"20 {TIMES} 10 pixels on average" in page.text
+    assert features_of(layout)["image"] == ["bytes", "23", "1", "200 to 600 bytes"]
+
+
+def test_bounds_of_numbers() -> None:
+    """NaNs have no place between bounds and are counted; whatever comes first, the bounds are the same."""
+    records: list[dict[str, Feature]] = [
+        {"x": FloatList((float("nan"), 2.0)), "y": Int64List(())},
+        {"x": FloatList((-1.0, float("nan"))), "y": Int64List((7, 2**60))},
+        {"x": FloatList((float("nan"),)), "z": BytesList((b"", b"abc"))},
+        {"x": Int64List((5,))},
+    ]
+    kinds = {"x": "float", "y": "int64", "w": "bytes"}
+    first, second = FeaturesCensus(), FeaturesCensus()
+    for number, record in enumerate(records):
+        (first if number % 2 else second).take(record, kinds)
+    for one, other in ((first, second), (second, first)):
+        merged = FeaturesCensus()
+        merged.merge(one)
+        merged.merge(other)
+        x, y = merged.named["x"], merged.named["y"]
+        assert (x.records, x.not_numbers, x.bounds.least, x.bounds.greatest) == (3, 3, -1.0, 2.0)
+        assert (x.values.least, x.values.greatest) == (1, 2)
+        assert (y.records, y.values.least, y.values.greatest, y.bounds.greatest) == (2, 0, 2, 2**60)
+        assert "w" not in merged.named
+        assert merged.others == 1
+
+
+FEATURES = st.one_of(
+    st.builds(BytesList, st.lists(st.binary(max_size=40), max_size=2).map(tuple)),
+    st.builds(FloatList, st.lists(st.floats(width=32), max_size=3).map(tuple)),
+    st.builds(Int64List, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=2).map(tuple)),
+)
+NAMES = st.sampled_from(["image/encoded", "encoded", "image", "label", "class", "text", "path", "height", "width"])
+
+
+@given(st.dictionaries(NAMES, FEATURES), st.sampled_from([{}, {"record": {"label": {"from": "label"}, "x": 1}}]))
+def test_any_record_can_be_seen(record: dict[str, Feature], settings: dict[str, object]) -> None:
+    """Whatever features hold, and whatever a manifest says of them, something or nothing is seen."""
+    seen = see(parse_example(encode_example(record)), Naming.of(settings))
+    assert seen.size is None or min(seen.size) > 0
+
+
+# settings, damage ----------------------------------------------------------------------------------------------
+
+
+def test_settings_can_be_read(tmp_path: Path, mapped: Layout) -> None:
+    """What a record holds, how values are rescaled and in which order records come is said in words."""
+    folder = tmp_path / "waves"
+    folder.mkdir()
+    save_arrays(folder, np.zeros(3))
+    waves = page_of(made(folder, ARRAYS)).text
+    assert "filename from path (bytes); shape from shape (int64); values from values (float)" in waves
+    assert "values from -1 to 3 become 0 to 1; what lies beyond is clipped" in waves
+    assert "as listed, not shuffled" in waves
+    assert "list.txt; 1 file" in waves
+    text = page_of(mapped).text
+    assert "h from height (int64); img from encoded (bytes); kind from class (bytes)" in text
+    assert "shuffled with seed 12345" in text
+
+
+def test_a_damaged_set_is_still_spoken_of_by_its_name(mapped: Layout) -> None:
+    """Problems are listed, what is left is counted, and the numbers that differ are marked."""
+    mapped.shard_path("fl-train-00001-of-00003").unlink()
+    write_shard(mapped, [encode_example({"y": Int64List((1,)), "more": Int64List(())})], "fl-test-00000-of-00001")
+    report(mapped, ENGINE)
+    page = page_of(mapped)
+    assert f"flowers {DASH} imagenet-prep report" in page.text
+    assert "problems found" in page.text
+    assert "ILSVRC2012" not in page.text
+    assert "≠" in page.text
+    assert "1 record holds other features, too." in page.text
+
+
+def test_the_same_shards_make_the_same_page(mapped: Layout) -> None:
+    """Engine, workers and moment make no difference."""
+    before = mapped.report_path.read_bytes()
+    for engine in (make_engine("processes", 2), make_engine("threads", 1)):
+        mapped.report_path.unlink()
+        report(mapped, engine)
+        assert mapped.report_path.read_bytes() == before
+
+
+def test_optional_features_and_records_set_aside(tmp_path: Path, flowers: Path) -> None:
+    """Records may lack what is optional; a file that was left out is named, and the totals allow for it."""
+    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    lines = ["path,label,size", "flowers/rose/001.jpg,a,3", "flowers/tulip/002.jpg,b,", "bad.jpg,c,4"]
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    recipe = """
+        source: {files: ["flowers/rose/001.jpg", "flowers/tulip/002.jpg", "bad.jpg"]}
+        labels: labels.csv
+        skip_bad: true
+        record: {image: encoded, path: path, label: label, size: {from: size, optional: true}}
+    """
+    layout = made(tmp_path, recipe)
+    assert features_of(layout)["size"] == ["int64, optional", "1", "1", "3"]
+    assert Tables(layout).rows["totals train"][1:3] == [["images", "2", "2"], ["classes", "2", DASH]]
+    assert Tables(layout).rows["odd"][1] == ["Set aside damaged, and left out by skip_bad", "1", "bad.jpg"]
+    assert "≠" not in page_of(layout).text
+
+
+def test_a_shard_that_cannot_be_followed(mapped: Layout) -> None:
+    """A cut shard is counted up to the cut, and named."""
+    path = mapped.shard_path("fl-train-00000-of-00003")
+    path.write_bytes(path.read_bytes()[:-3])
+    write_report(mapped, ENGINE, verify(mapped, ENGINE))
+    assert f"Not counted below: {path.name} could not be read to its end" in page_of(mapped).text
+    assert features_of(mapped)["img"][1] == "89"
