@@ -208,6 +208,18 @@ def test_labels_wrong_in_one_way(
     assert problems[0].remedy
 
 
+def test_labels_from_0_with_right_labels_of_boxes(bare: Layout) -> None:
+    """Boxes that have the right label are not at fault for the record's wrong one."""
+
+    def change(features: dict[str, Feature]) -> None:
+        boxes = features["image/object/bbox/label"]
+        shift(features)
+        features["image/object/bbox/label"] = boxes
+
+    rewrite(bare, change)
+    assert [problem.kind for problem in look(bare).problems] == [K.ZERO_BASED_LABELS] * 2
+
+
 def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
     """The classic mistake: the ground truth of validation taken for labels, and all else looked up by them."""
 

@@ -75,6 +75,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path) -> None:
     flowers, recipe, out = make_flowers(tmp_path / "flowers", 200), tmp_path / "flowers.yaml", tmp_path / "out"
     command("init", flowers, "--output", recipe)
     command("convert", out, "--config", recipe)
+    assert "A quick look found nothing wrong." in command("verify", out, "--quick").stdout
     verdict = command("verify", out).stdout
     assert "These shards are flowers, whole and right." in verdict
     command("report", out)

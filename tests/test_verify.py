@@ -421,13 +421,59 @@ def test_unreadable_shard(layout: Layout) -> None:
     ],
 )
 def test_damaged_manifest(layout: Layout, field: str, value: object, word: str) -> None:
-    """A manifest that can't be used is a problem, and the shards are held against ILSVRC2012."""
+    """A manifest that can't be used is a problem, and the shards are held against the journal."""
     manifest = json.loads(layout.manifest_path.read_bytes())
     layout.manifest_path.write_text(json.dumps({**manifest, field: value}))
     first, *others = problems_of(layout)
     assert (first.kind, first.subject) == (K.BAD_MANIFEST, "manifest.json")
     assert word in first.detail
-    assert {problem.kind for problem in others} == {K.MISSING_IMAGE, K.MISSING_CLASS}
+    assert others == []
+
+
+def test_manifest_that_may_not_be_read(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manifest for which the right is missing may be sound: that is an error, and nothing is to be removed."""
+    read_bytes = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == layout.manifest_path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(InputError, match="Permission denied") as caught:
+        verify(layout, ENGINE)
+    assert "remove" not in str(caught.value)
+
+
+def test_a_conversion_under_way(layout: Layout) -> None:
+    """Without a manifest yet, what is missing is to be made, and a damaged shard is made by convert."""
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00005-of-00008").unlink()
+    flip(layout.shard_path(SHARD), 1, "data")
+    missing, damaged = problems_of(layout)
+    assert (missing.kind, missing.subject) == (K.MISSING_SHARD, "train-00005-of-00008")
+    assert missing.remedy == "run the same imagenet-prep convert again: it makes what is missing"
+    assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
+
+
+def test_a_quick_look_proves_little(layout: Layout) -> None:
+    """A quick look never calls a set whole; of foreign shards it names those of 0 bytes, and a split without any."""
+    assert not verify(layout, ENGINE, depth="quick").is_whole
+    shutil.rmtree(layout.state_dir)
+    for path in layout.data_dir.glob("validation-*"):
+        path.unlink()
+    layout.shard_path(SHARD).write_bytes(b"")
+    found = [(problem.kind, problem.subject) for problem in verify(layout, ENGINE, depth="quick").problems]
+    assert found == [(K.WRONG_SIZE, SHARD), (K.MISSING_SHARD, "validation")]
+
+
+def test_shards_without_a_record(tmp_path: Path) -> None:
+    """Empty files are no set of anything, even if a part is expected."""
+    for index in range(3):
+        (tmp_path / f"train-{index:05d}-of-00003").write_bytes(b"")
+    verdict = verify(Layout(tmp_path), ENGINE, allow_incomplete=True)
+    assert [problem.detail for problem in verdict.problems] == ["it holds no record"] * 3
+    assert verdict.flavour == "none"
 
 
 def test_manifest_of_another_partition(layout: Layout) -> None:

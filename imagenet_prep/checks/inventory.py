@@ -16,6 +16,7 @@ from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 
+REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 
 
@@ -125,6 +126,8 @@ def _load_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
         manifest = load_manifest(layout.manifest_path)
         fault = _manifest_fault(manifest) if manifest else ""
     except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise  # it may be sound: nothing is to be removed
         manifest, fault = None, error.what
     if not fault:
         return manifest, []
@@ -178,6 +181,8 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
         info = inventory.infos.get(name)
         if info is not None:
             held, remedy = f"{info.records:,} images in {info.size:,} bytes", remedy_own(layout)
+        elif inventory.infos:
+            held, remedy = "it has not been made yet", REMEDY_RERUN
         else:
             held, remedy = f"{_partition_width(name):,} images of ILSVRC2012", REMEDY_FOREIGN
         problems.append(Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held))
@@ -200,11 +205,13 @@ def _partition_width(name: str) -> int:
 
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
-    """Shards whose size is not the recorded one, or that have no index."""
+    """Shards whose size is not the recorded one or 0, or that have no index."""
     problems = []
     for name in inventory.present:
         info = inventory.infos.get(name)
         if info is None:
+            if inventory.sizes[name] == 0:
+                problems.append(Problem(ProblemKind.WRONG_SIZE, name, "it has 0 bytes", REMEDY_FOREIGN, got="0"))
             continue
         if inventory.sizes[name] != info.size:
             expected, got = str(info.size), str(inventory.sizes[name])

@@ -24,7 +24,9 @@ REMEDY_FOREIGN = "get a sound copy of this shard"
 
 
 def remedy_own(layout: Layout) -> str:
-    """What to do about a shard that was made here."""
+    """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
+    if not layout.manifest_path.exists():
+        return "remove it and run the same imagenet-prep convert again"
     return f"make it anew: {shlex.join(['imagenet-prep', 'repair', str(layout.data_dir)])}"
 
 
@@ -96,6 +98,8 @@ class ShardCheck:
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
             self._check_origin(reading, info, len(view))
+        elif reading.is_whole and not reading.offsets:
+            reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
         return reading.report()
 
     def _findings(self, name: str) -> Findings:

@@ -68,8 +68,8 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is all of ILSVRC2012, with no problem."""
-        return not self.problems and not self.is_part
+        """Whether this is all of the data set, with no problem: a quick look can't tell."""
+        return not self.problems and not self.is_part and self.depth != "quick"
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict for machines (docs/cli.md)."""
@@ -139,10 +139,11 @@ def _verdict(value: dict[str, Any]) -> Verdict:
 
 
 def _signature(layout: Layout, verdict: Verdict) -> str:
-    """A digest over name, size and time of every shard, and the manifest's: it changes when one of them is touched."""
+    """A digest over name, size and time of shards, indexes and manifest: it changes when one of them is touched."""
     digest = hashlib.sha256()
     shards = layout.find_shards({total.split for total in verdict.totals})
-    for path in (*map(layout.shard_path, shards), layout.manifest_path):
+    indexes = (path for name in shards for path in layout.index_paths(name))
+    for path in (*map(layout.shard_path, shards), *indexes, layout.manifest_path):
         if path.exists():
             status = path.stat()
             digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())

@@ -116,7 +116,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     if names:
         what += ": " + ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     image = names[0] if len(names) == 1 else ""
-    remedy = "get the missing shards, or make the set anew"
+    remedy = "get the missing shards, or make the set anew; if a part is meant, verify with --allow-incomplete"
     return Problem(
         ProblemKind.MISSING_IMAGE,
         split,
@@ -142,7 +142,7 @@ def _missing_classes(split: str, wnids: Sequence[str]) -> Problem:
         ProblemKind.MISSING_CLASS,
         split,
         f"{what} no image: {shown}" + (", ..." if len(wnids) > 3 else ""),
-        "make the set anew from all classes",
+        "make the set anew from all classes; if a part is meant, verify with --allow-incomplete",
         expected=str(ilsvrc2012.CLASSES),
         got=str(ilsvrc2012.CLASSES - len(wnids)),
         count=len(wnids),

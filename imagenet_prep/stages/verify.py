@@ -11,7 +11,7 @@ from itertools import pairwise
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
-from imagenet_prep.checks.flavours import INCEPTION, recognise
+from imagenet_prep.checks.flavours import INCEPTION, Flavour, recognise
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.order import Ordering, examine_order
 from imagenet_prep.checks.promise import PromiseExaminer, label_features
@@ -69,6 +69,7 @@ def verify(
     is_part = inventory.is_part or (inventory.manifest is None and allow_incomplete)
     if depth == "quick":
         problems += check_sizes(inventory, layout)
+        problems += _missing_splits(inventory, is_part)
         verdict = Verdict(depth, (), _quick_totals(inventory), is_part, inventory.manifest is not None)
     else:
         verdict, found = _look_closely(inventory, layout, engine, depth, is_part, progress)
@@ -112,12 +113,18 @@ def _look_closely(
         is_part=is_part,
         has_manifest=inventory.manifest is not None,
         notes=tuple(_class_notes(inventory, reports, is_part)),
-        flavour=flavour.name if inventory.recipe is None else "recipe",
+        flavour=_flavour(inventory, reports, flavour),
         differences=flavour.differences,
         order=_order(inventory, orderings),
         fingerprint=fingerprint(reports, inventory.expected),
     )
     return verdict, problems
+
+
+def _flavour(inventory: Inventory, reports: Mapping[str, ShardReport], flavour: Flavour) -> str:
+    if inventory.recipe is not None:
+        return "recipe"
+    return flavour.name if any(report.records for report in reports.values()) else "none"
 
 
 def _check_shards(
@@ -158,8 +165,18 @@ def _check_split(
         if split in inventory.manifest.totals and not own and len(reports) == len(inventory.of(split)):
             own += check_totals(split, reports, inventory.manifest)
         return own
-    ordering = None if inventory.infos else ordering  # what the journal knows tells more
+    if inventory.infos:
+        return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
     return own + list(check_facts(split, inventory.of(split), reports, ordering, is_part=is_part))
+
+
+def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
+    """Splits of which not one shard is there, where nothing tells how many there should be."""
+    if is_part or inventory.manifest is not None:
+        return []
+    remedy = "get its shards; if a part is meant, verify with --allow-incomplete"
+    missing = (split for split in inventory.splits if not inventory.of(split))
+    return [Problem(ProblemKind.MISSING_SHARD, split, "not one shard of it is there", remedy) for split in missing]
 
 
 def _order(inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> str:
@@ -205,9 +222,11 @@ def _quick_totals(inventory: Inventory) -> tuple[SplitReport, ...]:
 
 def _notes(inventory: Inventory, is_part: bool) -> Iterator[str]:
     if inventory.manifest is None:
-        unfinished = ": the conversion has not come to its end" if inventory.infos else ""
         what = "a part of it, whatever is there" if is_part else "a whole"
-        yield f"no manifest{unfinished}; held against ILSVRC2012 as {what}"
+        if inventory.infos:
+            yield "no manifest that could be used; each shard is held against the journal of the conversion"
+        else:
+            yield f"no manifest; held against ILSVRC2012 as {what}"
     elif is_part:
         counts = (
             f"{inventory.images(split):,} of {images:,} {split} images" for split, images in ilsvrc2012.IMAGES.items()
