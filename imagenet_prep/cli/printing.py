@@ -126,6 +126,8 @@ def print_verdict(verdict: Verdict) -> None:
     _print_problems(verdict.problems)
     if verdict.problems:
         click.secho(f"{len(verdict.problems):,} problems found.", fg="red")
+    elif verdict.depth == "quick":
+        click.secho("A quick look found nothing wrong. What is in the shards was not read.", fg="green")
     elif verdict.is_part and not verdict.has_manifest:
         click.secho(
             "These records of ILSVRC2012 are right; whether any is missing only a manifest could tell.", fg="green"
