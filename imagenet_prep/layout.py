@@ -152,6 +152,11 @@ class Layout:
         return self.state_dir / "recipe.json"
 
     @property
+    def conversion_path(self) -> Path:
+        """What the last conversion set out to make, and with which options (JSON)."""
+        return self.state_dir / "conversion.json"
+
+    @property
     def verdict_path(self) -> Path:
         """The verdict of the last verify, and which files it is about (JSON)."""
         return self.state_dir / "verdict.json"

@@ -156,12 +156,15 @@ def load_manifest(path: Path) -> Manifest | None:
     Raises:
         InputError: there is one, but it can't be understood.
     """
-    if not path.exists():
-        return None
+    try:
+        if not path.exists():
+            return None
+    except OSError as error:  # the folder can't be searched
+        raise unreadable(path, error) from error
     value = load_json(path)
     try:
         if value["schema"] != SCHEMA:
-            raise ValueError(f"schema {value['schema']}")
+            raise ValueError("schema")
         return Manifest(
             version=str(value["version"]),
             settings=dict(value["settings"]),
@@ -171,8 +174,9 @@ def load_manifest(path: Path) -> Manifest | None:
             recipe=value.get("recipe"),
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
+        other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
         raise InputError(
-            f"{path} can't be understood: {error!r}",
+            f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
-            "remove it and run imagenet-prep convert DATA_DIR: finished shards are kept",
+            "remove it and run the same imagenet-prep convert again: finished shards are kept",
         ) from error

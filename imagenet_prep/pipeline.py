@@ -24,7 +24,8 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage import hold, load_json
+from imagenet_prep.storage import hold
+from imagenet_prep.underway import find_recipe_set, refuse_recipe_set
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -53,7 +54,12 @@ class RunSummary:
 
 
 def missing_archives(layout: Layout, *, validation_boxes: bool = False) -> tuple[str, ...]:
-    """The archives that must be fetched: those whose content is not in the raw folder in any form."""
+    """The archives that must be fetched: those whose content is not in the raw folder in any form.
+
+    Raises:
+        UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
+    """
+    refuse_recipe_set(layout)
     missing = [split for split in ilsvrc2012.SPLITS if find_source(layout, split) is None]
     if find_annotations(layout) is None:
         missing.append("boxes")
@@ -128,15 +134,15 @@ def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Pro
     """The recipe that the shards were made by, as it is now."""
     from imagenet_prep.recipes.plan import load
 
-    kept = load_json(layout.recipe_path)
-    path = kept.get("recipe") if isinstance(kept, dict) else None
-    if not isinstance(path, str) or not Path(path).is_file():
+    kept = find_recipe_set(layout)
+    path = kept.path if kept else None
+    if kept is None or path is None or not path.is_file():
         raise InputError(
             f"the recipe of {manifest.dataset} isn't there" + (f": {path}" if path else ""),
             "expected the file that the shards were made by",
             "put it back, and repair again",
         )
-    return load(Path(path), layout.raw, engine, progress=progress)
+    return load(path, layout.raw or kept.root, engine, progress=progress)
 
 
 def report(

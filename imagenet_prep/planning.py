@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import shlex
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -221,7 +222,7 @@ def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progr
         raise InputError(
             f"no images in {layout.raw_dir}",
             "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
-            f"imagenet-prep download {layout.data_dir}    (or name the folder with --raw)",
+            f"imagenet-prep download {shlex.quote(str(layout.data_dir))}    (or name the folder with --raw)",
         )
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
@@ -296,7 +297,7 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: imagenet-prep annotate {layout.data_dir}",
+            f"remove it and make it again: imagenet-prep annotate {shlex.quote(str(layout.data_dir))}",
         ) from fault
 
 

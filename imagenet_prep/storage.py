@@ -154,6 +154,7 @@ def hold(layout: Layout) -> Iterator[None]:
 
     Raises:
         BusyError: another process holds it; the error names the process.
+        SpaceError: no space is left for the lock.
         WriteError: the folder can't be written.
     """
     with contextlib.ExitStack() as stack:
@@ -168,14 +169,16 @@ def _hold(path: Path) -> Iterator[None]:
         yield  # by this process, further up
         return
     created = _make_folder(path.parent)
-    descriptor = _acquire(path)
-    _held.add(path)
     try:
-        yield
+        descriptor = _acquire(path)
+        _held.add(path)
+        try:
+            yield
+        finally:
+            _held.remove(path)
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
     finally:
-        _held.remove(path)
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
         for folder in created:  # a command that failed at once leaves nothing behind
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -206,10 +209,21 @@ def _acquire(path: Path) -> int:
                 "wait until it is done, or stop it, then run the same command again",
             ) from None
         if _is_current(descriptor, path):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+            _sign(descriptor, path)
             return descriptor
         os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
+
+
+def _sign(descriptor: int, path: Path) -> None:
+    """Write into the lock who holds it; where that fails, on a full disk, nothing stays behind."""
+    try:
+        with writing(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+        raise
 
 
 def _is_current(descriptor: int, path: Path) -> bool:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
+from imagenet_prep.checks.shard import remedy_own
+from imagenet_prep.cli.progress import Lines
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.example import BytesList, encode_example
 from imagenet_prep.layout import Layout
 
 COMMANDS = ("run", "download", "untar", "annotate", "convert", "verify", "report", "status", "show", "demo")
@@ -283,3 +290,237 @@ def test_the_next_command_repeats_the_options(tiny_data_dir: Path) -> None:
     command = json.loads(prep("status", tiny_data_dir, "--json").stdout)["next_command"]
     assert prep(*shlex.split(command)[1:]).returncode == 0
     assert victim.read_bytes() == content
+
+
+# files that are not ours to write over ---------------------------------------------------------------------------
+
+
+def a_picture(grey: int) -> bytes:
+    """A small PNG."""
+    file = io.BytesIO()
+    Image.new("RGB", (5, 4), (grey, grey, grey)).save(file, "PNG")
+    return file.getvalue()
+
+
+def a_shard(path: Path) -> Path:
+    """A file of one record, which holds a picture and nothing else."""
+    record = encode_example({"image/encoded": BytesList((a_picture(0),))})
+    header, footer, _ = tfrecord.frame(record)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(header + record + footer)
+    return path
+
+
+def test_show_image_replaces_only_a_picture(tmp_path: Path) -> None:
+    """--image refuses a shard, a text, an empty file and a link to nothing, untouched; its own picture it replaces."""
+    shard, text, empty, link = (tmp_path / name for name in ("train-00000-of-00001", "keep.txt", "empty", "link"))
+    a_shard(shard)
+    text.write_text("keep")
+    empty.touch()
+    link.symlink_to("nothing")
+    before = shard_stamps(tmp_path)
+    for path in (shard, text, empty, link):
+        result = prep("show", shard, "--image", path)
+        assert result.returncode == 2
+        assert str(path) in result.stderr
+    assert shard_stamps(tmp_path) == before
+    assert link.is_symlink()
+    picture = tmp_path / "x.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\nan old one")
+    assert prep("show", shard, "--image", picture).returncode == 0
+    assert b"an old one" not in picture.read_bytes()
+
+
+def test_verify_json_replaces_only_json(tmp_path: Path) -> None:
+    """--json refuses a shard and what is kept beside shards, untouched; a verdict of before it replaces."""
+    shard = a_shard(tmp_path / "train-00000-of-00001")
+    manifest = Layout(tmp_path).manifest_path
+    manifest.parent.mkdir()
+    manifest.write_text("{}")
+    before = shard_stamps(tmp_path)
+    for path in (shard, manifest, tmp_path):
+        result = prep("verify", tmp_path, "--json", path)
+        assert result.returncode == 2
+        assert str(path) in result.stderr
+    assert shard_stamps(tmp_path) == before
+    manifest.unlink()
+    verdict = tmp_path / "v.json"
+    verdict.write_text('{"old": 1}')
+    assert prep("verify", tmp_path, "--json", verdict).returncode == 3
+    assert "problems" in json.loads(verdict.read_text())
+
+
+# what the system refuses -----------------------------------------------------------------------------------------
+
+
+def restricted(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line without root's right to read and write everything."""
+    call = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read and write everything, and there is no setpriv")
+        call = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all", *call]
+    return subprocess.run(call, capture_output=True, text=True)
+
+
+def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """show > /dev/full is exit 7, and says in one line that the output could not be written."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    shard = a_shard(tmp_path / "f")
+    with open("/dev/full", "wb") as full:
+        call = [sys.executable, "-m", "imagenet_prep", "show", str(shard)]
+        result = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 7
+    assert result.stderr == "error: no space left while writing the output\n"
+
+
+def test_a_folder_that_cannot_be_searched_is_named(tmp_path: Path) -> None:
+    """verify is exit 4 and names the folder; status says so too and is exit 0."""
+    a_shard(tmp_path / "train-00000-of-00001")
+    closed = Layout(tmp_path).state_dir
+    closed.mkdir()
+    closed.chmod(0)
+    try:
+        verify, status = restricted("verify", tmp_path), restricted("status", tmp_path)
+        as_json = restricted("status", tmp_path, "--json")
+    finally:
+        closed.chmod(0o755)
+    assert (verify.returncode, status.returncode, as_json.returncode) == (4, 0, 0)
+    assert re.match(rf"error: {re.escape(str(closed))}\S* can't be read$", error_lines(verify)[0])
+    assert error_lines(verify)[1] == "Permission denied"
+    assert re.search(rf"{re.escape(str(closed))}\S* can't be read: Permission denied$", status.stdout, re.MULTILINE)
+    assert {stage["state"] for stage in json.loads(as_json.stdout)["stages"]} == {"unknown"}
+
+
+def test_a_report_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+    """report of a folder without the right to write names page and folder before it reads a shard."""
+    folder = a_shard(tmp_path / "d" / "train-00000-of-00001").parent
+    folder.chmod(0o555)
+    try:
+        result = restricted("report", folder)
+    finally:
+        folder.chmod(0o755)
+    assert result.returncode == 1
+    assert error_lines(result)[0] == f"error: the page {Layout(folder).report_path} can't be written"
+    assert str(folder) in error_lines(result)[1]
+    assert "verify" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "repair"])
+def test_a_folder_that_is_not_there_is_wrong_usage(command: str, tmp_path: Path) -> None:
+    """A mistyped DATA_DIR is exit 2 and named; one that is there without shards is exit 4."""
+    result = prep(command, tmp_path / "nope")
+    assert result.returncode == 2
+    assert error_lines(result)[0] == f"error: {tmp_path / 'nope'} is not there"
+    assert prep(command, tmp_path).returncode == 4
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_of_a_folder_that_is_not_utf8(tmp_path: Path) -> None:
+    """The page is made, its title with a replacement character; its path is printed byte for byte."""
+    folder = os.fsencode(tmp_path) + b"/by\xff"
+    a_shard(Path(os.fsdecode(folder)) / "train-00000-of-00001")
+    call = [sys.executable, "-m", "imagenet_prep", "report", folder]
+    result = subprocess.run(call, capture_output=True, env={**os.environ, "PYTHONUTF8": "1"})
+    assert result.returncode == 3, result.stderr.decode(errors="replace")
+    assert result.stdout == folder + b"/imagenet-prep/report.html\n"
+    page = Path(os.fsdecode(result.stdout.strip())).read_text(encoding="utf-8")
+    assert "by\N{REPLACEMENT CHARACTER}" in page
+
+
+# commands to copy ------------------------------------------------------------------------------------------------
+
+
+def installed(folder: Path) -> Path:
+    """The program under its own name, in a folder that is not on PATH."""
+    folder.mkdir()
+    path = folder / "imagenet-prep"
+    path.write_text(f"#!{sys.executable}\nfrom imagenet_prep.cli import main\nmain()\n")
+    path.chmod(0o755)
+    return path
+
+
+def off_path(*call: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program where PATH does not lead to it."""
+    words = [str(word) for word in call]
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": "/usr/bin:/bin"})
+
+
+def after(text: str, mark: str) -> list[str]:
+    """The words of the command that follows a mark."""
+    return shlex.split(text.split(mark, 1)[1].splitlines()[0])
+
+
+def test_commands_to_copy_call_the_program_as_it_was_called(tmp_path: Path) -> None:
+    """Off PATH, what status, an error and a remedy propose begins with the program's path, quoted."""
+    program = installed(tmp_path / "my bin")
+    made_here = a_shard(tmp_path / "d" / "train-00000-of-00001").parent
+    status = off_path(program, "status", made_here, cwd=tmp_path)
+    assert after(status.stdout, "next: ") == [str(program), "verify", str(made_here)]
+    as_json = json.loads(off_path(program, "status", made_here, "--json", cwd=tmp_path).stdout)
+    assert shlex.split(as_json["next_command"])[0] == str(program)
+    (tmp_path / "none").mkdir()
+    error = off_path(program, "verify", "none", cwd=tmp_path).stderr.splitlines()
+    assert shlex.split(error[2])[:2] == [str(program), "convert"]
+
+
+def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_dir: Path) -> None:
+    """What verify and status propose for a folder called -dash works as printed."""
+    tiny_data_dir.rename(tmp_path / "-dash")
+    program = installed(tmp_path / "bin")
+    assert off_path(program, "convert", "./-dash", *PART, "-q", cwd=tmp_path).returncode == 0
+    (tmp_path / "-dash" / "train-00001-of-00008").unlink()
+    verify = off_path(program, "verify", "./-dash", cwd=tmp_path)
+    assert verify.returncode == 3
+    assert "1 problem found." in verify.stdout
+    command = after(verify.stdout, "to do: make it anew: ")
+    status = off_path(program, "status", "./-dash", cwd=tmp_path)
+    assert after(status.stdout, "next: ") == command
+    assert off_path(*command, cwd=tmp_path).returncode == 0
+
+
+def test_init_proposes_a_command_that_can_be_copied(tmp_path: Path) -> None:
+    """A folder's name with blanks, or a leading dash, is one word of the command that init prints."""
+    for name in ("fl owers", "-x"):
+        for class_name in ("a", "b"):
+            (tmp_path / name / class_name).mkdir(parents=True)
+            for number in range(12):
+                (tmp_path / name / class_name / f"{number}.png").write_bytes(a_picture(number))
+        program = installed(tmp_path / f"bin of {name}")
+        result = off_path(program, "init", f"./{name}", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        command = after(result.stdout, "\nnext: ")
+        assert command[0] == str(program)
+        converted = off_path(*command, "-q", cwd=tmp_path)
+        assert converted.returncode == 0, converted.stderr
+        assert (tmp_path / f"{name}-shards").is_dir()
+
+
+# plain words -----------------------------------------------------------------------------------------------------
+
+
+def test_one_is_not_plural_and_small_amounts_are_kilobytes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Plain lines say 1 image, 2 images, and kB below a MiB."""
+    lines = Lines()
+    for label, total, unit in (("a", 1, "images"), ("b", 2, "images"), ("c", 2500, "B"), ("d", 3 << 20, "B")):
+        lines.begin(label, total, unit)
+        lines.advance(total)
+        lines.end()
+    starts = [line.rsplit(", ", 1)[0] for line in capsys.readouterr().err.splitlines()]
+    assert starts == [
+        "a: 1 image of 1 image",
+        "b: 2 images of 2 images",
+        "c: 2.5 kB of 2.5 kB",
+        "d: 3.0 MiB of 3.0 MiB",
+    ]
+
+
+def test_a_remedy_quotes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a blank is one word, one with a leading dash no option: from Python, where paths stay relative."""
+    monkeypatch.chdir(tmp_path)
+    for name, word in (("a b", "a b"), ("-dash", "./-dash")):
+        layout = Layout(Path(name))
+        layout.state_dir.mkdir(parents=True)
+        layout.manifest_path.touch()
+        assert after(remedy_own(layout), "make it anew: ") == ["imagenet-prep", "repair", word]

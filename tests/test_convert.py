@@ -399,6 +399,16 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]
 
 
+@pytest.mark.parametrize(("name", "helps"), [("train-00003-of-00016", True), ("train-00003-of-00017", False)])
+def test_overwrite_is_offered_where_it_helps(tiny_data_dir: Path, name: str, helps: bool) -> None:
+    """--overwrite replaces shards in the way, not those of another count: then, and if it was given, it is no hint."""
+    (tiny_data_dir / name).write_bytes(b"from 2016")
+    for options in (PART, replace(PART, overwrite=True))[: 1 if helps else 2]:
+        with pytest.raises(UsageError, match="not made here") as refused:
+            convert(Layout(tiny_data_dir), make_engine("threads", 2), options)
+        assert ("--overwrite" in refused.value.hint) == helps
+
+
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: Path, compression: str) -> None:
     """Inflated, a compressed shard is the uncompressed one, byte for byte."""

@@ -30,6 +30,7 @@ recipes
 shards checks
 reporting
 planning
+underway
 making
 stages
 pipeline

@@ -49,6 +49,15 @@ def test_class_folders(tmp_path: Path) -> None:
     assert made.classes.names == ("rose", "tulip")
 
 
+def test_a_tiny_set_is_one_split(tmp_path: Path) -> None:
+    """A set so small that a tenth of it could be nothing is not split; what is proposed can be converted."""
+    names = [f"{name}/{i}.jpg" for name in ("daisy", "rose", "tulip", "lily", "iris") for i in range(9)]
+    for folder, few in (("all", names), ("twelve", names[:12])):
+        images(tmp_path / folder, few)
+        made = proposed(tmp_path / folder, tmp_path / f"{folder}.yaml")
+        assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", len(few))]
+
+
 def test_given_splits(tmp_path: Path) -> None:
     """Folders train and val with classes below are the splits."""
     images(tmp_path / "my set", [f"{split}/{name}/1.png" for split in ("train", "val") for name in ("a", "true")])

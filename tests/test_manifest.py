@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,6 +133,15 @@ def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> 
     assert str(path) in caught.value.what
     assert "imagenet-prep convert" in caught.value.hint
     assert str(caught.value).count("\n") == 2
+    assert not re.search(r"Error|DATA_DIR", str(caught.value))  # neither Python's words nor a gap to fill
+
+
+def test_a_manifest_out_of_reach(tmp_path: Path) -> None:
+    """Where the system doesn't let us look for it, the error names the file."""
+    path = tmp_path / ("x" * 300) / "manifest.json"
+    with pytest.raises(InputError, match="can't be read") as caught:
+        load_manifest(path)
+    assert str(path) in caught.value.what
 
 
 def test_every_cut_of_a_manifest_is_an_input_error(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from PIL import Image
 from imagenet_prep import records
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.pipeline import run, verify_and_repair
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
 from imagenet_prep.recipes.plan import load, read
@@ -217,6 +218,75 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").unlink()
     assert "isn't there" in command("repair", layout.data_dir, status=4).stderr
     assert contents(layout) == before
+
+
+@pytest.mark.parametrize("given", ["--raw", "DATAPATH"])
+def test_repair_knows_the_root_of_the_data(tmp_path: Path, given: str) -> None:
+    """What --raw or DATAPATH said when the set was made need not be said again."""
+    data, recipe, out = tmp_path / "data", tmp_path / "flowers.yaml", tmp_path / "out"
+    make_flowers(data / "flowers", 5)
+    recipe.write_text("source: {folders: flowers}\nshards: 2\n")
+    more, environment = (["--raw", data], {}) if given == "--raw" else ([], {"DATAPATH": str(data)})
+    command("convert", out, "--config", recipe, *more, **environment)
+    before = contents(Layout(out))
+    (out / "train-00001-of-00002").unlink()
+    assert verify_and_repair(Layout(out), ENGINE).repair.made == ("train-00001-of-00002",)
+    assert contents(Layout(out)) == before
+
+
+def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
+    """run and convert without --config name the recipe and the command, and leave everything as it is."""
+    make_flowers(tmp_path / "flowers", 5)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n", "flowers.yaml")
+    for manifest in (True, False):
+        if not manifest:
+            layout.manifest_path.unlink()
+        before = contents(layout)
+        for stage in ("run", "convert"):
+            refused = command(stage, layout.data_dir, status=2).stderr
+            assert "holds shards of the recipe flowers" in refused
+            assert f"convert {layout.data_dir} --config {tmp_path}/flowers.yaml" in refused
+            assert contents(layout) == before
+    with pytest.raises(UsageError, match="recipe flowers"):
+        run(layout, ENGINE)
+
+
+def test_a_set_that_is_not_finished_is_held_against_nothing(tmp_path: Path) -> None:
+    """Without its manifest the set of a recipe is not taken for ILSVRC2012: convert comes first."""
+    make_flowers(tmp_path / "flowers", 5)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
+    layout.manifest_path.unlink()
+    with pytest.raises(InputError, match="has not come to its end") as refused:
+        verify(layout, ENGINE)
+    assert f"--config {tmp_path}/recipe.yaml" in refused.value.hint
+    layout.manifest_path.write_bytes(b"{")
+    with pytest.raises(InputError, match=r"manifest\.json is damaged") as refused:
+        verify(layout, ENGINE)
+    assert "remove it" in refused.value.hint
+
+
+def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
+    """convert says where the shards are, if the recipe puts them below DATA_DIR; not among our own files."""
+    make_flowers(tmp_path / "flowers", 2)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {folders: flowers}\noutput_file_prefix: sets/fl\n")
+    ran = command("convert", tmp_path / "out", "--config", recipe)
+    assert f"the shards are in {tmp_path}/out/sets" in ran.stderr + ran.stdout
+    command("verify", tmp_path / "out" / "sets")
+    for folder in ("imagenet-prep", "raw-data", "a/imagenet-prep/b"):
+        recipe.write_text(f"source: {{folders: flowers}}\noutput_file_prefix: {folder}/x\n")
+        assert "output_file_prefix" in command("convert", tmp_path / "other", "--config", recipe, status=2).stderr
+
+
+def test_an_empty_split_has_a_way_out(tmp_path: Path) -> None:
+    """Fractions that leave a split without a file: the error says what to change."""
+    make_flowers(tmp_path / "flowers", 1)
+    places = "{a: {files: daisy/*}, b: {files: x/*}}"
+    for splits, hint in (("{train: 0.99, test: 0.01}", "larger fraction"), (places, "take that split")):
+        (tmp_path / "recipe.yaml").write_text(f"source: {{folders: flowers}}\nsplits: {splits}\n")
+        with pytest.raises(InputError, match="no file is in split") as refused:
+            load(tmp_path / "recipe.yaml", None, ENGINE)
+        assert hint in refused.value.hint
 
 
 def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:

@@ -833,7 +833,7 @@ def test_command_when_problems_remain(layout: Layout) -> None:
     assert result.returncode == 3
     assert f"repair: {TRAIN} made again" in result.stdout
     assert "train-00001-of-00002" in result.stdout
-    assert "1 problems found." in result.stdout
+    assert "1 problem found." in result.stdout
 
 
 def test_command_when_the_raw_data_changed(layout: Layout) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
+from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
 from imagenet_prep.planning import ConvertOptions
@@ -51,6 +54,7 @@ def test_nothing_begun(tmp_path: Path) -> None:
         assert states(Layout(folder)) == ["not begun"] * 5
         command = status(Layout(folder)).next_command
         assert shlex.split(command) == ["imagenet-prep", "download", str(folder)]
+    assert status(Layout(Path("-dash"))).next_command == "imagenet-prep download ./-dash"
 
 
 def test_download_under_way(tmp_path: Path) -> None:
@@ -110,13 +114,76 @@ def test_lost_shard(converted: Layout) -> None:
 
 
 def test_conversion_under_way(converted: Layout) -> None:
-    """Without a manifest the journal tells what is done, and the names of its shards how many are planned."""
+    """Without a manifest the journal tells what is done, and the conversion's own note how many are planned."""
     converted.manifest_path.unlink()
     lines = converted.journal_path.read_text().splitlines(keepends=True)
     train = [line for line in lines if "train-" in line]
     converted.journal_path.write_text("".join(train[:5]) + train[5][:20])
-    assert stage(converted, "convert").detail == "5 of 136 shards"  # 8 of train; of validation none was made yet
-    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir}"
+    assert stage(converted, "convert").detail == "5 of 12 shards"
+    repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
+    assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir} {repeated}"
+    for damage in (b"[]", b'{"shards": 1, "options": []}', b"\xff"):
+        converted.conversion_path.write_bytes(damage)
+        # Then the names of the shards tell: 8 of train; of validation none was made yet.
+        assert stage(converted, "convert").detail == "5 of 136 shards"
+        assert status(converted).next_command == f"imagenet-prep convert {converted.data_dir}"
+
+
+def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """What an interrupted conversion was told is told again: else it would be refused, or make another set."""
+    layout = Layout(tmp_path / "d", raw=tiny_data_dir / "raw-data")
+    options = replace(PART, seed=7, check="header", reencode=Reencode(resize=32), skip_bad=True, overwrite=True)
+    convert(layout, ENGINE, options)
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00001-of-00008").unlink()
+    words = shlex.split(status(Layout(layout.data_dir)).next_command)
+    given = "--train-shards 8 --validation-shards 4 --seed 7 --check header --resize 32 --quality"
+    assert words[:5] == ["imagenet-prep", "convert", str(layout.data_dir), "--raw", str(layout.raw)]
+    assert " ".join(words[5:]).startswith(given)
+    assert {"--reencode", "--allow-incomplete", "--skip-bad", "--overwrite"} <= set(words)
+    assert stage(Layout(layout.data_dir), "convert").detail == "11 of 12 shards"
+
+
+def test_raw_data_elsewhere(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """The annotations are looked for where the raw data is."""
+    raw = tiny_data_dir / "raw-data"
+    found = status(Layout(tmp_path / "d", raw=raw)).next_command
+    assert found == f"imagenet-prep annotate {tmp_path}/d --raw {raw}"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_lost_index(converted: Layout, which: int) -> None:
+    """A shard without its index is not done, whatever the last verify said."""
+    verify(converted, ENGINE)
+    converted.index_paths("train-00001-of-00008")[which].unlink()
+    found = stage(converted, "convert")
+    assert (found.state, found.detail) == ("partly", "12 of 12 shards, 1 of them without their index")
+    assert stage(converted, "verify").state == "partly"
+    assert status(converted).next_command.startswith(f"imagenet-prep convert {converted.data_dir} ")
+
+
+def test_what_repair_can_not_mend(converted: Layout) -> None:
+    """A file too many and a damaged manifest are for the user: status says what to do, and verify comes after it."""
+    stray = converted.data_dir / "train-00009-of-00008"
+    stray.write_bytes(b"x")
+    assert verify(converted, ENGINE).problems
+    assert f"{stray.name}: move it away" in stage(converted, "verify").detail
+    assert status(converted).next_command == f"imagenet-prep verify {converted.data_dir}"
+    stray.unlink()
+    converted.manifest_path.write_bytes(b"{")
+    assert verify(converted, ENGINE).problems
+    assert "manifest.json: remove it" in stage(converted, "verify").detail
+    assert status(converted).next_command.split()[1] == "verify"
+
+
+def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
+    """Of shards that are taken for a part nobody can say that they are all."""
+    for path in converted.data_dir.glob("*-of-*"):
+        shutil.copy(path, tmp_path / path.name)
+    assert verify(Layout(tmp_path), ENGINE, allow_incomplete=True).problems == ()
+    found = stage(Layout(tmp_path), "verify")
+    assert found.state == "done"
+    assert found.detail.startswith("no fault found in what is there")
 
 
 def test_problems_on_record(converted: Layout) -> None:
@@ -234,6 +301,19 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
     assert stage(layout, "convert") == StageStatus("convert", "partly", "begun, no shard is done yet")
     convert_recipe(flowers, layout)
     assert states(layout) == ["done", "not begun"]
+
+
+def test_a_recipe_begun(flowers: Path, tmp_path: Path) -> None:
+    """A split of which no shard stands yet counts too, and the root of the data is part of the command."""
+    data = tmp_path / "data"
+    (tmp_path / "images").rename((data.mkdir(), data / "images")[1])
+    layout = convert_recipe(flowers, Layout(tmp_path / "out", raw=data))
+    layout.manifest_path.unlink()
+    lines = layout.journal_path.read_text().splitlines(keepends=True)
+    layout.journal_path.write_text("".join(line for line in lines if "train-" in line))
+    found = status(Layout(layout.data_dir))
+    assert found.stages[0].detail == "train: 3 of 3 shards; validation: 0 of 2 shards"
+    assert found.next_command == f"imagenet-prep convert {tmp_path}/out --raw {data} --config {flowers}"
 
 
 @pytest.mark.parametrize("given", ["data_dir", "output"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -122,6 +123,21 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     assert caught.value.hint
     assert os.listdir(small_disk) == ["finished"]
     save_bytes(small_disk / "small", bytes(1 << 16))
+
+
+def test_a_full_disk_at_the_lock_is_a_space_error(small_disk: Path) -> None:
+    """Without space for the lock's text it is a SpaceError that names the lock, and no lock or folder stays behind."""
+    data_dir = small_disk / "data"
+    data_dir.mkdir()
+    with contextlib.suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    with pytest.raises(SpaceError, match=r"no space left while writing .*/lock"), hold(Layout(data_dir)):
+        raise AssertionError("a lock was written on a full disk")
+    assert not list(data_dir.iterdir())
+    (small_disk / "filler").unlink()
+    with hold(Layout(data_dir)):
+        assert list(data_dir.iterdir())
 
 
 def test_a_device_without_space_is_a_space_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.storage import load_json
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
@@ -77,15 +79,18 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
     A damaged manifest is a Problem, and as good as none.
 
     Raises:
-        InputError: there are no shards, and there is no manifest that says which there should be.
+        InputError: there is no manifest that says which shards there should be, and there are none; or they are a
+            recipe's, and only a manifest could tell what they must be.
     """
     manifest, problems = _load_manifest(layout)
+    if manifest is None and layout.recipe_path.exists():
+        raise _without_manifest(layout, problems)
     sizes = _list_files(layout, manifest.splits if manifest else ilsvrc2012.SPLITS)
     if manifest is None and not any(map(parse_shard_name, sizes)):
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
-            f"imagenet-prep convert {layout.data_dir}    (or name the folder that holds them)",
+            f"imagenet-prep convert {shlex.quote(str(layout.data_dir))}    (or name the folder that holds them)",
         )
     if manifest is not None:
         infos = manifest.shards
@@ -100,6 +105,21 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
         infos = {name: info for name in sizes if (info := journal.get(name)) and _is_info(info)}
         expected = [name for split in ilsvrc2012.SPLITS for name in _set_of(split, sizes)]
     return Inventory(sizes, tuple(expected), manifest, infos), problems
+
+
+def _without_manifest(layout: Layout, problems: list[Problem]) -> InputError:
+    """Shards of a recipe are not to be held against ILSVRC2012, and nothing else tells what they must be."""
+    kept = load_json(layout.recipe_path)
+    recipe = kept.get("recipe") if isinstance(kept, dict) else None
+    again = f"run the same imagenet-prep convert again, with --config {shlex.quote(str(recipe or 'RECIPE'))}"
+    if problems:
+        what = f"{layout.manifest_path} is damaged: {problems[0].detail}"
+        return InputError(what, "nothing else tells what the shards of a recipe must be", f"remove it and {again}")
+    return InputError(
+        f"the conversion in {layout.output_dir} has not come to its end",
+        f"expected {layout.manifest_path.name}, which is written when every shard is done",
+        f"{again}: finished shards are kept",
+    )
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:

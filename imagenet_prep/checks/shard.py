@@ -27,7 +27,9 @@ def remedy_own(layout: Layout) -> str:
     """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
     if not layout.manifest_path.exists():
         return "remove it and run the same imagenet-prep convert again"
-    return f"make it anew: {shlex.join(['imagenet-prep', 'repair', str(layout.data_dir)])}"
+    folder = str(layout.data_dir)
+    folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
+    return f"make it anew: {shlex.join(['imagenet-prep', 'repair', folder])}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it: ``imagenet-prep --help`` lo
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -24,6 +25,9 @@ def main() -> None:
     """Run the command line and exit with its status (docs/cli.md)."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name need not be UTF-8, and is printed as it is
+            stream.reconfigure(errors="surrogateescape")
     sys.exit(_status())
 
 
@@ -42,17 +46,39 @@ def _status() -> int:
     except Terminated:
         return _stopped(TERMINATED)
     except BrokenPipeError:  # whoever read our output has gone: | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return PIPE_CLOSED
+    except OSError as error:
+        from imagenet_prep.cli.system import as_error
+
+        known = as_error(error)
+        if known is None:
+            return _bug()
+        _show(known)
+        if error.filename is None:
+            _drop_output()
+        return known.exit_code
     except Exception:  # noqa: BLE001 - a bug of ours: say so, with all there is to report it
-        traceback.print_exc()
-        click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)
-        return 1
+        return _bug()
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)
+    return 1
+
+
+def _drop_output() -> None:
+    """Let what is still to be written go nowhere: Python would try it once more at its end, and complain."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(error: PrepError) -> None:
+    from imagenet_prep.cli.printing import to_copy
+
     click.secho("error: ", fg="red", nl=False, err=True)
-    click.echo(str(error), err=True)
+    click.echo(to_copy(str(error)), err=True)
     if isinstance(error, WorkerError):
         click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)
 

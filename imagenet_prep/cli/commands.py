@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import click
 from imagenet_prep import __version__, ilsvrc2012
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.progress import make_progress
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.layout import Layout
 
 if TYPE_CHECKING:
@@ -164,8 +165,8 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int
 
 
 @cli.command()
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--output", type=o.new_file, help="The recipe.  [default: FOLDER's name with .yaml, here]")
+@o.folder
+@click.option("--output", type=o.new_file(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
 @o.workers
 @o.quiet
 def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> int:
@@ -225,6 +226,7 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """
     from imagenet_prep.stages.verify import verify
 
+    _must_be_there(data_dir)
     verdict = verify(
         Layout(data_dir),
         _engine(given),
@@ -256,6 +258,7 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     from imagenet_prep import pipeline
     from imagenet_prep.cli import printing
 
+    _must_be_there(output or data_dir)
     summary = pipeline.verify_and_repair(
         Layout(data_dir, raw, output),
         _engine(given),
@@ -280,9 +283,14 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
     imagenet-prep status /data/imagenet
     """
     from imagenet_prep.cli import printing
+    from imagenet_prep.cli.system import unknown
     from imagenet_prep.stages.status import status
 
-    printing.print_status(status(Layout(data_dir, raw, output)), as_json)
+    try:
+        found = status(Layout(data_dir, raw, output))
+    except (PermissionError, InputError) as error:
+        found = unknown(error, output or data_dir)
+    printing.print_status(found, as_json)
     return 0
 
 
@@ -302,6 +310,8 @@ def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: 
     from imagenet_prep import pipeline
     from imagenet_prep.cli import printing
 
+    _must_be_there(data_dir)
+    _must_be_writable(Layout(data_dir).report_path)
     summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, progress=make_progress(quiet))
     printing.print_report(summary, quiet)
     if is_opened:
@@ -310,11 +320,11 @@ def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: 
 
 
 @cli.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@o.file
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
 @click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--image", type=o.new_file, help="Save the record's image here as PNG, boxes drawn.")
+@click.option("--image", type=o.new_file(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
 def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> int:
     """Records of any TFRecord file, readable.
 
@@ -481,6 +491,22 @@ def _depth(given: Mapping[str, Any]) -> Depth:
     if given["quick"] and given["decode"]:
         raise UsageError("--quick and --decode", "expected one of them, or neither")
     return "quick" if given["quick"] else "decode" if given["decode"] else "full"
+
+
+def _must_be_there(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not there", "expected a folder of shards")
+
+
+def _must_be_writable(page: Path) -> None:
+    """The page is written last: that it can't be is better said before the hours of a verify."""
+    folder = next(each for each in page.parents if each.is_dir())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise WriteError(
+            f"the page {page} can't be written",
+            f"expected the right to write in {folder}",
+            "get that right, or link the shards into a folder of your own and report that",
+        )
 
 
 def _open(page: Path) -> None:

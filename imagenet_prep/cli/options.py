@@ -10,14 +10,33 @@ from typing import Any, TypeVar
 import click
 
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.layout import Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_folder = click.Path(path_type=Path, file_okay=False)
-_raw_folder = click.Path(path_type=Path, file_okay=False, exists=True)
-_file = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+def _plain(path: Path) -> Path:
+    """A path that begins with a dash made absolute: in a command to copy it would be read as an option."""
+    return path.absolute() if str(path).startswith("-") else path
+
+
+class _Path(click.Path):
+    """A path that can stand in a command to copy."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _plain(Path(os.fsdecode(super().convert(value, param, ctx))))
+
+
+_folder = _Path(path_type=Path, file_okay=False)
+_raw_folder = _Path(path_type=Path, file_okay=False, exists=True)
+_file = _Path(path_type=Path, exists=True, dir_okay=False)
+
+PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
+"""How the files begin that --image and --json write."""
 
 data_dir = click.argument("data_dir", type=_folder)
+folder = click.argument("folder", type=_raw_folder)
+file = click.argument("file", type=_file)
 raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
 output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
@@ -32,19 +51,57 @@ engine = click.option(
     help="Where work runs.",
 )
 boxes = click.option(
-    "--boxes", type=click.Path(path_type=Path, exists=True), help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
+    "--boxes", type=_Path(path_type=Path, exists=True), help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
 )
 validation_boxes = click.option(
     "--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that)."
 )
 
 
-def new_file(value: str) -> Path:
-    """A path that can be written when the work is done: better to say now that it can't."""
-    path = Path(value)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.BadParameter(f"{value!r} can't be written: expected a file in a folder that is there")
-    return path
+def new_file(beginning: bytes | None = None) -> Callable[[str], Path]:
+    """The type of a path to be written when the work is done: better to say now that it can't.
+
+    Args:
+        beginning: a file that begins so is of the same kind, and is replaced; any other is refused. None: the command
+            decides about a file that is there.
+    """
+
+    def new_file(value: str) -> Path:
+        path = _plain(Path(value))
+        fault = _fault(path, beginning)
+        if fault:
+            raise click.BadParameter(f"{value!r} can't be written: {fault}")
+        return path
+
+    return new_file
+
+
+def _fault(path: Path, beginning: bytes | None) -> str:
+    """Why a file can't be written at ``path``, or must not be; empty if it can."""
+    try:
+        if not path.parent.is_dir():
+            return f"there is no folder {path.parent}"
+        if path.is_dir():
+            return "it is a folder"
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            return f"no right to write in the folder {path.parent}"
+        if beginning is None or not os.path.lexists(path):
+            return ""
+        is_replaceable = path.is_file() and not _is_state(path) and _begins(path, beginning)
+        return "" if is_replaceable else "it is there and holds something else; expected a new file"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _is_state(path: Path) -> bool:
+    """Whether a file is one of those that are kept beside shards: a manifest is JSON too."""
+    folder = path.resolve().parent
+    return folder == Layout(folder.parent).state_dir
+
+
+def _begins(path: Path, beginning: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(beginning)) == beginning
 
 
 def byte_count(value: str) -> int:
@@ -152,5 +209,5 @@ incomplete = click.option(
 samples = click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
 quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
 decode = click.option("--decode", is_flag=True, help="Decode every image too.")
-json_file = click.option("--json", "json_file", type=new_file, help="Write the findings to this file as JSON.")
+json_file = click.option("--json", "json_file", type=new_file(JSON), help="Write the findings to this file as JSON.")
 verifying = _all_of(quick, decode, json_file)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 SHOWN_PROBLEMS = 20
 
+_COMMAND = re.compile(r"(^|: )imagenet-prep (?=[a-z])", re.MULTILINE)
+
 
 def program() -> str:
     """How to call this program again: by its name, or by its path where the name alone would not find it."""
@@ -36,11 +40,23 @@ def program() -> str:
     return str(called) if called.name == "imagenet-prep" and not is_found else "imagenet-prep"
 
 
+def to_copy(text: str) -> str:
+    """A text whose commands, at the start of a line or after a colon, call this program as it was called."""
+    return _COMMAND.sub(lambda found: f"{found[1]}{shlex.quote(program())} ", text)
+
+
+def _word(path: Path | str) -> str:
+    """A path as a word of a command line, never taken for an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+
+
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
         click.echo(f"found {summary.found}\nwrote {summary.recipe}:\n\n{summary.text}")
-        click.echo(f"next: {program()} convert {summary.recipe.stem}-shards --config {summary.recipe}")
+        shards = f"{summary.recipe.stem}-shards"
+        click.echo(to_copy(f"next: imagenet-prep convert {_word(shards)} --config {_word(summary.recipe)}"))
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -58,14 +74,14 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """What was fetched, what was there."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        click.echo(f"download: fetched {fetched} ({_size(summary.size)}); {len(summary.present)} archives were there")
+        click.echo(f"download: fetched {fetched} ({_size(summary.size)}); {_were_there(len(summary.present))}")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
     """Images and classes of each split."""
     if not quiet:
         for split in summary.splits:
-            count = f"{split.images:,} images in {split.classes:,} classes"
+            count = f"{_number(split.images, 'image')} in {_number(split.classes, 'class', 'classes')}"
             click.echo(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
@@ -75,12 +91,13 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
         return
     for split in summary.splits:
         click.echo(
-            f"convert: {split.split}: {split.images:,} images in {split.shards:,} shards, {split.made:,} made now"
+            f"convert: {split.split}: {_number(split.images, 'image')} in {_number(split.shards, 'shard')}, "
+            f"{split.made:,} made now"
         )
         if split.repairs:
             click.echo(f"  repaired: {', '.join(split.repairs[:5])}" + (", ..." if len(split.repairs) > 5 else ""))
         if split.set_aside:
-            click.echo(f"  set aside: {split.set_aside:,} images")
+            click.echo(f"  set aside: {_number(split.set_aside, 'image')}")
     _print_problems(summary.problems)
 
 
@@ -95,11 +112,13 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
             of_files, of_boxes = f" (original: {ilsvrc2012.BOX_FILES:,})", f" (original: {ilsvrc2012.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
         click.echo(
-            f"annotate: {split.split}: {totals.files:,} files{of_files}, {totals.boxes:,} boxes{of_boxes}, {state}"
+            f"annotate: {split.split}: {_number(totals.files, 'file')}{of_files}, "
+            f"{_number(totals.boxes, 'box', 'boxes')}{of_boxes}, {state}"
         )
         click.echo(
-            f"  left out: {totals.other_class:,} boxes of another class, {totals.no_area:,} without area; "
-            f"lists ended by xmin -1: {totals.ended_early:,}; files of other classes: {totals.other_files:,}"
+            f"  left out: {_number(totals.other_class, 'box', 'boxes')} of another class, "
+            f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
+            f"files of other classes: {totals.other_files:,}"
         )
         _print_problems(split.problems)
 
@@ -125,7 +144,8 @@ def print_verdict(verdict: Verdict) -> None:
         click.echo(f"note: {note}")
     _print_problems(verdict.problems)
     if verdict.problems:
-        click.secho(f"{len(verdict.problems):,} problems found.", fg="red")
+        count = len(verdict.problems)
+        click.secho(f"{count:,} problems found." if count > 1 else "1 problem found.", fg="red")
     elif verdict.depth == "quick":
         click.secho("A quick look found nothing wrong. What is in the shards was not read.", fg="green")
     elif verdict.is_part and not verdict.has_manifest:
@@ -155,7 +175,8 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Where the page is, and that it has problems to show."""
     click.echo(summary.path)
     if summary.verdict.problems and not quiet:
-        click.secho(f"{len(summary.verdict.problems):,} problems found: the page lists them.", fg="red", err=True)
+        count = _number(len(summary.verdict.problems), "problem")
+        click.secho(f"{count} found: see the page.", fg="red", err=True)
 
 
 def save_verdict(verdict: Verdict, path: Path) -> None:
@@ -168,11 +189,11 @@ def save_verdict(verdict: Verdict, path: Path) -> None:
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:
-        click.echo(json.dumps(status.as_dict(), indent=2))
+        click.echo(json.dumps({**status.as_dict(), "next_command": to_copy(status.next_command)}, indent=2))
         return
     for stage in status.stages:
         click.echo(f"{stage.stage:10}{stage.state:12}{stage.detail}")
-    click.echo(f"next: {status.next_command}")
+    click.echo(to_copy(f"next: {status.next_command}"))
 
 
 def print_record(shown: ShownRecord, as_json: bool) -> None:
@@ -186,15 +207,17 @@ def print_record(shown: ShownRecord, as_json: bool) -> None:
 
 def print_demo_end(data_dir: Path | None) -> None:
     """What to do for the real thing."""
+    called = shlex.quote(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        click.echo(f"\nLook at a record:       {program()} show {shard} --limit 1")
-        click.echo(f"Look at all of it:      {program()} report {data_dir} --open")
+        click.echo(f"\nLook at a record:       {called} show {_word(shard)} --limit 1")
+        click.echo(f"Look at all of it:      {called} report {_word(data_dir)} --open")
     click.echo(
         "\nFor the real ImageNet, sign up at "
         f"{ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):\n"
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...\n"
-        "  make imagenet DATA_DIR=/data/imagenet      or: imagenet-prep run /data/imagenet"
+        "  make imagenet DATA_DIR=/data/imagenet      or: "
+        f"{called} run /data/imagenet"
     )
 
 
@@ -207,7 +230,15 @@ def _print_problems(problems: tuple[Problem, ...]) -> None:
     if len(problems) > SHOWN_PROBLEMS:
         click.echo(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
     for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
-        click.echo(f"to do: {remedy}")
+        click.echo(to_copy(f"to do: {remedy}"))
+
+
+def _number(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _were_there(count: int) -> str:
+    return f"{_number(count, 'archive')} {'was' if count == 1 else 'were'} there"
 
 
 def _size(count: float) -> str:

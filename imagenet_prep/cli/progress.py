@@ -104,8 +104,9 @@ class Lines:
 
     def _amount(self, value: float) -> str:
         if self._unit == "B":
-            return f"{value / (1 << 20):,.1f} MiB"
-        return f"{value:,.0f} {self._unit}"
+            return f"{value / (1 << 20):,.1f} MiB" if value >= 1 << 20 else f"{value / 1000:,.1f} kB"
+        count = f"{value:,.0f}"
+        return f"{count} {self._unit.removesuffix('s') if count == '1' else self._unit}"
 
 
 def _duration(seconds: float) -> str:

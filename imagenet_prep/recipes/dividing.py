@@ -66,8 +66,18 @@ def divide(
     for division in divisions:
         if not len(division.rows):
             line = file.lines.get(("splits", division.name), 1)
-            raise InputError(f"{file.path}, line {line}: no file is in split {division.name}", "expected at least one")
+            raise InputError(
+                f"{file.path}, line {line}: no file is in split {division.name}",
+                "expected at least one",
+                _remedy(division.name, bool(fractions)),
+            )
     return divisions, _check_disjoint(listing, divisions)
+
+
+def _remedy(split: str, is_fraction: bool) -> str:
+    if is_fraction:
+        return f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
+    return f"mend what `splits` says of {split}, or take that split out"
 
 
 def _placed(

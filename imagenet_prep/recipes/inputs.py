@@ -69,6 +69,11 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 
+def is_root_named(root: Path | None) -> bool:
+    """Whether ``root`` or DATAPATH says what is put before relative paths: the recipe alone doesn't tell then."""
+    return root is not None or bool(os.environ.get(ROOT_VARIABLE))
+
+
 def find_inputs(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
     """List the files of a recipe's source.
 

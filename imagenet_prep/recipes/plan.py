@@ -18,7 +18,7 @@ from imagenet_prep.recipes import contents, labelling, rules
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.dividing import Division, divide
-from imagenet_prep.recipes.inputs import Inputs, Manifest, data_root, find_inputs
+from imagenet_prep.recipes.inputs import Inputs, Manifest, data_root, find_inputs, is_root_named
 from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.promising import extra_columns, inception_features, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
@@ -68,6 +68,7 @@ class Plan:
         classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
         manifest: a manifest_file that is still to be made; see ``save_manifest``.
+        root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
     """
 
     path: Path
@@ -80,6 +81,7 @@ class Plan:
     classes: Classes
     notes: tuple[str, ...]
     manifest: Manifest | None = None
+    root: Path | None = None
 
     def save_manifest(self) -> None:
         """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
@@ -155,6 +157,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
         classes=labelled.classes,
         notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing)),
         manifest=inputs.manifest,
+        root=folder if is_root_named(root) else None,
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from imagenet_prep.layout import RAW_NAME, STATE_NAME
 from imagenet_prep.recipes.reading import Key, RecipeFile
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is not given.
 
     Raises:
-        UsageError: it leads out of its folder, or can't be a part of a name that patterns find.
+        UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a part of a name
+            that patterns find.
     """
     prefix = file.recipe.output_file_prefix
     if prefix is None:
@@ -196,6 +198,10 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name):
         raise file.fault(
             ("output_file_prefix",), f"{prefix!r} can't be", "expected a name of letters, digits, _, -, . and +"
+        )
+    if {RAW_NAME, STATE_NAME} & set(folder.split("/")):
+        raise file.fault(
+            ("output_file_prefix",), f"{prefix!r} can't be", f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
         )
     return ("/" if prefix.startswith("/") and not folder else folder), name
 

@@ -7,6 +7,7 @@ every other resource.
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
@@ -18,6 +19,7 @@ from imagenet_prep.reporting.origin import origin
 
 _HERE = Path(__file__).parent
 _LIBRARIES = ("jinja2", "matplotlib")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def check_libraries() -> None:
@@ -63,4 +65,5 @@ def render(facts: Facts) -> bytes:
         odd=list(images.odd_images(facts)),
         origin=list(origin(facts.verdict, facts.manifest)),
     )
-    return text.encode()
+    # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.tar import BLOCK, TarFault
 
-_REMEDY = "check where it comes from, or download it again: imagenet-prep download DATA_DIR"
+_REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import operator
 import os
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -161,7 +162,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> Path:
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
             f"expected {archive.filename} or a folder {_FOLDERS[split][0]}",
-            f"imagenet-prep download {layout.data_dir} --only {archive.key}",
+            f"imagenet-prep download {shlex.quote(str(layout.data_dir))} --only {archive.key}",
         )
     if not source.exists():
         raise UsageError(f"{source} isn't there", "expected an archive of annotations or an unpacked folder of them")
@@ -227,7 +228,7 @@ def _iter_archive(archive: Path, progress: Progress) -> Iterator[File]:
         progress.advance(size - done)
 
 
-_REMEDY = "check where it comes from, or download it again: imagenet-prep download DATA_DIR"
+_REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 
 
 @contextlib.contextmanager

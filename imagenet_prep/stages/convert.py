@@ -23,7 +23,8 @@ from imagenet_prep.planning import (
     plan_recipe,
     source_record,
 )
-from imagenet_prep.storage import check_free_space, hold, save_json
+from imagenet_prep.storage import check_free_space, hold
+from imagenet_prep.underway import refuse_recipe_set, save_beginning
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -74,12 +75,15 @@ def convert(
     Raises:
         IncompleteError: images of ILSVRC2012 are missing, and ``allow_incomplete`` is not set.
         InputError: an archive or the boxes file is corrupt.
-        UsageError: shards are there that were made with other settings, or by another tool; see ``overwrite``.
+        UsageError: shards are there that were made by a recipe, with other settings, or by another tool; see
+            ``overwrite``.
         DataProblemsError: bad images; every shard without one is done.
         SpaceError, BusyError, WriteError: as their names say.
     """
     progress = progress or Silent()
     check_options(options)
+    if recipe is None:
+        refuse_recipe_set(layout)
     with hold(layout):
         planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
         splits = planned.splits
@@ -94,17 +98,17 @@ def convert(
                 ]
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
-                if recipe is None:
-                    layout.recipe_path.unlink(missing_ok=True)
-                else:
+                if recipe is not None:
                     recipe.save_manifest()
-                    save_json(layout.recipe_path, {"recipe": str(recipe.path.resolve())})
+                save_beginning(layout, planned, options, recipe)
                 makers = prepare_makers(works, layout, options, progress)
                 problems = _run(makers, splits, todo, engine, journal, progress)
         _manifest(planned, journal).save(layout.manifest_path)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
+        if recipe is not None and recipe.folder:
+            progress.note(f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report")
         return ConvertSummary(summaries, tuple(problems), planned.notes)
 
 
@@ -139,7 +143,9 @@ def _refuse_strangers(
         raise UsageError(
             f"{layout.output_dir} holds {len(foreign)} shards that were not made here, {foreign[0]} first",
             "expected none, or only those of an earlier run",
-            "move them away, choose another folder with --output, or let --overwrite replace those in the way",
+            "move them away, or choose another folder with --output"
+            if options.overwrite or any(name not in planned for name in foreign)
+            else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
         )
     if changed and not options.overwrite:
         raise UsageError(

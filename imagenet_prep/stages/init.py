@@ -26,7 +26,7 @@ from imagenet_prep.storage import save_bytes, writing
 SHARES = {"train": 0.9, "validation": 0.1}
 """The splits that are proposed where a set has none of its own."""
 
-FEWEST = 20
+FEWEST = 50
 """A smaller set is not split."""
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,7 +197,7 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        f"make their file again: imagenet-prep annotate {layout.data_dir}",
+        f"make their file again: imagenet-prep annotate {shlex.quote(str(layout.data_dir))}",
     )
 
 
@@ -227,7 +228,7 @@ def _options_by(recipe: Plan, manifest: Manifest) -> ConvertOptions:
         raise InputError(
             f"{recipe.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
             f"expected {manifest.settings.get(changed[0])!r}, got {settings.get(changed[0])!r}",
-            "bring back the recipe of then, or make the set anew: imagenet-prep convert ... --config ... --overwrite",
+            "bring back the recipe of then, or make the set anew with this one: the same convert, and --overwrite",
         )
     skip_bad = any(info.set_aside for info in manifest.shards.values())
     return ConvertOptions(compression=recipe.compression, skip_bad=skip_bad)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,12 +12,20 @@ from typing import Any, Literal
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
-from imagenet_prep.planning import ConvertOptions, options_from
+from imagenet_prep.planning import options_from
 from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.storage import load_json
+from imagenet_prep.underway import (
+    RecipeSet,
+    command,
+    command_again,
+    find_recipe_set,
+    load_beginning,
+    option_words,
+)
 
 State = Literal["done", "partly", "not begun", "problems", "unknown"]
 
@@ -46,7 +53,7 @@ class Status:
 
 def status(layout: Layout) -> Status:
     """How far each stage has come; reads no archive and no shard. A recipe's data set has only the last two."""
-    recipe = _find_recipe(layout)
+    recipe = find_recipe_set(layout)
     if recipe is not None:
         return _recipe_status(layout, recipe)
     stages = (
@@ -117,9 +124,23 @@ def _convert(layout: Layout) -> StageStatus:
     if not recorded:
         words = f"{_number(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not begun", words)
-    done = sum(sizes.get(name) == size for name, size in recorded.items())
-    planned = len(recorded) if is_complete else _planned(recorded)
-    return StageStatus("convert", _state(done, planned, begun=True), f"{done:,} of {planned:,} shards")
+    done = [name for name, size in recorded.items() if sizes.get(name) == size]
+    planned = len(recorded) if is_complete else _planned(layout, recorded)
+    detail = f"{len(done):,} of {planned:,} shards"
+    lost = sum(not _has_index(layout, name) for name in done)
+    if lost:
+        detail += f", {lost:,} of them without their index"
+    return StageStatus("convert", _state(len(done) - lost, planned, begun=True), detail)
+
+
+def _has_index(layout: Layout, name: str) -> bool:
+    return all(path.exists() for path in layout.index_paths(name))
+
+
+def _lost_indices(layout: Layout) -> bool:
+    """Whether a finished shard has lost its index: verify would say so."""
+    recorded, _ = _recorded(layout)
+    return not all(_has_index(layout, name) for name in recorded)
 
 
 def _shard_sizes(layout: Layout) -> dict[str, int]:
@@ -143,8 +164,11 @@ def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
     return {name: info.size for name in journal.names() if (info := journal.get(name))}, False
 
 
-def _planned(names: Iterable[str]) -> int:
-    """How many shards a conversion under way will make, as far as the names of those made tell."""
+def _planned(layout: Layout, names: Iterable[str]) -> int:
+    """How many shards a conversion under way will make: as it said, else as far as the names of those made tell."""
+    begun = load_beginning(layout)
+    if begun is not None:
+        return sum(begun.shards.values())
     counts: dict[str, Counter[int]] = {split: Counter() for split in ilsvrc2012.SPLITS}
     for parsed in map(parse_shard_name, names):
         if parsed is not None and parsed[0] in counts:
@@ -158,14 +182,19 @@ def _verify(layout: Layout) -> StageStatus:
     kept = load_verdict(layout)
     if kept is None:
         return StageStatus("verify", "not begun", "the shards have not been verified yet")
-    if not kept.is_current:
+    if not kept.is_current or (not kept.verdict.problems and _lost_indices(layout)):
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
         detail = f"{_number(len(verdict.problems), 'problem')} found: {layout.problems_path}"
+        if not _is_mendable(layout):
+            first = verdict.problems[0]
+            detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
         return StageStatus("verify", "partly", "a quick look found no problem; not every byte was read")
+    if verdict.is_part and not verdict.has_manifest:
+        return StageStatus("verify", "done", "no fault found in what is there; whether all is, no manifest tells")
     what = "a part of ILSVRC2012" if verdict.is_part else verdict.dataset
     return StageStatus("verify", "done", f"{what}, whole and right")
 
@@ -187,42 +216,21 @@ def _count(folder: Path, suffix: str) -> int:
 # the data set of a recipe --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """A data set made by a recipe: its manifest, once it is whole, and the recipe's place, as far as it is known."""
-
-    manifest: Manifest | None
-    path: Path | None
-
-
-def _find_recipe(layout: Layout) -> _Recipe | None:
-    """What tells that the shards are a recipe's; None if they are ILSVRC2012, or nothing is known of them."""
-    try:
-        kept = load_json(layout.recipe_path)
-    except InputError:
-        kept = None
-    path = kept.get("recipe") if isinstance(kept, dict) else None
-    recipe = _Recipe(_manifest(layout), Path(path) if isinstance(path, str) else None)
-    if recipe.manifest is not None:
-        return recipe if recipe.manifest.recipe is not None else None
-    return recipe if recipe.path is not None else None
-
-
-def _recipe_status(layout: Layout, recipe: _Recipe) -> Status:
+def _recipe_status(layout: Layout, recipe: RecipeSet) -> Status:
     if recipe.manifest is not None:
         convert, verify = _convert(layout), _verify(layout)
     else:
         convert = StageStatus("convert", "partly", _under_way(layout))
         verify = StageStatus("verify", "not begun", "the conversion has not come to its end")
-    if verify.state == "done":
-        command = _command("report", layout.output_dir)
-    elif recipe.manifest is None:
-        command = _convert_command(layout, recipe.path)
-    elif verify.state == "problems" or convert.state != "done":
-        command = _command("repair", layout.data_dir, *_options(layout))
+    if recipe.manifest is None:
+        following = command_again(layout, recipe)
+    elif verify.state == "done":
+        following = command("report", layout.output_dir)
+    elif convert.state != "done" or (verify.state == "problems" and _is_mendable(layout)):
+        following = command("repair", layout.data_dir, *_options(layout))
     else:
-        command = _command("verify", layout.output_dir)
-    return Status((convert, verify), command)
+        following = command("verify", layout.output_dir)
+    return Status((convert, verify), following)
 
 
 def _under_way(layout: Layout) -> str:
@@ -231,33 +239,10 @@ def _under_way(layout: Layout) -> str:
     parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
     sizes = layout.find_shards({split for split, _, _ in parsed.values()})
     done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
-    words = (f"{split}: {count:,} of {_number(planned, 'shard')}" for (split, planned), count in done.items())
+    begun = load_beginning(layout)
+    expected = list(begun.shards.items()) if begun and done else list(done)
+    words = (f"{split}: {done[split, planned]:,} of {_number(planned, 'shard')}" for split, planned in expected)
     return "; ".join(words) or "begun, no shard is done yet"
-
-
-def _convert_command(layout: Layout, recipe: Path | None) -> str:
-    """The same conversion again. A folder in the recipe's prefix is part of where the shards are: it is not given."""
-    from imagenet_prep.recipes.plan import read
-    from imagenet_prep.recipes.rules import prefix_of
-
-    assert recipe is not None
-    try:
-        folder, _ = prefix_of(read(recipe))
-    except PrepError:
-        folder = ""  # convert says what is wrong with it
-    raw = ("--raw", str(layout.raw)) if layout.raw else ()
-    output = ("--output", str(_outside(layout.output, folder))) if layout.output else ()
-    data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
-    return _command("convert", data_dir, *raw, *output, "--config", str(recipe))
-
-
-def _outside(path: Path, folder: str) -> Path:
-    """The path without the folder that it ends with."""
-    parts = Path(folder).parts
-    for each in (path, path.resolve()):
-        if parts and each.parts[-len(parts) :] == parts:
-            return each.parents[len(parts) - 1]
-    return path
 
 
 # what next -----------------------------------------------------------------------------------------------------
@@ -265,53 +250,41 @@ def _outside(path: Path, folder: str) -> Path:
 
 def _next_command(layout: Layout, states: dict[str, State]) -> str:
     if states["verify"] == "done":
-        return _command("report", layout.output_dir)
-    if states["verify"] == "problems" and layout.manifest_path.exists():
-        return _command("repair", layout.data_dir, *_options(layout))
+        return command("report", layout.output_dir)
+    if states["verify"] == "problems" and _is_mendable(layout):
+        return command("repair", layout.data_dir, *_options(layout))
     if states["convert"] in ("done", "unknown"):
-        return _command("verify", layout.output_dir)
+        return command("verify", layout.output_dir)
     options = [*_options(layout), *_former_options(layout)]
     sources = [find_source(layout, split) for split in ilsvrc2012.SPLITS]
     if not all(sources) and states["convert"] == "not begun":
-        return _command("download", layout.data_dir)
+        return command("download", layout.data_dir)
     has_boxes = layout.archive_path(ilsvrc2012.ARCHIVES["boxes"]).is_file()
     if states["convert"] == states["annotate"] == "not begun" and has_boxes:
-        return _command("annotate", layout.data_dir)
-    return _command("convert", layout.data_dir, *options)
+        return command("annotate", layout.data_dir, *(("--raw", str(layout.raw)) if layout.raw else ()))
+    return command("convert", layout.data_dir, *options)
+
+
+def _is_mendable(layout: Layout) -> bool:
+    """Whether repair can do something about what the last verify found: it has no remedy for a file too many."""
+    kept, manifest = load_verdict(layout), _manifest(layout)
+    return kept is not None and manifest is not None and bool(kept.verdict.faulty.keys() & manifest.shards.keys())
 
 
 def _options(layout: Layout) -> list[str]:
-    given = (("--raw", layout.raw), ("--output", layout.output))
+    """Where else the raw data and the shards are: as given, or as the conversion was told."""
+    begun = load_beginning(layout)
+    raw = layout.raw or (begun.raw if begun else None)
+    given = (("--raw", raw), ("--output", layout.output))
     return [text for option, path in given if path for text in (option, str(path))]
 
 
 def _former_options(layout: Layout) -> list[str]:
-    """The options of the conversion that the manifest records: the same command again makes the same shards."""
+    """The options of the conversion that the manifest records, or that was begun: again, it makes the same shards."""
+    manifest, begun = _manifest(layout), load_beginning(layout)
+    if manifest is None:
+        return list(begun.options) if begun else []
     try:
-        manifest = load_manifest(layout.manifest_path)
-        former = options_from(manifest) if manifest else ConvertOptions()
+        return option_words(options_from(manifest))
     except InputError:
         return []
-    how, usual = former.reencode, ConvertOptions()
-    values = (
-        ("--train-shards", former.train_shards, usual.train_shards),
-        ("--validation-shards", former.validation_shards, usual.validation_shards),
-        ("--seed", former.seed, usual.seed),
-        ("--compression", former.compression, usual.compression),
-        ("--resize", how and how.resize, None),
-        ("--max-side", how and how.max_side, None),
-        ("--quality", how and how.quality, None),
-    )
-    flags = {
-        "--no-shuffle": not former.shuffle,
-        "--validation-boxes": former.validation_boxes,
-        "--reencode": how is not None,
-        "--allow-incomplete": former.allow_incomplete,
-        "--skip-bad": former.skip_bad,
-    }
-    words = [text for name, value, default in values if value not in (None, default) for text in (name, str(value))]
-    return words + [name for name, is_set in flags.items() if is_set]
-
-
-def _command(stage: str, data_dir: Path, *options: str) -> str:
-    return shlex.join(["imagenet-prep", stage, str(data_dir), *options])

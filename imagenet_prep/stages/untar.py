@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterable
@@ -99,7 +100,9 @@ def _find_archives(layout: Layout, progress: Progress) -> dict[str, Path]:
     if not archives:
         names = " nor ".join(ilsvrc2012.ARCHIVES[split].filename for split in ilsvrc2012.SPLITS)
         raise InputError(
-            f"no archives in {layout.raw_dir}", f"found neither {names}", f"imagenet-prep download {layout.data_dir}"
+            f"no archives in {layout.raw_dir}",
+            f"found neither {names}",
+            f"imagenet-prep download {shlex.quote(str(layout.data_dir))}",
         )
     return archives
 

@@ -1,0 +1,173 @@
+"""What a conversion was begun with, kept beside its shards, and the commands that go on with it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Manifest, load_manifest
+from imagenet_prep.planning import ConvertOptions, PlannedSet
+from imagenet_prep.storage import load_json, save_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.plan import Plan
+
+
+# what a conversion sets out to make ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the last conversion set out to make: shards by split; its options, as words of a command; its ``--raw``."""
+
+    shards: Mapping[str, int]
+    options: tuple[str, ...]
+    raw: Path | None = None
+
+
+def save_beginning(layout: Layout, planned: PlannedSet, options: ConvertOptions, recipe: Plan | None) -> None:
+    """Keep what a conversion begins with: status and repair know it then, whatever happens to the conversion."""
+    shards = {split.catalog.split: len(split.plans) for split in planned.splits}
+    words = option_words(options) if recipe is None else ["--overwrite"] * options.overwrite
+    raw = str(layout.raw.resolve()) if layout.raw else None
+    save_json(layout.conversion_path, {"shards": shards, "options": words, "raw": raw})
+    if recipe is None:
+        layout.recipe_path.unlink(missing_ok=True)
+        return
+    root = {} if recipe.root is None else {"root": str(recipe.root)}
+    save_json(layout.recipe_path, {"recipe": str(recipe.path.resolve()), **root})
+
+
+def load_beginning(layout: Layout) -> Beginning | None:
+    """What the last conversion began with, or None if nothing that can be understood tells."""
+    try:
+        value = load_json(layout.conversion_path)
+        shards = {str(split): int(count) for split, count in value["shards"].items()}
+        raw = value["raw"]
+        return Beginning(shards, tuple(map(str, value["options"])), None if raw is None else Path(raw))
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def option_words(options: ConvertOptions) -> list[str]:
+    """The options of a conversion of ILSVRC2012 as words of the command line: those that matter, without defaults."""
+    how, usual = options.reencode, ConvertOptions()
+    values = (
+        ("--train-shards", options.train_shards, usual.train_shards),
+        ("--validation-shards", options.validation_shards, usual.validation_shards),
+        ("--seed", options.seed, usual.seed),
+        ("--check", options.check, usual.check),
+        ("--compression", options.compression, usual.compression),
+        ("--resize", how and how.resize, None),
+        ("--max-side", how and how.max_side, None),
+        ("--quality", how and how.quality, None),
+    )
+    flags = {
+        "--no-shuffle": not options.shuffle,
+        "--validation-boxes": options.validation_boxes,
+        "--reencode": how is not None,
+        "--allow-incomplete": options.allow_incomplete,
+        "--skip-bad": options.skip_bad,
+        "--overwrite": options.overwrite,
+    }
+    words = [text for name, value, default in values if value not in (None, default) for text in (name, str(value))]
+    return words + [name for name, is_set in flags.items() if is_set]
+
+
+# the set of a recipe -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeSet:
+    """A data set made by a recipe, as far as it is known.
+
+    Args:
+        manifest: once it is whole.
+        path: where the recipe lies.
+        root: what its relative paths begin with, where that is not the recipe's own folder.
+    """
+
+    manifest: Manifest | None
+    path: Path | None
+    root: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the recipe."""
+        if self.manifest is not None:
+            return self.manifest.dataset
+        return self.path.stem if self.path else "data set"
+
+
+def find_recipe_set(layout: Layout) -> RecipeSet | None:
+    """What tells that the shards are a recipe's; None if they are ILSVRC2012, or nothing is known of them."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None  # verify says what is wrong with it
+    try:
+        kept = load_json(layout.recipe_path)
+    except InputError:
+        kept = None
+    path, root = (kept.get(key) if isinstance(kept, dict) else None for key in ("recipe", "root"))
+    places = [Path(each) if isinstance(each, str) else None for each in (path, root)]
+    if manifest is not None:
+        return RecipeSet(manifest, *places) if manifest.recipe is not None else None
+    return RecipeSet(None, *places) if places[0] is not None else None
+
+
+def refuse_recipe_set(layout: Layout) -> None:
+    """ILSVRC2012 is not to be begun where the set of a recipe is.
+
+    Raises:
+        UsageError: it is.
+    """
+    recipe = find_recipe_set(layout)
+    if recipe is None:
+        return
+    again = command_again(layout, recipe) if recipe.path else "give its recipe with --config"
+    raise UsageError(
+        f"{layout.output_dir} holds shards of the recipe {recipe.name}",
+        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
+        f"{again}    (ILSVRC2012: choose another folder, or --output)",
+    )
+
+
+def command_again(layout: Layout, recipe: RecipeSet) -> str:
+    """The same conversion again. A folder in the recipe's prefix is part of where the shards are: it is not given."""
+    from imagenet_prep.recipes.plan import read
+    from imagenet_prep.recipes.rules import prefix_of
+
+    assert recipe.path is not None
+    try:
+        folder, _ = prefix_of(read(recipe.path))
+    except PrepError:
+        folder = ""  # convert says what is wrong with it
+    root = layout.raw or recipe.root
+    raw = ("--raw", str(root)) if root else ()
+    output = ("--output", str(_outside(layout.output, folder))) if layout.output else ()
+    data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
+    begun = load_beginning(layout) if recipe.manifest is None else None
+    more = begun.options if begun else ()
+    return command("convert", data_dir, *raw, *output, "--config", str(recipe.path), *more)
+
+
+def _outside(path: Path, folder: str) -> Path:
+    """The path without the folder that it ends with."""
+    parts = Path(folder).parts
+    for each in (path, path.resolve()):
+        if parts and each.parts[-len(parts) :] == parts:
+            return each.parents[len(parts) - 1]
+    return path
+
+
+def command(stage: str, data_dir: Path, *options: str) -> str:
+    """A command to copy."""
+    folder = str(data_dir)
+    folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
+    return shlex.join(["imagenet-prep", stage, folder, *options])
