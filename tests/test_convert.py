@@ -618,3 +618,24 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         convert(Layout(tmp_path / "tpyo" / "deep"), make_engine("processes", 1), PART)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"seed": 7}, "changed since then: seed"),
+        ({"train_shards": 4}, "changed since then: number of train shards"),
+        ({"reencode": pixels.Reencode(resize=8)}, "changed since then: reencode"),
+        ({}, "only file times differ"),
+    ],
+)
+def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], detail: str) -> None:
+    """A conversion that would replace finished shards says in what it differs from the one that made them."""
+    layout = Layout(tiny_data_dir)
+    options = ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True)
+    convert(layout, make_engine("threads", 2), options)
+    if not change:
+        os.utime(layout.archive_path(ilsvrc2012.ARCHIVES["train"]), ns=(1, 1))
+    with pytest.raises(UsageError) as caught:
+        convert(layout, make_engine("threads", 2), replace(options, **change))
+    assert caught.value.detail.startswith(detail)

@@ -90,7 +90,7 @@ def convert(
         for note in planned.notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
-            _refuse_strangers(layout, journal, splits, options)
+            _refuse_strangers(layout, journal, planned, options)
             _remove_superseded(layout, journal, splits, options)
             with unfinished(layout):
                 todo = [
@@ -115,10 +115,9 @@ def convert(
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _refuse_strangers(
-    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
-) -> None:
+def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, options: ConvertOptions) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
+    splits = dataset.splits
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     prefixes = {*ilsvrc2012.SPLITS, *(split.catalog.split for split in splits)}
     foreign, changed = [], []
@@ -150,9 +149,32 @@ def _refuse_strangers(
     if changed and not options.overwrite:
         raise UsageError(
             f"{len(changed)} finished shards were made from other inputs or with other settings, {changed[0]} first",
-            "an archive, a boxes file or an option changed since then",
+            _what_differs(layout, dataset),
             "make them again with --overwrite, or choose another folder with --output",
         )
+
+
+def _what_differs(layout: Layout, dataset: PlannedSet) -> str:
+    """In what the set on record differs from the one to be made, as far as the manifest tells."""
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None
+    if manifest is None:
+        return "an input or an option changed since then"
+    then, now = manifest.settings, dataset.settings
+    found = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+    for split in dataset.splits:
+        name, totals = split.catalog.split, manifest.totals.get(split.catalog.split)
+        if totals is None or totals.shards != len(split.plans):
+            found.append(f"number of {name} shards")
+        if totals is not None and totals.boxes != len(split.catalog.boxes) // 4:
+            found.append(f"{name} boxes")
+        if manifest.sources.get(name) != source_record(split.catalog, split.source):
+            found.append(f"{name} images")
+    return (
+        f"changed since then: {', '.join(found)}" if found else "only file times differ: a copy that did not keep them?"
+    )
 
 
 def _remove_superseded(
