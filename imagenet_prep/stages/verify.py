@@ -103,7 +103,7 @@ def _look_closely(
     orderings: dict[str, Ordering | None] = {}
     for split in inventory.splits:
         found = [reports[name] for name in inventory.of(split) if name in reports]
-        if inventory.recipe is None:
+        if inventory.recipe is None and not _is_proven(inventory, split, found):
             orderings[split] = examine_order(split, inventory.of(split), found)
         problems += _check_split(inventory, split, found, orderings.get(split), is_part=is_part)
     verdict = Verdict(
@@ -158,9 +158,9 @@ def _check_split(
 ) -> list[Problem]:
     """Every shard's own problems in order, and what only shows across the shards of a split."""
     own = [problem for report in reports for problem in report.problems]
-    if inventory.recipe is None:  # a recipe's names may lack their folders, and be there twice
+    if inventory.recipe is None and not _is_proven(inventory, split, reports):
         own = name_label_patterns(split, reports, own)
-        own += check_unique(reports)
+        own += check_unique(reports)  # not of a recipe, whose names may lack their folders and be there twice
     if inventory.manifest is not None:
         if split in inventory.manifest.totals and not own and len(reports) == len(inventory.of(split)):
             own += check_totals(split, reports, inventory.manifest)
@@ -168,6 +168,12 @@ def _check_split(
     if inventory.infos:
         return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
     return own + list(check_facts(split, inventory.of(split), reports, ordering, is_part=is_part))
+
+
+def _is_proven(inventory: Inventory, split: str, reports: Sequence[ShardReport]) -> bool:
+    """Whether all shards of a split hold the very records that convert wrote: no name is twice then, the order kept."""
+    is_all = len(reports) == len(inventory.of(split))
+    return inventory.manifest is not None and is_all and not any(report.problems for report in reports)
 
 
 def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
@@ -180,9 +186,18 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
 
 
 def _order(inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> str:
-    """Whether the images are in the canonical order, as far as it can be known."""
-    known = [ordering for split, ordering in orderings.items() if inventory.of(split)]
-    if any(ordering is not None and not ordering.is_canonical for ordering in known):
+    """Whether the images are in the canonical order, as far as it can be known: by names, or as convert made it."""
+    known: list[bool | None] = []
+    for split in inventory.splits if inventory.recipe is None else ():
+        if not inventory.of(split):
+            continue
+        if split in orderings:
+            ordering = orderings[split]
+            known.append(ordering.is_canonical if ordering else None)
+        elif inventory.manifest is not None:
+            settings = inventory.manifest.settings
+            known.append((settings.get("seed"), settings.get("shuffle")) == (ilsvrc2012.SEED, True))
+    if False in known:
         return "not canonical"
     return "canonical" if known and all(known) else "unknown"
 
