@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.formats import jpeg, tfrecord
+from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.recorder import Recorded, Recorder
@@ -203,15 +204,13 @@ class ShardMaker:
             raise _StorageFailedError(error) from error
 
     def _write_index(self, name: str, writer: tfrecord.RecordWriter, names: Sequence[str]) -> None:
-        """A line "offset length" in bytes a record, framing included, as NVIDIA DALI's tfrecord2idx writes it.
-
-        And a file of lines "CRC name": DALI takes no third column.
-        """
-        offsets = map("%d %d\n".__mod__, zip(writer.offsets, writer.lengths, strict=True))
-        listing = map("%08x %s\n".__mod__, zip(writer.crcs, names, strict=True))
-        for path, lines in ((self.layout.listing_path(name), listing), (self.layout.index_path(name), offsets)):
+        index, listing = self.layout.index_paths(name)
+        for path, content in (
+            (listing, encode_listing(writer.crcs, names)),
+            (index, encode_index(writer.offsets, writer.lengths)),
+        ):
             partial = self.layout.partial_dir / path.name
-            partial.write_bytes("".join(lines).encode())
+            partial.write_bytes(content)
             partial.replace(path)
 
 
