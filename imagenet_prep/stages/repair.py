@@ -19,6 +19,7 @@ from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.planning import (
     ConvertOptions,
+    PlannedSet,
     PlannedSplit,
     check_options,
     not_understood,
@@ -85,8 +86,9 @@ def repair(
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         if not kinds:
             return RepairSummary()
-        if recipe is not None:
-            options = _options_by(recipe, manifest)
+        by_recipe = plan_recipe(recipe) if recipe is not None else None
+        if recipe is not None and by_recipe is not None:
+            options = _options_by(recipe, by_recipe, manifest)
         else:
             options = options_from(manifest)
             check_options(options)
@@ -96,7 +98,7 @@ def repair(
         if names:
             with Journal(layout.journal_path) as journal:
                 _refuse_obstacles(names, manifest, journal, layout)
-                splits = _plan(names, layout, engine, options, recipe, progress)
+                splits = _plan(names, layout, engine, options, by_recipe, progress)
                 _make(names, splits, manifest, layout, engine, options, journal, progress)
         return RepairSummary(tuple(names), unchanged)
 
@@ -209,19 +211,19 @@ def _plan(
     layout: Layout,
     engine: Engine,
     options: ConvertOptions,
-    recipe: Plan | None,
+    by_recipe: PlannedSet | None,
     progress: Progress,
 ) -> list[PlannedSplit]:
     """The splits that these shards belong to: of ILSVRC2012 only their raw data is needed."""
     splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
-    if recipe is None:
+    if by_recipe is None:
         return plan_again(layout, engine, splits, options, progress)
-    return [split for split in plan_recipe(recipe).splits if split.catalog.split in splits]
+    return [split for split in by_recipe.splits if split.catalog.split in splits]
 
 
-def _options_by(recipe: Plan, manifest: Manifest) -> ConvertOptions:
+def _options_by(recipe: Plan, by_recipe: PlannedSet, manifest: Manifest) -> ConvertOptions:
     """What a recipe says beside its splits; it must be the recipe that the manifest records."""
-    settings = plan_recipe(recipe).settings
+    settings = by_recipe.settings
     names = sorted({*settings, *manifest.settings})
     changed = [name for name in names if settings.get(name) != manifest.settings.get(name)]
     if changed:
