@@ -196,7 +196,6 @@ def plan_recipe(plan: Plan) -> PlannedSet:
     """The splits of a recipe, cut into plans."""
     splits = []
     for each in plan.splits:
-        each.catalog.split = each.prefix  # what the names of its shards begin with
         seed = each.seed if each.shuffle else None
         splits.append(cut(each.catalog, each.origin, each.recorder, each.shards, seed, plan.settings))
     ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in plan.splits}

@@ -137,7 +137,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
         SplitPlan(
             name=each.name,
             prefix=_prefix(prefix, each.name, len(divisions)),
-            catalog=_catalog(each, listing, labelled, extra.values),
+            catalog=_catalog(_prefix(prefix, each.name, len(divisions)), each, listing, labelled, extra.values),
             origin=inputs.origin,
             shards=counts[each.name],
             shuffle=shuffle[each.name],
@@ -221,8 +221,10 @@ def _shuffles(file: RecipeFile, division: Division) -> bool:
     return not division.is_ordered if file.recipe.shuffle is None else file.recipe.shuffle
 
 
-def _catalog(division: Division, listing: Listing, labelled: Labelled, values: Mapping[str, list[Any]]) -> Catalog:
-    """The rows of a split: by label, then by name, or in its own order."""
+def _catalog(
+    prefix: str, division: Division, listing: Listing, labelled: Labelled, values: Mapping[str, list[Any]]
+) -> Catalog:
+    """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
     rows = list(division.rows)
     if not division.is_ordered:
         rows.sort(key=labelled.labels.__getitem__)  # names are in order already
@@ -234,7 +236,7 @@ def _catalog(division: Division, listing: Listing, labelled: Labelled, values: M
         {name: [column[row] for row in rows] for name, column in values.items()},
     )
     classes = labelled.classes
-    return Catalog.listed(division.name, classes.names, classes.texts, picked.containers, listed)
+    return Catalog.listed(prefix, classes.names, classes.texts, picked.containers, listed)
 
 
 def _link_notes(listing: Listing) -> list[str]:
