@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -22,7 +23,7 @@ from imagenet_prep.model import Box, ByteRange
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog, Container, Part
 from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
-from imagenet_prep.sources.reader import Reader, map_file
+from imagenet_prep.sources.reader import FileSlices, Reader, map_file
 from imagenet_prep.stages.convert import convert
 
 ENGINE = ThreadEngine(2)
@@ -292,6 +293,74 @@ def test_a_range_beyond_an_archive_is_refused(tmp_path: Path) -> None:
     assert len(Reader().read(ByteRange(path, 512, 488))) == 488
     with pytest.raises(InputError, match=r"expected 489 bytes at offset 512, got 488"):
         Reader().read(ByteRange(path, 512, 489))
+
+
+def _no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "copy_file_range", raising=False)
+
+
+def _not_between_these_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
+
+
+def _gives_up_midway(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter((1000, 0))
+
+    def copy(source: int, target: int, count: int, offset: int) -> int:
+        return os.write(target, os.pread(source, min(count, next(answers, 0)), offset))
+
+    monkeypatch.setattr(os, "copy_file_range", copy, raising=False)
+
+
+@pytest.mark.parametrize("kernel", [None, _no_such_call, _not_between_these_two, _gives_up_midway])
+def test_a_range_is_copied_whatever_the_kernel_offers(
+    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranges are appended to a file, byte for byte, within the kernel or through memory."""
+    content = os.urandom(3_000_000)
+    (tmp_path / "archive").write_bytes(content)
+    if kernel:
+        kernel(monkeypatch)
+    with FileSlices(tmp_path / "archive") as view, (tmp_path / "copy").open("wb", buffering=0) as copy:
+        view.copy(700, 2_500_000, copy.fileno())
+        view.copy(2_999_999, 1, copy.fileno())
+        view.copy(5, 0, copy.fileno())
+    assert (tmp_path / "copy").read_bytes() == content[700:2_500_700] + content[-1:]
+
+
+@pytest.mark.parametrize("kernel", [None, _no_such_call])
+def test_a_copy_of_a_range_that_is_gone_is_refused(
+    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive that was cut after it was indexed is named, with what was still there."""
+    (tmp_path / "archive").write_bytes(bytes(1000))
+    if kernel:
+        kernel(monkeypatch)
+    with (
+        FileSlices(tmp_path / "archive") as view,
+        (tmp_path / "copy").open("wb", buffering=0) as copy,
+        pytest.raises(InputError, match="archive changed while it was read") as caught,
+    ):
+        view.copy(900, 200, copy.fileno())
+    assert "expected 200 bytes at offset 900, got 100" in str(caught.value)
+
+
+def test_a_copy_tells_which_side_failed(tmp_path: Path) -> None:
+    """What can't be read is an InputError of the archive; what can't be written is the target's own OSError."""
+    (tmp_path / "archive").write_bytes(bytes(1000))
+    with FileSlices(tmp_path / "archive") as view, Path("/dev/full").open("wb", buffering=0) as full:
+        with pytest.raises(OSError) as caught:
+            view.copy(0, 1000, full.fileno())
+        assert caught.value.errno == errno.ENOSPC
+    with (
+        FileSlices(tmp_path) as folder,
+        (tmp_path / "copy").open("wb") as copy,
+        pytest.raises(InputError, match="can't be read"),
+    ):
+        folder.copy(0, 10, copy.fileno())
 
 
 def test_an_empty_file_maps_to_nothing(tmp_path: Path) -> None:

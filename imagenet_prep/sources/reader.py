@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ByteRange
+from imagenet_prep.storage import write_all
 
 Buffer = bytes | memoryview
+
+_COPY_BLOCK = 1 << 20
 
 
 def map_file(path: Path) -> memoryview:
@@ -25,21 +29,21 @@ def map_file(path: Path) -> memoryview:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
-        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+        raise _unreadable(path, error) from error
 
 
 class FileSlices:
     """A file as read-only bytes, each slice one pread.
 
-    For a header here and there: through a map, every first touch of a page would cost a fault, which is several times
-    as much.
+    For a header here and there, and for copies: through a map, every first touch of a page would cost a fault.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
-            raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+            raise _unreadable(path, error) from error
 
     def __len__(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -54,6 +58,35 @@ class FileSlices:
     def __exit__(self, *_: object) -> None:
         """Close the file."""
         os.close(self._descriptor)
+
+    def copy(self, offset: int, length: int, target: int) -> None:
+        """Append a range to the file that is open as ``target``, within the kernel where it can.
+
+        Raises:
+            InputError: the file can't be read, or is shorter than it was when it was indexed.
+            OSError: ``target`` can't be written.
+        """
+        copied = self._copy_in_kernel(offset, length, target)
+        while copied < length:  # not offered here, or not between these two: the plain way, which also tells why
+            try:
+                content = os.pread(self._descriptor, min(length - copied, _COPY_BLOCK), offset + copied)
+            except OSError as error:
+                raise _unreadable(self._path, error) from error
+            if not content:
+                raise _changed(ByteRange(self._path, offset, length), copied)
+            write_all(target, [content])
+            copied += len(content)
+
+    def _copy_in_kernel(self, offset: int, length: int, target: int) -> int:
+        copied = 0
+        if hasattr(os, "copy_file_range"):
+            with contextlib.suppress(OSError):
+                while copied < length:
+                    count = os.copy_file_range(self._descriptor, target, length - copied, offset + copied)
+                    if not count:
+                        break
+                    copied += count
+        return copied
 
 
 class Reader:
@@ -78,11 +111,7 @@ class Reader:
         else:
             content = self._map(where.path)[where.offset : where.offset + where.length]
         if len(content) != where.length:
-            raise InputError(
-                f"{where.path} changed while it was read",
-                f"expected {where.length} bytes at offset {where.offset}, got {len(content)}",
-                "run the same command again once nothing writes to it",
-            )
+            raise _changed(where, len(content))
         return content
 
     @staticmethod
@@ -90,4 +119,16 @@ class Reader:
         try:
             return where.path.read_bytes()
         except OSError as error:
-            raise InputError(f"{where.path} can't be read", error.strerror or str(error)) from error
+            raise _unreadable(where.path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} can't be read", error.strerror or str(error))
+
+
+def _changed(where: ByteRange, got: int) -> InputError:
+    return InputError(
+        f"{where.path} changed while it was read",
+        f"expected {where.length} bytes at offset {where.offset}, got {got}",
+        "run the same command again once nothing writes to it",
+    )

@@ -14,20 +14,23 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import ByteRange, Done, Engine, Progress, Silent
+from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
-from imagenet_prep.sources.reader import FileSlices, Reader
-from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, write_all, writing
+from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, writing
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
+
+_Places = dict[str, tuple[int, int]]
+"""Offset in the archive and length in bytes of each image, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,9 @@ class UntarSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """The images of one class: the tar at ``start`` to ``stop`` of the archive, or, if that is empty, ``members``."""
+    """A class of a split: the tar at ``start`` to ``stop`` of its archive, or, if that is empty, ``members``."""
 
+    split: str
     wnid: str
     size: int
     start: int = 0
@@ -79,11 +83,9 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         _refuse_links(layout, archives)
         classes = {split: _list_classes(archive, split) for split, archive in archives.items()}
         _check_space(layout, classes)
-        splits = tuple(
-            _untar_split(split, archives[split], classes[split], layout, engine, progress) for split in archives
-        )
+        found = _untar_classes(classes, _Unpacker(layout, archives), engine, progress)
         _remove_empty(*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir)
-        return UntarSummary(splits)
+        return UntarSummary(tuple(found.values()))
 
 
 # before the start ----------------------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ def _list_classes(archive: Path, split: str) -> list[_Class]:
     with FileSlices(archive) as view, naming(archive):
         members = list(iter_members(view, 0, len(view)))
     if split == ilsvrc2012.VALIDATION:
-        return _sort_validation(archive, members)
+        return _sort_validation(archive, split, members)
     classes: dict[str, _Class] = {}
     for name, offset, length in members:
         wnid = name[:-4].decode("ascii", "replace")
@@ -139,11 +141,11 @@ def _list_classes(archive: Path, split: str) -> list[_Class]:
             raise stranger(archive, name, offset, "tars named <wnid>.tar")
         if wnid in classes:
             raise duplicate(archive, name, offset)
-        classes[wnid] = _Class(wnid, length, offset, offset + length)
+        classes[wnid] = _Class(split, wnid, length, offset, offset + length)
     return list(classes.values())
 
 
-def _sort_validation(archive: Path, members: list[Member]) -> list[_Class]:
+def _sort_validation(archive: Path, split: str, members: list[Member]) -> list[_Class]:
     found: dict[str, list[Member]] = {}
     for member in members:
         name, offset, _ = member
@@ -152,7 +154,8 @@ def _sort_validation(archive: Path, members: list[Member]) -> list[_Class]:
             raise stranger(archive, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
         found.setdefault(ilsvrc2012.validation_wnids()[number - 1], []).append(member)
     return [
-        _Class(wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid])) for wnid in sorted(found)
+        _Class(split, wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid]))
+        for wnid in sorted(found)
     ]
 
 
@@ -170,26 +173,28 @@ def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
 # the work ------------------------------------------------------------------------------------------------------
 
 
-def _untar_split(
-    split: str, archive: Path, classes: list[_Class], layout: Layout, engine: Engine, progress: Progress
-) -> UntarSplit:
-    unpacker = _Unpacker(archive, split, layout.images_dir(split), layout.raw_partial_dir / split)
-    publisher = _Publisher(unpacker)
-    images = written = 0
-    progress.begin(f"untar {split}", sum(each.size for each in classes), "B")
+def _untar_classes(
+    classes: dict[str, list[_Class]], unpacker: _Unpacker, engine: Engine, progress: Progress
+) -> dict[str, UntarSplit]:
+    """All splits' classes in one go, so that nobody waits for the last class of a split."""
+    publisher = _Publisher(unpacker.layout)
+    found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
+    tasks = [task for split in classes for task in classes[split]]
+    progress.begin("untar", sum(task.size for task in tasks), "B")
     try:
-        for outcome in engine.map(unpacker, classes):
+        for outcome in engine.map(unpacker, tasks):
             if not isinstance(outcome, Done):
                 raise _as_prep_error(outcome.error, outcome.task)
-            count, made = outcome.value
-            images, written = images + count, written + made
-            if made:
-                publisher.add(outcome.task.wnid)
-            progress.advance(outcome.task.size)
+            task, (images, written) = outcome.task, outcome.value
+            so_far = found[task.split]
+            found[task.split] = replace(so_far, images=so_far.images + images, written=so_far.written + written)
+            if written:
+                publisher.add(task)
+            progress.advance(task.size)
         publisher.publish()
     finally:
         progress.end()
-    return UntarSplit(split, len(classes), images, written)
+    return found
 
 
 def _as_prep_error(error: Exception, task: _Class) -> PrepError:
@@ -198,94 +203,95 @@ def _as_prep_error(error: Exception, task: _Class) -> PrepError:
 
 @dataclass(frozen=True, slots=True)
 class _Unpacker:
-    """Puts together, below ``partial_dir``, what the folder of a class below ``final_dir`` lacks. Runs in workers."""
+    """Puts together, in a partial folder, what the final folder of a class lacks. Runs in workers."""
 
-    archive: Path
-    split: str
-    final_dir: Path
-    partial_dir: Path
+    layout: Layout
+    archives: dict[str, Path]
 
     def __call__(self, task: _Class) -> tuple[int, int]:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
-        wanted = self._index(task)
-        partial = self.partial_dir / task.wnid
-        with writing(partial):
-            present = _sizes(self.final_dir / task.wnid)
-            missing = {name: where for name, where in wanted.items() if present.get(name) != where.length}
+        archive = self.archives[task.split]
+        final, partial = _folders(self.layout, task)
+        with FileSlices(archive) as view, writing(partial):
+            with naming(archive):
+                wanted = _index(task, view, archive)
+            present = _sizes(final)
+            missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
             if missing:
-                _fill(partial, missing)
+                _fill(partial, missing, view)
             elif partial.exists():
                 shutil.rmtree(partial)
         return len(wanted), len(missing)
 
-    def _index(self, task: _Class) -> dict[str, ByteRange]:
-        """Where each image is, by name; every name is safe to make a path of."""
-        wanted: dict[str, ByteRange] = {}
-        with FileSlices(self.archive) as view, naming(self.archive):
-            members: Iterable[Member] = task.members or iter_members(view, task.start, task.stop)
-            for raw, offset, length in members:
-                name = raw.decode("ascii", "replace")
-                is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
-                if not is_ours or len(name) > _LONGEST_NAME:
-                    raise stranger(self.archive, raw, offset, f"names like {task.wnid}_1.JPEG")
-                if name in wanted:
-                    raise duplicate(self.archive, raw, offset)
-                wanted[name] = ByteRange(self.archive, offset, length)
-        return wanted
+
+def _folders(layout: Layout, task: _Class) -> tuple[Path, Path]:
+    """Where the images of a class go in the end, and where they are put together."""
+    return layout.images_dir(task.split) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
 
 
-def _fill(folder: Path, missing: dict[str, ByteRange]) -> None:
+def _index(task: _Class, view: FileSlices, archive: Path) -> _Places:
+    """Where each image is, by name; every name is safe to make a path of."""
+    wanted: _Places = {}
+    members: Iterable[Member] = task.members or iter_members(view, task.start, task.stop)
+    for raw, offset, length in members:
+        name = raw.decode("ascii", "replace")
+        is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
+        if not is_ours or len(name) > _LONGEST_NAME:
+            raise stranger(archive, raw, offset, f"names like {task.wnid}_1.JPEG")
+        if name in wanted:
+            raise duplicate(archive, raw, offset)
+        wanted[name] = offset, length
+    return wanted
+
+
+def _fill(folder: Path, missing: _Places, view: FileSlices) -> None:
     """Make ``folder`` hold just ``missing``; files are written from front to back, so one of full size is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     present = _sizes(folder)
     for name, size in present.items():
-        if name not in missing or size != missing[name].length:
+        if name not in missing or size != missing[name][1]:
             (folder / name).unlink()
-    reader = Reader()
-    for name, where in missing.items():
-        if present.get(name) != where.length:
-            _write(f"{folder}/{name}", memoryview(reader.read(where)))
-
-
-def _write(path: str, content: memoryview) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        write_all(descriptor, [content])
-        begin_write_out(descriptor)
-    finally:
-        os.close(descriptor)
+    for name, (offset, length) in missing.items():
+        if present.get(name) != length:
+            descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
+                view.copy(offset, length, descriptor)
+                begin_write_out(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 class _Publisher:
     """Moves finished classes to their final place, many after one sync."""
 
-    def __init__(self, unpacker: _Unpacker) -> None:
-        self._final_dir = unpacker.final_dir
-        self._partial_dir = unpacker.partial_dir
-        self._waiting: list[str] = []
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._waiting: list[_Class] = []
         self._last = time.monotonic()
 
-    def add(self, wnid: str) -> None:
+    def add(self, task: _Class) -> None:
         """Take a class whose partial folder is complete."""
-        self._waiting.append(wnid)
+        self._waiting.append(task)
         if time.monotonic() - self._last > _SYNC_SECONDS:
             self.publish()
 
     def publish(self) -> None:
         """Make what waits durable, once for all its files, and then visible."""
         if self._waiting:
-            with writing(self._final_dir):
+            with writing(self._layout.own_raw_dir):
                 os.sync()
-                self._final_dir.mkdir(parents=True, exist_ok=True)
-                for wnid in self._waiting:
-                    _move(self._partial_dir / wnid, self._final_dir / wnid)
-                fsync_dir(self._final_dir)
+                for task in self._waiting:
+                    final, partial = _folders(self._layout, task)
+                    _move(partial, final)
+                for split in {task.split for task in self._waiting}:
+                    fsync_dir(self._layout.images_dir(split))
         self._waiting.clear()
         self._last = time.monotonic()
 
 
 def _move(partial: Path, final: Path) -> None:
     if not final.exists():
+        final.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(final)
         return
     for name in os.listdir(partial):
@@ -309,6 +315,3 @@ def _remove_empty(*folders: Path) -> None:
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-# errors --------------------------------------------------------------------------------------------------------
