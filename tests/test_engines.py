@@ -131,6 +131,17 @@ def test_a_fault_in_the_supply_of_tasks_is_raised(make: Make) -> None:
         list(make(2).map(_square, broken()))
 
 
+@pytest.mark.parametrize("said", [None, "3"])
+def test_workers_start_no_threads_for_linear_algebra(said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy in a worker is told to start none, unless the user told it how many; here nothing is changed."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if said:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", said)
+    (outcome,) = ProcessEngine(1).map(lambda name: os.environ.get(name), ["OPENBLAS_NUM_THREADS"])
+    assert outcome == Done("OPENBLAS_NUM_THREADS", said or "1")
+    assert os.environ.get("OPENBLAS_NUM_THREADS") == said
+
+
 def test_threads_share_this_process() -> None:
     """A thread's task sees what this process sees, on another thread than this one."""
     idents = [o.value for o in ThreadEngine(2).map(lambda _: threading.get_ident(), range(4)) if isinstance(o, Done)]

@@ -145,6 +145,7 @@ def _return_memory() -> None:
 
 
 def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[int, int]) -> None:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
     gc.freeze()  # a collection would write to what is shared with the parent, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
