@@ -82,3 +82,10 @@ class WorkerError(PrepError):
 
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
+
+
+def named(error: Exception, task: str) -> Exception:
+    """The error of a task that failed, with the task's name where the error itself can't know it."""
+    if isinstance(error, (DataProblemsError, WorkerError)):
+        return type(error)(f"{task}: {error.what}", error.detail, error.hint)
+    return error

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import DataProblemsError
+from imagenet_prep.errors import named
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
@@ -26,7 +26,7 @@ SYNC_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be made of one split: ``size`` is the bytes of its images, ``room`` those of its shards, at most.
+    """What is to be made of one split: ``size`` is the bytes of its images, ``room`` those that it takes on the disk.
 
     ``in_order``: its archive is read once from front to back, into a bundle a shard.
     """
@@ -38,8 +38,13 @@ class Work:
 
     @property
     def room(self) -> int:
-        """Bytes that the shards take: a record is its image and less than 1024 more."""
-        return self.size + 1024 * sum(map(count_images, self.plans))
+        """Bytes that shards and bundles take at most, bundles alone if those of the shards can't be known.
+
+        A record is its image and less than 1024 bytes more. A bundle goes when its shard stands; until then some of the
+        bytes are there twice.
+        """
+        shards = self.size + 1024 * sum(map(count_images, self.plans)) if self.split.recorder.keeps_size else 0
+        return (shards or self.size) + shards // 8 if self.in_order else shards
 
 
 def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: ConvertOptions) -> list[Work]:
@@ -145,7 +150,7 @@ def make_shards(
         for result in results:
             plan = result.task
             if not isinstance(result, Done):
-                failures.append(_named(result.error, plan))
+                failures.append(named(result.error, plan_name(plan)))
                 continue
             made: Outcome = result.value
             outcomes.append(made)
@@ -165,9 +170,3 @@ def _sync(layout: Layout, journal: Journal) -> None:
     fsync_dir(layout.output_dir)
     fsync_dir(layout.index_dir)
     journal.sync()
-
-
-def _named(error: Exception, plan: ShardPlan) -> Exception:
-    if isinstance(error, DataProblemsError):
-        return DataProblemsError(f"{plan_name(plan)}: {error.what}", error.detail, error.hint)
-    return error

@@ -24,6 +24,11 @@ class Recorded(NamedTuple):
 class Recorder(Protocol):
     """Makes the records of one split; picklable."""
 
+    @property
+    def keeps_size(self) -> bool:
+        """Whether a record takes about the bytes of its file; if not, how many can't be known before it is made."""
+        ...
+
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The record of an item whose file holds ``data``.
 
@@ -46,6 +51,11 @@ class InceptionRecorder:
     check: Check = "decode"
     how: Reencode | None = None
     numbers: tuple[int, ...] | None = None
+
+    @property
+    def keeps_size(self) -> bool:
+        """Not if images are made smaller."""
+        return self.how is None or not self.how.may_shrink
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The fifteen features around the image's own bytes, or around what a repair made of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import os
@@ -459,7 +460,10 @@ def test_a_failing_fsync_or_rename_is_tried_once_more(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tmp_path: Path) -> None:
-    """With too little space the run is refused at the start; filled up on the way it is exit 7; freed, it goes on."""
+    """With too little space the run is refused at the start; filled up on the way it is exit 7; freed, it goes on.
+
+    Images that are to be smaller are not taken for what they are now.
+    """
     small = tmp_path / "small"
     small.mkdir()
     assert os.system(f"mount -t tmpfs -o size=16m tmpfs {small}") == 0
@@ -469,6 +473,11 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tm
         ballast.write_bytes(bytes(12 << 20))
         with pytest.raises(SpaceError, match="not enough space"):
             convert(layout, make_engine("processes", 2), PART)
+        with pytest.raises(SpaceError, match="not enough space"):
+            convert(layout, make_engine("processes", 2), dataclasses.replace(PART, reencode=pixels.Reencode()))
+        smaller = dataclasses.replace(PART, reencode=pixels.Reencode(resize=32))
+        convert(Layout(data_dir, output=small / "smaller"), make_engine("processes", 2), smaller)
+        shutil.rmtree(small / "smaller")
         ballast.unlink()
         with pytest.MonkeyPatch.context() as patch:
             # The estimate held at the start, then another program fills the disk.

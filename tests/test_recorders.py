@@ -137,6 +137,27 @@ def test_images_can_be_made_smaller() -> None:
         assert tf.io.decode_jpeg(found["encoded"][0]).shape == (20, 30, 3)
 
 
+@pytest.mark.parametrize(
+    ("recorder", "keeps"),
+    [
+        (InceptionRecorder(), True),
+        (InceptionRecorder(how=Reencode(quality=80)), True),
+        (InceptionRecorder(how=Reencode(resize=256)), False),
+        (InceptionRecorder(how=Reencode(max_side=256)), False),
+        (MappedRecorder((Mapped("image", "encoded", "bytes"),), "image"), True),
+        (MappedRecorder((Mapped("image", "encoded", "bytes"),), "image", how=Reencode(resize=64)), False),
+        (MappedRecorder((Mapped("height", "height", "int64"),), "image"), False),
+        (MappedRecorder((Mapped("v", "values", "float", many=True),), "array"), False),
+        (MappedRecorder((Mapped("v", "values", "int64", many=True),), "pixels"), False),
+    ],
+)
+def test_whether_a_record_takes_the_bytes_of_its_file(
+    recorder: InceptionRecorder | MappedRecorder, keeps: bool
+) -> None:
+    """Only images that stay as they are, or as large as they are: by them the disk is asked for room."""
+    assert recorder.keeps_size == keeps
+
+
 def test_the_inception_recorder_writes_what_shards_held_before() -> None:
     """Its pieces are those of prepare and record_parts; a PNG is repaired; other numbers take the labels' place."""
     for form, repair in (("JPEG", ""), ("PNG", "png")):

@@ -36,6 +36,11 @@ class Reencode:
     max_side: int | None = None
     quality: int = 90
 
+    @property
+    def may_shrink(self) -> bool:
+        """Whether images may become smaller."""
+        return self.resize is not None or self.max_side is not None
+
     def target(self, width: int, height: int) -> tuple[int, int]:
         """The size in pixels that an image of this size gets: same proportions, never larger than it was."""
         scale = 1.0

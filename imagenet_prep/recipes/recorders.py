@@ -52,6 +52,12 @@ class MappedRecorder:
     bounds: tuple[float, float] | None = None
     key: str | None = None
 
+    @property
+    def keeps_size(self) -> bool:
+        """Only where a record holds its image as it was, or encoded again in its old size."""
+        is_smaller = self.how is not None and self.how.may_shrink
+        return not is_smaller and self.content == "image" and any(each.column == "encoded" for each in self.features)
+
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
         given = _Image(data, self.check, self.how) if self.content == "image" else self._numbers(data)

@@ -224,9 +224,8 @@ def _size(path: Path) -> int:
 
 
 def _check_room(works: Sequence[Work], layout: Layout) -> None:
-    # A bundle goes when its shard stands; until then some of the bytes are there twice.
-    needed = sum(work.room + (work.room // 8 if work.in_order else 0) for work in works)
-    check_free_space(layout.output_dir, needed, f"for {sum(len(work.plans) for work in works)} shards")
+    room, shards = sum(work.room for work in works), sum(len(work.plans) for work in works)
+    check_free_space(layout.output_dir, room, f"for {shards} shards")
 
 
 def _run(
