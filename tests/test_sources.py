@@ -307,10 +307,12 @@ def _not_between_these_two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _gives_up_midway(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter((1000, 0))
+    left = [1000]
 
     def copy(source: int, target: int, count: int, offset: int) -> int:
-        return os.write(target, os.pread(source, min(count, next(answers, 0)), offset))
+        if not left:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return os.write(target, os.pread(source, min(count, left.pop()), offset))
 
     monkeypatch.setattr(os, "copy_file_range", copy, raising=False)
 

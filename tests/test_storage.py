@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -24,7 +25,16 @@ from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.shards import ShardMaker
 from imagenet_prep.sources.imagenet import read_catalog
-from imagenet_prep.storage import atomic_file, check_free_space, hold, load_json, save_bytes, save_json, space_errors
+from imagenet_prep.storage import (
+    atomic_file,
+    check_free_space,
+    hold,
+    load_json,
+    save_bytes,
+    save_json,
+    space_errors,
+    sync_file_system,
+)
 
 HOLDER = """
 import sys, time
@@ -308,3 +318,29 @@ def test_state_is_json_that_people_can_read(tmp_path: Path) -> None:
     assert text.endswith("}\n")
     assert text.count("\n") == 5
     assert json.loads(text) == {"a": {"b": 1}}
+
+
+class _Refusing:
+    """A C library whose syncfs finds that the disk did not take something."""
+
+    @staticmethod
+    def syncfs(_: int) -> int:
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+
+def test_a_file_system_is_synced_or_its_trouble_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """syncfs where there is one, with its error; os.sync elsewhere."""
+    synced: list[str] = []
+    monkeypatch.setattr(os, "sync", lambda: synced.append("all"))
+    sync_file_system(tmp_path)
+    assert synced == ([] if sys.platform == "linux" else ["all"])
+    with pytest.raises(FileNotFoundError):
+        sync_file_system(tmp_path / "missing")
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: _Refusing)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        sync_file_system(tmp_path)
+    assert (caught.value.errno, caught.value.filename) == (errno.EIO, str(tmp_path))
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
+    sync_file_system(tmp_path)
+    assert synced[-1] == "all"

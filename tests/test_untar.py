@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -14,16 +15,27 @@ import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from imagenet_prep import storage
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WorkerError, WriteError
+from imagenet_prep.errors import (
+    DataProblemsError,
+    InputError,
+    PrepError,
+    SpaceError,
+    UsageError,
+    WorkerError,
+    WriteError,
+)
 from imagenet_prep.ilsvrc2012 import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Done, Failed, R, Silent, T
+from imagenet_prep.model import Silent
+from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
 
 WNID = "n01440764"
@@ -147,8 +159,9 @@ def test_a_folder_that_a_crash_left_is_completed(tiny_data_dir: Path, made_tiny:
     partial = layout.raw_partial_dir / TRAIN / final.name
     partial.parent.mkdir(parents=True)
     final.rename(partial)
-    whole, cut, lost, *_ = sorted(partial.iterdir())
+    whole, cut, lost, empty, *_ = sorted(partial.iterdir())
     inode = whole.stat().st_ino
+    empty.write_bytes(bytes(empty.stat().st_size))  # the size was on the disk when the power went, the content not
     cut.write_bytes(cut.read_bytes()[:100])
     lost.unlink()
     (partial / "stray").write_bytes(b"?")
@@ -373,21 +386,195 @@ def test_a_place_that_cannot_be_written_is_named(layout: Layout) -> None:
     write_train(layout, pack([(FIRST, b"x")]))
     layout.images_dir(TRAIN).mkdir()
     (layout.images_dir(TRAIN) / WNID).write_bytes(b"in the way")
-    assert WNID in refused(layout, WriteError).what
+    assert refused(layout, WriteError).what == f"cannot write {layout.images_dir(TRAIN) / WNID}"
 
 
-class Failing:
-    """An engine whose workers have a bug."""
+def test_a_class_that_fails_stops_no_other(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """With a validation archive that has a name twice, all of train comes to its place, and nothing else."""
+    layout = Layout(tiny_data_dir)
+    good = layout.archive_path(ARCHIVES[VALIDATION]).read_bytes()
+    layout.archive_path(ARCHIVES[VALIDATION]).write_bytes(pack([("ILSVRC2012_val_00000001.JPEG", b"x")] * 2))
+    assert "twice" in refused(layout).what
+    train = {name: digest for name, digest in expected(made_tiny).items() if name.startswith(TRAIN)}
+    assert images(layout) == train
+    layout.archive_path(ARCHIVES[VALIDATION]).write_bytes(good)
+    assert untar(layout, ThreadEngine(1)).written == len(made_tiny.of(VALIDATION))
+    assert images(layout) == expected(made_tiny)
 
-    workers = 1
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
-        """Fail every task."""
-        for task in tasks:
-            yield Failed(task, KeyError("bug"))
+def _kill_worker() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_bug_in_a_worker_is_called_one(tiny_data_dir: Path) -> None:
-    """What no error of ours explains comes out as a WorkerError that names the class."""
-    with pytest.raises(WorkerError, match=r"n\d{8}"):
-        untar(Layout(tiny_data_dir), Failing())
+def _stumble() -> None:
+    raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error", "said"),
+    [(_kill_worker, DataProblemsError, "a worker died 3 times"), (_stumble, WorkerError, "a bug in a worker")],
+)
+def test_a_worker_in_trouble_is_told_with_its_class(
+    trouble: Callable[[], None],
+    error: type[PrepError],
+    said: str,
+    tiny_data_dir: Path,
+    made_tiny: MadeSet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A class whose worker is killed again and again, or has a bug, is named with its split; the others are done."""
+    wnid = made_tiny.wnids[3]
+    list_members = untar_module._index
+
+    def index(task: Any, *rest: Any) -> Any:
+        if (task.split, task.wnid) == (TRAIN, wnid):
+            trouble()
+        return list_members(task, *rest)
+
+    monkeypatch.setattr(untar_module, "_index", index)
+    layout = Layout(tiny_data_dir)
+    with pytest.raises(error, match=f"train {wnid}: {said}"):
+        untar(layout, ProcessEngine(2))
+    assert images(layout) == {
+        name: digest for name, digest in expected(made_tiny).items() if not name.startswith(f"{TRAIN}/{wnid}")
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(OSError(errno.EIO, "Input/output error"), "can't be read"), (b"", "damaged at byte 0")]
+)
+def test_an_archive_that_cannot_be_read_is_named(
+    answer: OSError | bytes, said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails, or an archive that is cut just then, is the archive's error, not that of the folder."""
+    archive = write_train(layout, pack([(FIRST, b"x")]))
+
+    def pread(*_: int) -> bytes:
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert refused(layout).what == f"{archive} {'is ' if 'damaged' in said else ''}{said}"
+
+
+def test_an_archive_that_changes_meanwhile_is_noticed(
+    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read from an archive that isn't the one listed comes to no final place; the next run mends it."""
+    layout = Layout(tiny_data_dir)
+    archive = layout.archive_path(ARCHIVES[VALIDATION])
+    fill = untar_module._fill
+    content = archive.read_bytes()
+
+    def exchange(*given: Any) -> None:
+        if not archive.with_suffix(".old").exists():
+            archive.rename(archive.with_suffix(".old"))
+            archive.write_bytes(bytes(len(content)))
+        fill(*given)
+
+    monkeypatch.setattr(untar_module, "_fill", exchange)
+    assert refused(layout).what == f"{archive} changed while it was read"
+    assert not layout.images_dir(VALIDATION).exists()
+    archive.with_suffix(".old").replace(archive)
+    monkeypatch.undo()
+    untar(layout, ThreadEngine(2))
+    assert images(layout) == expected(made_tiny)
+    assert not layout.raw_partial_dir.exists()
+
+
+def test_a_class_is_moved_only_once_it_is_durable(
+    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sync, then the folders' new names, then those names made durable; many times if it takes long."""
+    layout = Layout(tiny_data_dir)
+    calls: list[str] = []
+
+    def spy(name: str, called: Callable[..., Any], path: Callable[..., Path]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            calls.append(f"{name} {path(*given).relative_to(layout.data_dir)}")
+            return called(*given)
+
+        return call
+
+    monkeypatch.setattr(untar_module, "sync_file_system", spy("sync", storage.sync_file_system, lambda path: path))
+    monkeypatch.setattr(untar_module, "fsync_dir", spy("fsync", storage.fsync_dir, lambda path: path))
+    monkeypatch.setattr(untar_module, "_move", spy("move", untar_module._move, lambda _, final: final.parent))
+    monkeypatch.setattr(untar_module, "_SYNC_SECONDS", 0.0)
+    untar(layout, ThreadEngine(3))
+    assert images(layout) == expected(made_tiny)
+    assert len(calls) == 20 * 4
+    for sync, move, fsync, fsync_parent in zip(*[iter(calls)] * 4, strict=True):
+        split = move.removeprefix("move raw-data/")
+        assert (sync, fsync, fsync_parent) == ("sync raw-data", f"fsync raw-data/{split}", "fsync raw-data")
+
+
+@pytest.mark.parametrize("failing", ["sync_file_system", "fsync_dir"])
+def test_a_sync_that_fails_is_an_error(
+    failing: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the disk did not take is not called done; without its sync, nothing is moved."""
+    layout = Layout(tiny_data_dir)
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(path))
+
+    monkeypatch.setattr(untar_module, failing, fail)
+    assert "raw-data" in refused(layout, WriteError).what
+    assert layout.images_dir(TRAIN).exists() == (failing == "fsync_dir")
+    monkeypatch.undo()
+    untar(layout, ThreadEngine(2))
+    assert images(layout) == expected(made_tiny)
+
+
+def test_progress_comes_to_its_total(tiny_data_dir: Path) -> None:
+    """One bar over the bytes of both splits, which ends full."""
+    seen: list[tuple[str, int | None]] = []
+
+    class Watching(Silent):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            seen.append((f"{label} {unit} {done}", total))
+
+        def advance(self, amount: int = 1) -> None:
+            seen.append(("", amount))
+
+    untar(Layout(tiny_data_dir), ThreadEngine(2), progress=Watching())
+    (begin, total), *steps = seen
+    assert begin == "untar B 0"
+    assert len(steps) == 20
+    assert sum(step or 0 for _, step in steps) == total
+
+
+@pytest.mark.skipif(not hasattr(os, "copy_file_range"), reason="this system has no copy_file_range")
+def test_images_are_copied_within_the_kernel(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call copies an image whole, where archive and folders lie on one file system."""
+    copied: list[int] = []
+    true_copy = os.copy_file_range
+
+    def copy(*given: Any) -> int:
+        copied.append(true_copy(*given))
+        return copied[-1]
+
+    monkeypatch.setattr(os, "copy_file_range", copy)
+    layout = Layout(tiny_data_dir)
+    assert untar(layout, ThreadEngine(1)).written == len(copied)
+    assert sum(copied) == sum(path.stat().st_size for path in layout.raw_dir.rglob("*.JPEG"))
+
+
+def test_space_is_asked_for_what_is_missing(
+    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Classes in their place need none, and so do files left aside, unless they are of a class in its place."""
+    layout = Layout(tiny_data_dir)
+    asked: list[int] = []
+    monkeypatch.setattr(untar_module, "check_free_space", lambda folder, needed, purpose: asked.append(needed))
+    untar(layout, ThreadEngine(1))
+    first, second = (layout.images_dir(TRAIN) / wnid for wnid in made_tiny.wnids[:2])
+    (layout.raw_partial_dir / TRAIN / first.name).mkdir(parents=True)
+    (layout.raw_partial_dir / TRAIN / first.name / "x.JPEG").write_bytes(bytes(5000))
+    (layout.raw_partial_dir / TRAIN / second.name).mkdir()
+    (layout.raw_partial_dir / TRAIN / second.name / "x.JPEG").write_bytes(bytes(700))
+    shutil.rmtree(second)
+    untar(layout, ThreadEngine(1))
+    with tarfile.open(layout.archive_path(ARCHIVES[TRAIN])) as tar:
+        assert asked[1] == tar.getmember(f"{second.name}.tar").size - 700

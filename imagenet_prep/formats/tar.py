@@ -71,7 +71,10 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
     def read(offset: int, length: int) -> bytes:
         if offset + length > stop:
             raise _cut(stop)
-        return bytes(view[offset : offset + length])
+        found = bytes(view[offset : offset + length])
+        if len(found) < length:  # it was cut since its length was asked for
+            raise _cut(offset + len(found))
+        return found
 
     stop = min(stop, len(view))
     return _walk(read, start, stop, "beyond the end of the archive")

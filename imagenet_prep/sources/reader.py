@@ -1,4 +1,7 @@
-"""Bytes of a ByteRange: archives are mapped once a process, so that an image is never copied; files are read."""
+"""Bytes of a ByteRange: archives are mapped once a process, so that an image is never copied; files are read.
+
+FileSlices reads, or copies to another file, a piece of an archive here and there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ByteRange
-from imagenet_prep.storage import write_all
+from imagenet_prep.storage import unreadable, write_all
 
 Buffer = bytes | memoryview
 
@@ -29,7 +32,7 @@ def map_file(path: Path) -> memoryview:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 class FileSlices:
@@ -43,13 +46,19 @@ class FileSlices:
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise unreadable(path, error) from error
 
     def __len__(self) -> int:
         return os.fstat(self._descriptor).st_size
 
     def __getitem__(self, where: slice) -> bytes:
-        return os.pread(self._descriptor, where.stop - where.start, where.start)
+        return self._read(where.start, where.stop - where.start)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise unreadable(self._path, error) from error
 
     def __enter__(self) -> FileSlices:
         """Nothing to do: it is open."""
@@ -58,6 +67,12 @@ class FileSlices:
     def __exit__(self, *_: object) -> None:
         """Close the file."""
         os.close(self._descriptor)
+
+    @property
+    def stamp(self) -> tuple[int, int, int]:
+        """Differs if the file was written to, or another one took its name: inode, size, modification time in ns."""
+        status = os.fstat(self._descriptor)
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def copy(self, offset: int, length: int, target: int) -> None:
         """Append a range to the file that is open as ``target``, within the kernel where it can.
@@ -68,10 +83,7 @@ class FileSlices:
         """
         copied = self._copy_in_kernel(offset, length, target)
         while copied < length:  # not offered here, or not between these two: the plain way, which also tells why
-            try:
-                content = os.pread(self._descriptor, min(length - copied, _COPY_BLOCK), offset + copied)
-            except OSError as error:
-                raise _unreadable(self._path, error) from error
+            content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
                 raise _changed(ByteRange(self._path, offset, length), copied)
             write_all(target, [content])
@@ -119,11 +131,7 @@ class Reader:
         try:
             return where.path.read_bytes()
         except OSError as error:
-            raise _unreadable(where.path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} can't be read", error.strerror or str(error))
+            raise unreadable(where.path, error) from error
 
 
 def _changed(where: ByteRange, got: int) -> InputError:

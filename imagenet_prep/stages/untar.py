@@ -1,7 +1,7 @@
 """Archives -> image folders, train/<wnid>/ and validation/<wnid>/ in raw-data: the form PyTorch's ImageFolder reads.
 
 A worker puts together a class in a folder aside, with what the final folder lacks; every few seconds the parent syncs
-the file systems once and moves the finished classes to their place. So a class folder under its final name is whole,
+the file system once and moves the finished classes to their place. So a class folder under its final name is whole,
 and what a crash leaves aside is taken up by the next run. Python's tarfile takes no part in it: only names of the data
 set's own form become paths, and nothing is written through a link.
 """
@@ -18,13 +18,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.reader import FileSlices
-from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, writing
+from imagenet_prep.storage import (
+    begin_write_out,
+    check_free_space,
+    fsync_dir,
+    hold,
+    sync_file_system,
+    writing,
+)
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
@@ -56,6 +63,14 @@ class UntarSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class _Archive:
+    """An archive, and what shows whether it is still the one whose members were listed."""
+
+    path: Path
+    stamp: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class _Class:
     """A class of a split: the tar at ``start`` to ``stop`` of its archive, or, if that is empty, ``members``."""
 
@@ -81,7 +96,7 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     with hold(layout):
         archives = _find_archives(layout, progress)
         _refuse_links(layout, archives)
-        classes = {split: _list_classes(archive, split) for split, archive in archives.items()}
+        classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
         _check_space(layout, classes)
         found = _untar_classes(classes, _Unpacker(layout, archives), engine, progress)
         _remove_empty(*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir)
@@ -91,12 +106,13 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
 # before the start ----------------------------------------------------------------------------------------------
 
 
-def _find_archives(layout: Layout, progress: Progress) -> dict[str, Path]:
-    archives: dict[str, Path] = {}
+def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
+    archives: dict[str, _Archive] = {}
     for split in ilsvrc2012.SPLITS:
         path = layout.archive_path(ilsvrc2012.ARCHIVES[split])
         if path.is_file():
-            archives[split] = path
+            with FileSlices(path) as view:
+                archives[split] = _Archive(path, view.stamp)
         else:
             progress.note(f"{split}: no archive {path}, so nothing is done for it")
     if not archives:
@@ -166,7 +182,8 @@ def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
         present = {folder.name for folder in _subfolders(layout.images_dir(split))}
         needed += sum(each.size for each in todo if each.wnid not in present)
         for folder in _subfolders(layout.raw_partial_dir / split):
-            needed -= sum(_sizes(folder).values())
+            if folder.name not in present:
+                needed -= sum(_sizes(folder).values())
     check_free_space(layout.own_raw_dir, needed, "for the image folders")
 
 
@@ -176,29 +193,38 @@ def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
 def _untar_classes(
     classes: dict[str, list[_Class]], unpacker: _Unpacker, engine: Engine, progress: Progress
 ) -> dict[str, UntarSplit]:
-    """All splits' classes in one go, so that nobody waits for the last class of a split."""
+    """All splits' classes in one go, so that nobody waits for the last class of a split; one that fails stops no other.
+
+    Only where nothing can be written is there no point in going on.
+    """
     publisher = _Publisher(unpacker.layout)
     found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
+    failures: list[Exception] = []
     tasks = [task for split in classes for task in classes[split]]
     progress.begin("untar", sum(task.size for task in tasks), "B")
     try:
-        for outcome in engine.map(unpacker, tasks):
-            if not isinstance(outcome, Done):
-                raise _as_prep_error(outcome.error, outcome.task)
-            task, (images, written) = outcome.task, outcome.value
-            so_far = found[task.split]
-            found[task.split] = replace(so_far, images=so_far.images + images, written=so_far.written + written)
-            if written:
-                publisher.add(task)
-            progress.advance(task.size)
+        with contextlib.closing(engine.map(unpacker, tasks)) as outcomes:
+            for outcome in outcomes:
+                task = outcome.task
+                if not isinstance(outcome, Done):
+                    failures.append(named(outcome.error, f"{task.split} {task.wnid}"))
+                    if isinstance(outcome.error, (SpaceError, WriteError)):
+                        break
+                    continue
+                images, written = outcome.value
+                so_far = found[task.split]
+                found[task.split] = replace(so_far, images=so_far.images + images, written=so_far.written + written)
+                if written:
+                    publisher.add(task)
+                progress.advance(task.size)
         publisher.publish()
     finally:
         progress.end()
+    if failures:
+        if len(failures) > 1:
+            progress.note(f"{len(failures)} classes failed, the first one as follows; every other one is in its place")
+        raise failures[0]
     return found
-
-
-def _as_prep_error(error: Exception, task: _Class) -> PrepError:
-    return error if isinstance(error, PrepError) else WorkerError(f"a bug while {task.wnid} was untarred", repr(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +232,29 @@ class _Unpacker:
     """Puts together, in a partial folder, what the final folder of a class lacks. Runs in workers."""
 
     layout: Layout
-    archives: dict[str, Path]
+    archives: dict[str, _Archive]
 
     def __call__(self, task: _Class) -> tuple[int, int]:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
         archive = self.archives[task.split]
         final, partial = _folders(self.layout, task)
-        with FileSlices(archive) as view, writing(partial):
-            with naming(archive):
-                wanted = _index(task, view, archive)
-            present = _sizes(final)
+        with FileSlices(archive.path) as view:
+            with naming(archive.path):
+                wanted = _index(task, view, archive.path)
+            with writing(final):
+                present = _sizes(final)
             missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
-            if missing:
-                _fill(partial, missing, view)
-            elif partial.exists():
-                shutil.rmtree(partial)
+            with writing(partial):
+                if missing:
+                    _fill(partial, missing, view)
+                elif partial.exists():
+                    shutil.rmtree(partial)
+            if view.stamp != archive.stamp:
+                raise InputError(
+                    f"{archive.path} changed while it was read",
+                    "another file took its place, or something wrote to it",
+                    "run the same command again once nothing does",
+                )
         return len(wanted), len(missing)
 
 
@@ -245,14 +279,18 @@ def _index(task: _Class, view: FileSlices, archive: Path) -> _Places:
 
 
 def _fill(folder: Path, missing: _Places, view: FileSlices) -> None:
-    """Make ``folder`` hold just ``missing``; files are written from front to back, so one of full size is whole."""
+    """Make ``folder`` hold just ``missing``; of what an earlier run left there, what has the right bytes is kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    present = _sizes(folder)
-    for name, size in present.items():
-        if name not in missing or size != missing[name][1]:
+    kept = set()
+    for name, size in _sizes(folder).items():
+        offset, length = missing.get(name, (0, -1))
+        # A loss of power may leave the right size and no content.
+        if size == length >= 0 and (folder / name).read_bytes() == view[offset : offset + length]:
+            kept.add(name)
+        else:
             (folder / name).unlink()
     for name, (offset, length) in missing.items():
-        if present.get(name) != length:
+        if name not in kept:
             descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             try:
                 view.copy(offset, length, descriptor)
@@ -278,13 +316,17 @@ class _Publisher:
     def publish(self) -> None:
         """Make what waits durable, once for all its files, and then visible."""
         if self._waiting:
-            with writing(self._layout.own_raw_dir):
-                os.sync()
-                for task in self._waiting:
-                    final, partial = _folders(self._layout, task)
+            raw_dir = self._layout.own_raw_dir
+            with writing(raw_dir):
+                sync_file_system(raw_dir)
+            for task in self._waiting:
+                final, partial = _folders(self._layout, task)
+                with writing(final):
                     _move(partial, final)
+            with writing(raw_dir):
                 for split in {task.split for task in self._waiting}:
                     fsync_dir(self._layout.images_dir(split))
+                fsync_dir(raw_dir)
         self._waiting.clear()
         self._last = time.monotonic()
 
