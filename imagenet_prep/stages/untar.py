@@ -24,14 +24,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.reader import FileSlices
-from imagenet_prep.storage import (
-    begin_write_out,
-    check_free_space,
-    fsync_dir,
-    hold,
-    sync_file_system,
-    writing,
-)
+from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, sync_file_system, writing
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
@@ -88,7 +81,8 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     Interrupted at any moment, the next call goes on from there; if nothing is missing, nothing is touched.
 
     Raises:
-        InputError: an archive is corrupt, or holds what can't be of this data set; or there is none.
+        InputError: an archive is corrupt, changes meanwhile, or holds what can't be of this data set; or there is none.
+        DataProblemsError, WorkerError: a worker was killed three times on a class, or has a bug; the others are done.
         UsageError: a folder to write to is a link.
         SpaceError, BusyError, WriteError: as their names say.
     """
