@@ -38,10 +38,10 @@ class Work:
 
     @property
     def room(self) -> int:
-        """Bytes that shards and bundles take at most, bundles alone if those of the shards can't be known.
+        """Bytes that shards and bundles take, about; of bundles alone if those of the shards can't be known.
 
-        A record is its image and less than 1024 bytes more. A bundle goes when its shard stands; until then some of the
-        bytes are there twice.
+        A record that holds its image takes less than 1024 bytes more. A bundle goes when its shard stands; until then
+        some of the bytes are there twice.
         """
         shards = self.size + 1024 * sum(map(count_images, self.plans)) if self.split.recorder.keeps_size else 0
         return (shards or self.size) + shards // 8 if self.in_order else shards

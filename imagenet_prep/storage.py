@@ -107,13 +107,12 @@ def sync_file_system(folder: Path) -> None:
     """
     import ctypes
 
-    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if syncfs is None:  # not Linux
-        os.sync()
-        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if syncfs(descriptor) != 0:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:  # not Linux
+            os.sync()
+        elif syncfs(descriptor) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), os.fspath(folder))
     finally:
         os.close(descriptor)

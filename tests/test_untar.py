@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -35,6 +36,7 @@ from imagenet_prep.errors import (
 from imagenet_prep.ilsvrc2012 import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
+from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
 
@@ -151,8 +153,8 @@ def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_a_folder_that_a_crash_left_is_completed(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """Of a class that a crash left half done, whole files are kept, cut ones written again, strange ones removed."""
+def test_a_folder_that_a_crash_left_is_made_anew(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """Of a class that a crash left half done nothing is kept: whole, cut, lost, strange or empty in its full size."""
     layout = Layout(tiny_data_dir)
     untar(layout, ThreadEngine(1))
     final = layout.images_dir(TRAIN) / made_tiny.wnids[0]
@@ -161,13 +163,14 @@ def test_a_folder_that_a_crash_left_is_completed(tiny_data_dir: Path, made_tiny:
     final.rename(partial)
     whole, cut, lost, empty, *_ = sorted(partial.iterdir())
     inode = whole.stat().st_ino
+    os.link(whole, tiny_data_dir / "keeps-the-inode")
     empty.write_bytes(bytes(empty.stat().st_size))  # the size was on the disk when the power went, the content not
     cut.write_bytes(cut.read_bytes()[:100])
     lost.unlink()
     (partial / "stray").write_bytes(b"?")
     untar(layout, ThreadEngine(1))
     assert images(layout) == expected(made_tiny)
-    assert (final / whole.name).stat().st_ino == inode
+    assert (final / whole.name).stat().st_ino != inode
     assert not layout.raw_partial_dir.exists()
 
 
@@ -190,33 +193,44 @@ import sys
 from pathlib import Path
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.layout import Layout
-from imagenet_prep.stages.untar import untar
-untar(Layout(Path(sys.argv[1])), ProcessEngine(2))
+from imagenet_prep.stages import untar
+untar._SYNC_SECONDS = 0.0
+print("begins", flush=True)
+untar.untar(Layout(Path(sys.argv[1])), ProcessEngine(2))
 """
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process has got somewhere, or has ended."""
-    while process.poll() is None and not condition():
-        time.sleep(0.001)
+def begin_untar(data_dir: Path) -> subprocess.Popen[bytes]:
+    """A process that has just begun to untar, and moves each class as soon as it is finished."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", UNTAR, str(data_dir)], start_new_session=True, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begins\n"
+    process.stdout.close()
+    return process
 
 
 def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
     """After kill -9 at eight random moments, one after the other, a last run ends with the tree of an unbroken one."""
     layout = Layout(tiny_data_dir)
+    begin = time.monotonic()
+    assert begin_untar(tiny_data_dir).wait() == 0
+    took = time.monotonic() - begin
     draw = random.Random(8)
-    met = 0
-    for _ in range(8):
+    met = tries = 0
+    while met < 8:
+        tries += 1
+        assert tries < 80, "the kills come too late"
         shutil.rmtree(layout.images_dir(draw.choice((TRAIN, VALIDATION))), ignore_errors=True)
-        process = subprocess.Popen([sys.executable, "-c", UNTAR, str(tiny_data_dir)], start_new_session=True)
-        wait_for(lambda: layout.raw_partial_dir.exists(), process)
-        time.sleep(draw.random() * 0.03)
-        os.killpg(process.pid, signal.SIGKILL)
+        process = begin_untar(tiny_data_dir)
+        time.sleep(draw.random() * took / 2)
+        met += process.poll() is None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        met += layout.raw_partial_dir.exists()
         for name, digest in images(layout).items():  # under a final name, a file is whole at every moment
             assert name.startswith(".partial/") or expected(made_tiny)[name] == digest
-    assert met >= 4
     untar(layout, ThreadEngine(2))
     assert images(layout) == expected(made_tiny)
     assert not layout.raw_partial_dir.exists()
@@ -389,6 +403,47 @@ def test_a_place_that_cannot_be_written_is_named(layout: Layout) -> None:
     assert refused(layout, WriteError).what == f"cannot write {layout.images_dir(TRAIN) / WNID}"
 
 
+@pytest.mark.parametrize("moment", ["before", "at the move"])
+def test_a_folder_that_cannot_be_written_stops_no_other(
+    moment: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in the place of one class, there from the start or since, leaves every other class complete."""
+    layout = Layout(tiny_data_dir)
+    final = layout.images_dir(TRAIN) / made_tiny.wnids[4]
+    final.parent.mkdir()
+    if moment == "before":
+        final.write_bytes(b"in the way")
+    else:
+        sync = storage.sync_file_system
+        monkeypatch.setattr(
+            untar_module, "sync_file_system", lambda folder: (sync(folder), final.write_bytes(b"in the way"))
+        )
+    assert refused(layout, WriteError).what == f"cannot write {final}"
+    final.unlink()
+    train = f"{TRAIN}/{final.name}/"
+    assert {name: digest for name, digest in images(layout).items() if not name.startswith(".partial/")} == {
+        name: digest for name, digest in expected(made_tiny).items() if not name.startswith(train)
+    }
+    monkeypatch.undo()
+    untar(layout, ThreadEngine(1))
+    assert images(layout) == expected(made_tiny)
+
+
+def test_a_full_disk_goes_before_other_failures(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that failed is forgotten when the disk turns out full: that is what has to be mended first."""
+    layout = Layout(tiny_data_dir)
+    answers = iter((InputError("damaged"), SpaceError("full")))
+
+    def fail(*_: object) -> None:
+        raise next(answers)
+
+    monkeypatch.setattr(untar_module, "_fill", fail)
+    progress = Silent()
+    with pytest.raises(SpaceError, match="full"):
+        untar(layout, ThreadEngine(1), progress=progress)
+    assert progress.notes == []
+
+
 def test_a_class_that_fails_stops_no_other(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
     """With a validation archive that has a name twice, all of train comes to its place, and nothing else."""
     layout = Layout(tiny_data_dir)
@@ -458,25 +513,51 @@ def test_an_archive_that_cannot_be_read_is_named(
     assert refused(layout).what == f"{archive} {'is ' if 'damaged' in said else ''}{said}"
 
 
+@pytest.mark.parametrize("split", [TRAIN, VALIDATION])
+@pytest.mark.parametrize("way", ["replaced", "written to"])
 def test_an_archive_that_changes_meanwhile_is_noticed(
+    way: str, split: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found in a file that isn't the archive listed comes to no final place, and is not called damaged."""
+    layout = Layout(tiny_data_dir)
+    archive = layout.archive_path(ARCHIVES[split])
+    content = archive.read_bytes()
+    list_classes = untar_module._list_classes
+
+    def change(path: Path, of: str) -> Any:
+        listed = list_classes(path, of)
+        if of == split and way == "replaced":
+            archive.unlink()
+        if of == split:
+            archive.write_bytes(bytes(len(content)))
+            os.utime(archive, ns=(0, 0))  # whatever the clock's grain is
+        return listed
+
+    monkeypatch.setattr(untar_module, "_list_classes", change)
+    assert refused(layout).what == f"{archive} changed while it was read"
+    assert not layout.images_dir(split).exists()
+    archive.write_bytes(content)
+    monkeypatch.undo()
+    untar(layout, ThreadEngine(2))
+    assert images(layout) == expected(made_tiny)
+    assert not layout.raw_partial_dir.exists()
+
+
+def test_an_archive_that_changes_while_a_class_is_copied_is_noticed(
     tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read from an archive that isn't the one listed comes to no final place; the next run mends it."""
+    """The class on which it happened stays aside, and is made anew by the next run."""
     layout = Layout(tiny_data_dir)
     archive = layout.archive_path(ARCHIVES[VALIDATION])
     fill = untar_module._fill
-    content = archive.read_bytes()
 
-    def exchange(*given: Any) -> None:
-        if not archive.with_suffix(".old").exists():
-            archive.rename(archive.with_suffix(".old"))
-            archive.write_bytes(bytes(len(content)))
+    def touch(*given: Any) -> None:
         fill(*given)
+        os.utime(archive, ns=(0, 0))
 
-    monkeypatch.setattr(untar_module, "_fill", exchange)
+    monkeypatch.setattr(untar_module, "_fill", touch)
     assert refused(layout).what == f"{archive} changed while it was read"
     assert not layout.images_dir(VALIDATION).exists()
-    archive.with_suffix(".old").replace(archive)
     monkeypatch.undo()
     untar(layout, ThreadEngine(2))
     assert images(layout) == expected(made_tiny)
@@ -523,7 +604,12 @@ def test_a_sync_that_fails_is_an_error(
     assert "raw-data" in refused(layout, WriteError).what
     assert layout.images_dir(TRAIN).exists() == (failing == "fsync_dir")
     monkeypatch.undo()
+    copied: list[int] = []
+    copy = FileSlices.copy
+    monkeypatch.setattr(FileSlices, "copy", lambda *given: (copied.append(1), copy(*given)))
     untar(layout, ThreadEngine(2))
+    if failing == "sync_file_system":  # nothing that the disk may not have taken is kept
+        assert len(copied) == len(made_tiny.images)
     assert images(layout) == expected(made_tiny)
 
 
@@ -545,11 +631,17 @@ def test_progress_comes_to_its_total(tiny_data_dir: Path) -> None:
     assert sum(step or 0 for _, step in steps) == total
 
 
-@pytest.mark.skipif(not hasattr(os, "copy_file_range"), reason="this system has no copy_file_range")
 def test_images_are_copied_within_the_kernel(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One call copies an image whole, where archive and folders lie on one file system."""
+    """Where archive and folders lie on one file system, and the system can, no image passes through our memory."""
     copied: list[int] = []
-    true_copy = os.copy_file_range
+    try:
+        with (tiny_data_dir / "a").open("wb+") as probe, (tiny_data_dir / "b").open("wb") as other:
+            probe.write(b"x")
+            probe.flush()
+            true_copy = os.copy_file_range
+            assert true_copy(probe.fileno(), other.fileno(), 1, 0) == 1
+    except (AttributeError, OSError):
+        pytest.skip("this system, or this file system, has no copy_file_range")
 
     def copy(*given: Any) -> int:
         copied.append(true_copy(*given))
@@ -557,7 +649,7 @@ def test_images_are_copied_within_the_kernel(tiny_data_dir: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "copy_file_range", copy)
     layout = Layout(tiny_data_dir)
-    assert untar(layout, ThreadEngine(1)).written == len(copied)
+    assert untar(layout, ThreadEngine(1)).written <= len(copied)
     assert sum(copied) == sum(path.stat().st_size for path in layout.raw_dir.rglob("*.JPEG"))
 
 

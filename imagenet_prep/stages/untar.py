@@ -2,7 +2,7 @@
 
 A worker puts together a class in a folder aside, with what the final folder lacks; every few seconds the parent syncs
 the file system once and moves the finished classes to their place. So a class folder under its final name is whole,
-and what a crash leaves aside is taken up by the next run. Python's tarfile takes no part in it: only names of the data
+and what a crash leaves aside is made anew by the next run. Python's tarfile takes no part in it: only names of the data
 set's own form become paths, and nothing is written through a link.
 """
 
@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -189,11 +189,11 @@ def _untar_classes(
 ) -> dict[str, UntarSplit]:
     """All splits' classes in one go, so that nobody waits for the last class of a split; one that fails stops no other.
 
-    Only where nothing can be written is there no point in going on.
+    Only on a full disk is there no point in going on.
     """
-    publisher = _Publisher(unpacker.layout)
-    found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
     failures: list[Exception] = []
+    publisher = _Publisher(unpacker.layout, failures)
+    found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
     tasks = [task for split in classes for task in classes[split]]
     progress.begin("untar", sum(task.size for task in tasks), "B")
     try:
@@ -202,7 +202,8 @@ def _untar_classes(
                 task = outcome.task
                 if not isinstance(outcome, Done):
                     failures.append(named(outcome.error, f"{task.split} {task.wnid}"))
-                    if isinstance(outcome.error, (SpaceError, WriteError)):
+                    if isinstance(outcome.error, SpaceError):
+                        failures[:] = [outcome.error]
                         break
                     continue
                 images, written = outcome.value
@@ -232,24 +233,39 @@ class _Unpacker:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
         archive = self.archives[task.split]
         final, partial = _folders(self.layout, task)
-        with FileSlices(archive.path) as view:
+        with FileSlices(archive.path) as view, _unchanged(archive, view):
             with naming(archive.path):
                 wanted = _index(task, view, archive.path)
             with writing(final):
                 present = _sizes(final)
             missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
             with writing(partial):
+                if partial.exists():  # of an earlier run; what it holds may not have reached the disk
+                    shutil.rmtree(partial)
                 if missing:
                     _fill(partial, missing, view)
-                elif partial.exists():
-                    shutil.rmtree(partial)
-            if view.stamp != archive.stamp:
-                raise InputError(
-                    f"{archive.path} changed while it was read",
-                    "another file took its place, or something wrote to it",
-                    "run the same command again once nothing does",
-                )
         return len(wanted), len(missing)
+
+
+@contextlib.contextmanager
+def _unchanged(archive: _Archive, view: FileSlices) -> Iterator[None]:
+    """Let nothing that is found in a file count, good or bad, unless it is the archive that was listed, to the end."""
+
+    def check() -> None:
+        if view.stamp != archive.stamp:
+            raise InputError(
+                f"{archive.path} changed while it was read",
+                "another file took its place, or something wrote to it",
+                "run the same command again once nothing does",
+            )
+
+    check()
+    try:
+        yield
+    except InputError:
+        check()
+        raise
+    check()
 
 
 def _folders(layout: Layout, task: _Class) -> tuple[Path, Path]:
@@ -273,31 +289,23 @@ def _index(task: _Class, view: FileSlices, archive: Path) -> _Places:
 
 
 def _fill(folder: Path, missing: _Places, view: FileSlices) -> None:
-    """Make ``folder`` hold just ``missing``; of what an earlier run left there, what has the right bytes is kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = set()
-    for name, size in _sizes(folder).items():
-        offset, length = missing.get(name, (0, -1))
-        # A loss of power may leave the right size and no content.
-        if size == length >= 0 and (folder / name).read_bytes() == view[offset : offset + length]:
-            kept.add(name)
-        else:
-            (folder / name).unlink()
+    """Make a folder that holds just ``missing``."""
+    folder.mkdir(parents=True)
     for name, (offset, length) in missing.items():
-        if name not in kept:
-            descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            try:
-                view.copy(offset, length, descriptor)
-                begin_write_out(descriptor)
-            finally:
-                os.close(descriptor)
+        descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            view.copy(offset, length, descriptor)
+            begin_write_out(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 class _Publisher:
-    """Moves finished classes to their final place, many after one sync."""
+    """Moves finished classes to their final place, many after one sync; what can't be moved joins the ``failures``."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, failures: list[Exception]) -> None:
         self._layout = layout
+        self._failures = failures
         self._waiting: list[_Class] = []
         self._last = time.monotonic()
 
@@ -313,16 +321,23 @@ class _Publisher:
             raw_dir = self._layout.own_raw_dir
             with writing(raw_dir):
                 sync_file_system(raw_dir)
-            for task in self._waiting:
-                final, partial = _folders(self._layout, task)
-                with writing(final):
-                    _move(partial, final)
+            moved = [task for task in self._waiting if self._move(task)]
             with writing(raw_dir):
-                for split in {task.split for task in self._waiting}:
+                for split in {task.split for task in moved}:
                     fsync_dir(self._layout.images_dir(split))
                 fsync_dir(raw_dir)
         self._waiting.clear()
         self._last = time.monotonic()
+
+    def _move(self, task: _Class) -> bool:
+        final, partial = _folders(self._layout, task)
+        try:
+            with writing(final):
+                _move(partial, final)
+        except WriteError as error:
+            self._failures.append(error)
+            return False
+        return True
 
 
 def _move(partial: Path, final: Path) -> None:
