@@ -321,7 +321,7 @@ class _Publisher:
             raw_dir = self._layout.own_raw_dir
             with writing(raw_dir):
                 sync_file_system(raw_dir)
-            moved = [task for task in self._waiting if self._move(task)]
+            moved = [task for task in self._waiting if self._publish_class(task)]
             with writing(raw_dir):
                 for split in {task.split for task in moved}:
                     fsync_dir(self._layout.images_dir(split))
@@ -329,7 +329,7 @@ class _Publisher:
         self._waiting.clear()
         self._last = time.monotonic()
 
-    def _move(self, task: _Class) -> bool:
+    def _publish_class(self, task: _Class) -> bool:
         final, partial = _folders(self._layout, task)
         try:
             with writing(final):
