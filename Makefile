@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test check exhaustive bench rehearsal screenshots clean
+.PHONY: help imagenet demo test check exhaustive mutants bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -14,6 +14,7 @@ help:
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
 	@echo "make check                   ruff, mypy, tests"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
+	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
@@ -48,6 +49,9 @@ check: $(VENV)/dev
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive $(ARGS)
+
+mutants: $(VENV)/dev
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)

@@ -214,6 +214,68 @@ def test_broken_bytes_are_refused_with_a_reason(data: bytes, reason: str) -> Non
         parse_example(data)
 
 
+# Where a varint becomes one byte longer, written by hand from the specification: protobuf.dev, "Base 128 Varints".
+VARINTS = {
+    0: "00",
+    0x7F: "7f",
+    0x80: "8001",
+    0x3FFF: "ff7f",
+    0x4000: "808001",
+    0x1FFFFF: "ffff7f",
+    0x200000: "80808001",
+    0xFFFFFFF: "ffffff7f",
+    0x10000000: "8080808001",
+    (1 << 35) - 1: "ffffffff7f",
+    1 << 35: "808080808001",
+    (1 << 63) - 1: "ffffffffffffffff7f",
+    -(1 << 63): "80808080808080808001",
+    -1: "ffffffffffffffffff01",
+}
+LENGTHS = [0x7E, 0x7F, 0x80, 0x81, 0x3FFE, 0x3FFF, 0x4000, 0x4001, 0x1FFFFF, 0x200000]
+
+
+@pytest.mark.parametrize("value", VARINTS)
+def test_varints_at_the_ends_of_their_lengths(value: int) -> None:
+    """The last value of each length and the first of the next one are written and read as the specification has it."""
+    encoded = bytes.fromhex(VARINTS[value])
+    assert varint(value) == encoded
+    packed = delimited(1, delimited(1, delimited(1, b"i") + delimited(2, delimited(3, delimited(1, encoded)))))
+    assert encode_example({"i": Int64List((value,))}) == packed
+    assert parse_example(packed) == {"i": Int64List((value,))}
+
+
+@pytest.mark.parametrize("past", range(-16, 1))
+@pytest.mark.parametrize("length", LENGTHS)
+def test_lengths_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -> None:
+    """A value whose own length, or that of what holds it, is the last or first of a varint's length, is as protobuf's."""
+    value = bytes(length + past)
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+    example = tf.train.Example(features=tf.train.Features(feature={"a": feature}))
+    expected = example.SerializeToString(deterministic=True)
+    assert encode_example({"a": BytesList((value,))}) == expected
+    assert parse_example(expected) == {"a": BytesList((value,))}
+    assert SplitEntry("a").head(len(value)) + value == encode_entry("a", BytesList((value,)))
+
+
+@pytest.mark.parametrize("count", [0x7F // 4, 0x7F // 4 + 1, 0x3FFF // 4, 0x3FFF // 4 + 1])
+@pytest.mark.parametrize("fewer", range(3))
+def test_a_split_list_of_floats_is_the_entry_cut_before_its_values(count: int, fewer: int) -> None:
+    """The same for a list of floats, where the lengths of the value and of the lists round it change theirs."""
+    feature = FloatList(tuple(range(count - fewer)))
+    packed = struct.pack(f"<{count - fewer}f", *feature.values)
+    assert SplitEntry("a", b"\x12").head(len(packed)) + packed == encode_entry("a", feature)
+
+
+def test_a_varint_of_ten_bytes_is_the_longest() -> None:
+    """Ten bytes are read, what stands above 64 bits is cut off; an eleventh byte is refused."""
+    ten, eleven = b"\xff" * 9 + b"\x7f", b"\x80" * 10 + b"\x01"
+    assert parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + ten))))) == {
+        "": Int64List((-1,))
+    }
+    with pytest.raises(ExampleError, match="does not end"):
+        parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + eleven)))))
+
+
 @given(st.integers(0, 2**64 - 1))
 def test_varints_are_shortest(value: int) -> None:
     """A varint has as many bytes as its value has groups of seven bits, and reads back."""

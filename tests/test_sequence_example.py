@@ -124,6 +124,27 @@ def test_encoding_is_tensorflows(tf: Any, context: dict[str, Feature | None], li
     assert encode_sequence_example(context, lists) == message.SerializeToString(deterministic=True)
 
 
+@pytest.mark.parametrize("length", [0x7F, 0x80, 0x3FFF, 0x4000])
+@pytest.mark.parametrize("past", range(-12, 1))
+def test_lengths_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -> None:
+    """A step, a list and a context whose lengths are the last or first of a varint's length are as protobuf's."""
+    feature = BytesList((bytes(length + past),))
+    context: dict[str, Feature | None] = {"c": feature}
+    lists: Lists = {"l": (feature, None), "m": (Int64List((length,)),)}
+    expected = _to_tensorflow(tf, context, lists).SerializeToString(deterministic=True)
+    assert encode_sequence_example(context, lists) == expected
+    assert parse_sequence_example(expected) == (context, lists)
+
+
+@pytest.mark.parametrize("steps", [0x7F // 2, 0x7F // 2 + 1, 0x3FFF // 2, 0x3FFF // 2 + 1])
+def test_as_many_empty_steps_as_fill_a_varint(tf: Any, steps: int) -> None:
+    """A list of steps that are not set, two bytes each, is as long as protobuf's."""
+    lists: Lists = {"l": (None,) * steps}
+    expected = _to_tensorflow(tf, {}, lists).SerializeToString(deterministic=True)
+    assert encode_sequence_example({}, lists) == expected
+    assert parse_sequence_example(expected) == ({}, lists)
+
+
 def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
     """The shorter name comes first, as in protobuf's C++ and pure Python, in both parts."""
     one = Int64List((1,))
