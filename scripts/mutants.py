@@ -33,7 +33,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,10 +113,8 @@ class Copy:
 
 def with_children(process: subprocess.Popen[Any], number: int) -> None:
     """Send a signal to a process that leads a session, and to all that it left running."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -193,15 +191,11 @@ class Trial:
         for area in [*areas, "all"]:
             of_area = Counter(result for mutant, result in self.results if area in (mutant.area, "all"))
             print(f"{area:<14}{of_area.total():>9}" + "".join(f"{of_area[column]:>12}" for column in columns))
-        for wanted, says in (
-            (SURVIVED, "no test notices it"),
-            (NOTICED, "said to be equivalent, and a test notices it"),
-        ):
-            for mutant, result in self.results:
-                if result == wanted:
-                    print(
-                        f"\n{mutant.area}: {mutant.name}: {says}\n    {mutant.file}: {mutant.old!r} -> {mutant.new!r}"
-                    )
+        says = {SURVIVED: "no test notices it", NOTICED: "said to be equivalent, and a test notices it"}
+        for mutant, result in self.results:
+            if result in says:
+                print(f"\n{mutant.area}: {mutant.name}: {says[result]}")
+                print(f"    {mutant.file}: {mutant.old!r} -> {mutant.new!r}")
 
     def good(self, *, whole: bool) -> bool:
         """Whether this is as it must be; the share that survives is asked of the whole only."""

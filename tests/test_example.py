@@ -247,7 +247,7 @@ def test_varints_at_the_ends_of_their_lengths(value: int) -> None:
 @pytest.mark.parametrize("past", range(-16, 1))
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -> None:
-    """A value whose own length, or that of what holds it, is the last or first of a varint's length, is as protobuf's."""
+    """Lengths of a value and of all that holds it, on both sides of where a varint becomes longer, are protobuf's."""
     value = bytes(length + past)
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
     example = tf.train.Example(features=tf.train.Features(feature={"a": feature}))
@@ -269,11 +269,13 @@ def test_a_split_list_of_floats_is_the_entry_cut_before_its_values(count: int, f
 def test_a_varint_of_ten_bytes_is_the_longest() -> None:
     """Ten bytes are read, what stands above 64 bits is cut off; an eleventh byte is refused."""
     ten, eleven = b"\xff" * 9 + b"\x7f", b"\x80" * 10 + b"\x01"
-    assert parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + ten))))) == {
-        "": Int64List((-1,))
-    }
+
+    def parsed(number: bytes) -> dict[str, Feature]:
+        return parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + number)))))
+
+    assert parsed(ten) == {"": Int64List((-1,))}
     with pytest.raises(ExampleError, match="does not end"):
-        parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + eleven)))))
+        parsed(eleven)
 
 
 @given(st.integers(0, 2**64 - 1))
