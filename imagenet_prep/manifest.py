@@ -53,7 +53,7 @@ class Journal:
         with space_errors(self._path):
             if self._file is None:
                 self._file = self._open()
-            self._file.write(json.dumps(dataclasses.asdict(info), sort_keys=True).encode() + b"\n")
+            self._file.write(json.dumps(info_dict(info), sort_keys=True).encode() + b"\n")
         self._infos[info.name] = info
 
     def sync(self) -> None:
@@ -93,6 +93,14 @@ def shard_info(value: dict[str, Any]) -> ShardInfo:
     """A ShardInfo from its JSON form; raises TypeError or KeyError if it isn't one."""
     lists = {"set_aside": tuple(value["set_aside"]), "repairs": tuple(value.get("repairs", ()))}
     return ShardInfo(**{**value, **lists})
+
+
+def info_dict(info: ShardInfo) -> dict[str, Any]:
+    """The JSON form of a ShardInfo: without a file's digest, if there is none, it is that of earlier versions."""
+    value = dataclasses.asdict(info)
+    if not info.file_digest:
+        del value["file_digest"]
+    return value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,7 +146,8 @@ class Manifest:
     def save(self, path: Path) -> bool:
         """Write it atomically unless it is there already; say whether it was written."""
         value = dataclasses.asdict(self)
-        return save_json(path, {"schema": SCHEMA, **value})
+        shards = {name: info_dict(info) for name, info in self.shards.items()}
+        return save_json(path, {"schema": SCHEMA, **value, "shards": shards})
 
     @property
     def is_whole(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
 from array import array
@@ -95,10 +96,10 @@ class ShardMaker:
         problems: list[Problem] = []
         with space_errors(self.layout.shard_path(name)), partial.open("wb", buffering=0) as file:
             records = self._records(plan, problems, expected.set_aside if expected else ())
-            writer, names, repairs = self._write(file.fileno(), records)
+            writer, names, repairs, file_digest = self._write(file.fileno(), records)
             set_aside = tuple(problem.subject for problem in problems)
             made = (len(writer.offsets), file.tell(), writer.digest, set_aside, repairs)
-            info = ShardInfo(name, plan.fingerprint, *made)
+            info = ShardInfo(name, plan.fingerprint, *made, file_digest)
             if expected is not None and (problems or not _is_same(info, expected)):
                 partial.unlink()
                 raise self._other(expected, info, problems, self._altered(name, names, writer.crcs))
@@ -110,8 +111,8 @@ class ShardMaker:
 
     def _write(
         self, descriptor: int, records: Iterable[tuple[Item, Recorded]]
-    ) -> tuple[tfrecord.RecordWriter, list[str], tuple[str, ...]]:
-        """Write the records; returns what wrote them, the file names, and the repairs in words."""
+    ) -> tuple[tfrecord.RecordWriter, list[str], tuple[str, ...], str]:
+        """Write the records; returns what wrote them, the file names, the repairs in words, the file's digest."""
         names: list[str] = []
         repairs: list[str] = []
         sink = _sink(descriptor, self.compression)
@@ -123,7 +124,7 @@ class ShardMaker:
             names.append(item.filename)
         writer.flush()
         sink.close()
-        return writer, names, tuple(repairs)
+        return writer, names, tuple(repairs), sink.digest
 
     def _records(
         self, plan: ShardPlan, problems: list[Problem], left_out: Collection[str]
@@ -215,7 +216,11 @@ class ShardMaker:
 
 
 def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
-    return (made.records, made.size, made.digest) == (expected.records, expected.size, expected.digest)
+    file_digest = expected.file_digest and made.file_digest  # an earlier version recorded none
+    return (made.records, made.size, made.digest, file_digest) == (
+        *(expected.records, expected.size, expected.digest),
+        expected.file_digest,
+    )
 
 
 def _in_words(info: ShardInfo) -> str:
@@ -228,6 +233,11 @@ class _StorageFailedError(Exception):
 
 class Sink(tfrecord.Sink, Protocol):
     """Where a shard's bytes go."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 (hex) of all bytes, "" where those of the records prove them all."""
+        ...
 
     def close(self) -> None:
         """Write what is held back."""
@@ -242,6 +252,7 @@ class PlainSink:
     """Gathered writes straight to a file descriptor."""
 
     descriptor: int
+    digest: str = ""
 
     def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
         """Write all of ``parts``."""
@@ -261,11 +272,22 @@ class DeflateSink:
     def __init__(self, descriptor: int, compression: Compression) -> None:
         self._plain = PlainSink(descriptor)
         self._deflate = zlib.compressobj(wbits=_WINDOW_BITS[compression])
+        self._hash = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 (hex) of all bytes of the file so far."""
+        return self._hash.hexdigest()
 
     def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
         """Compress and write all of ``parts``."""
-        self._plain.write([self._deflate.compress(part) for part in parts])
+        self._put([self._deflate.compress(part) for part in parts])
 
     def close(self) -> None:
         """Write the end of the stream."""
-        self._plain.write([self._deflate.flush()])
+        self._put([self._deflate.flush()])
+
+    def _put(self, pieces: Sequence[bytes]) -> None:
+        for piece in pieces:
+            self._hash.update(piece)
+        self._plain.write(pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import shlex
 from array import array
@@ -100,7 +101,7 @@ class ShardCheck:
         reading.read(view, self.compression or compressed.detect(view))
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
-            self._check_origin(reading, info, len(view))
+            self._check_origin(reading, info, view)
         elif reading.is_whole and not reading.offsets:
             reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
         return reading.report()
@@ -108,17 +109,26 @@ class ShardCheck:
     def _findings(self, name: str) -> Findings:
         return Findings(name, remedy_own(self.layout) if name in self.infos else REMEDY_FOREIGN)
 
-    def _check_origin(self, reading: _Reading, info: ShardInfo, size: int) -> None:
+    def _check_origin(self, reading: _Reading, info: ShardInfo, view: memoryview) -> None:
         """Hold a shard that can be read to its end against what was recorded when it was made, and its index."""
-        digest = reading.digest
+        digest, size = reading.digest, len(view)
         if digest != info.digest:
             self._explain(reading, info, digest, size)
             return
         if size != info.size:
             detail = f"expected {info.size} bytes, got {size}"
             reading.findings.add(Finding(ProblemKind.WRONG_SIZE, detail, str(info.size), str(size)))
+        elif info.file_digest and ProblemKind.BAD_CRC not in reading.findings:
+            self._check_bytes(reading, info.file_digest, view)
         for finding in self._check_index(reading, info):
             reading.findings.add(finding)
+
+    def _check_bytes(self, reading: _Reading, expected: str, view: memoryview) -> None:
+        """The bytes of a compressed file, of which some decide no record: a time in its header, bits that fill up."""
+        got = hashlib.sha256(view).hexdigest()
+        if got != expected:
+            detail = f"the records are right, the bytes around them are not: expected SHA-256 {expected}, got {got}"
+            reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
     def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
         """The index of a shard that is right."""
