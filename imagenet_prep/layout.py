@@ -184,6 +184,11 @@ class Layout:
         return self.index_path(name), self.listing_path(name)
 
     @property
+    def lists_dir(self) -> Path:
+        """Manifests that were made for recipes whose data is in ``--raw``."""
+        return self.state_dir / "lists"
+
+    @property
     def partial_dir(self) -> Path:
         """Unfinished shards."""
         return self.state_dir / "partial"

@@ -142,7 +142,7 @@ def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Pro
             "expected the file that the shards were made by",
             "put it back, and repair again",
         )
-    return load(path, layout.raw or kept.root, engine, progress=progress)
+    return load(path, layout.raw or kept.root, engine, layout=layout, progress=progress)
 
 
 def report(

@@ -158,8 +158,8 @@ def command_again(layout: Layout, recipe: RecipeSet) -> str:
 
 
 def _outside(path: Path, folder: str) -> Path:
-    """The path without the folder that it ends with."""
-    parts = Path(folder).parts
+    """The path without the folder that it ends with; an absolute folder stays: it may be DATA_DIR itself."""
+    parts = () if folder.startswith("/") else Path(folder).parts
     for each in (path, path.resolve()):
         if parts and each.parts[-len(parts) :] == parts:
             return each.parents[len(parts) - 1]

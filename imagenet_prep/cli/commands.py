@@ -453,6 +453,7 @@ def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Pro
     if given["config"] is None:
         return _Job(layout, options)
     from imagenet_prep.recipes.imagenet import imagenet_options
+    from imagenet_prep.recipes.places import shards_dir
     from imagenet_prep.recipes.plan import plan_recipe, read
     from imagenet_prep.recipes.rules import is_imagenet
 
@@ -461,10 +462,11 @@ def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Pro
     file = read(given["config"])
     if is_imagenet(file):
         return _Job(layout, dataclasses.replace(options, **imagenet_options(file), **running))
-    plan = plan_recipe(file, layout.raw, engine, progress=progress)
+    output = shards_dir(file, layout.output_dir)
+    layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
+    plan = plan_recipe(file, layout.raw, engine, layout=layout, progress=progress)
     options = dataclasses.replace(options, compression=plan.compression, skip_bad=plan.skip_bad, **running)
-    output = layout.output_dir / plan.folder if plan.folder else layout.output
-    return _Job(dataclasses.replace(layout, output=output), options, plan)
+    return _Job(layout, options, plan)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:

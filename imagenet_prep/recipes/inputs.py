@@ -13,7 +13,9 @@ from imagenet_prep import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.ilsvrc2012 import SEED
+from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes.places import find_manifest, place_manifest
 from imagenet_prep.recipes.reading import Key, RecipeFile
 from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
@@ -74,8 +76,10 @@ def is_root_named(root: Path | None) -> bool:
     return root is not None or bool(os.environ.get(ROOT_VARIABLE))
 
 
-def find_inputs(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
-    """List the files of a recipe's source.
+def find_inputs(
+    file: RecipeFile, root: Path, engine: Engine, *, layout: Layout | None = None, is_raw: bool = False
+) -> Inputs:
+    """List the files of a recipe's source; ``is_raw`` if nothing may be written below ``root``.
 
     Raises:
         InputError: there are none, or they can't be read; the error names file, line or path.
@@ -83,7 +87,7 @@ def find_inputs(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
     """
     source = file.recipe.source
     if source is None:
-        found = _classic(file, root, engine)
+        found = _classic(file, root, engine, layout, is_raw=is_raw)
     elif source.folders is not None:
         base = root / source.folders
         _need_folder(file, ("source", "folders"), base)
@@ -198,14 +202,14 @@ def _listed(path: Path, base: Path, engine: Engine) -> Inputs:
     return Inputs(look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
 
 
-def _classic(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
+def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None, *, is_raw: bool) -> Inputs:
     """What ``manifest_file`` names, if it is there; else what the pattern matches, shuffled, for it to be made."""
     recipe = file.recipe
     pattern = recipe.input_file_pattern
     if recipe.manifest_file is None:
         assert pattern is not None
         return _matching(file, ("input_file_pattern",), [pattern], root, engine)
-    path = root / recipe.manifest_file
+    path = find_manifest(recipe.manifest_file, root, layout)
     base = root if pattern is None else _based(file, ("input_file_pattern",), pattern, root)[0]
     if path.exists():
         return _listed(need_file(file, ("manifest_file",), path), base, engine)
@@ -215,6 +219,7 @@ def _classic(file: RecipeFile, root: Path, engine: Engine) -> Inputs:
             "expected a list of file names",
             "name an input_file_pattern, and it is made",
         )
+    path = place_manifest(file, recipe.manifest_file, root, layout, is_raw=is_raw)
     found = _matching(file, ("input_file_pattern",), [pattern], root, engine).listing
     if recipe.shuffle is not False:
         found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))

@@ -12,6 +12,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.ilsvrc2012 import SEED
+from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import contents, labelling, rules
@@ -91,20 +92,23 @@ class Plan:
                 save_bytes(self.manifest.path, "".join(f"{name}\n" for name in self.manifest.names).encode())
 
 
-def load(recipe: Path, root: Path | None, engine: Engine, *, progress: Progress | None = None) -> Plan:
+def load(
+    recipe: Path, root: Path | None, engine: Engine, *, layout: Layout | None = None, progress: Progress | None = None
+) -> Plan:
     """Read a recipe, list its files, and plan what is to be made of them. Nothing is written.
 
     Args:
         recipe: the file.
         root: what relative paths begin with; None: DATAPATH of the environment, else the recipe's own folder.
         engine: where folders and archives are listed.
+        layout: where the shards go, for a manifest that can't be made below ``root``.
         progress: told what is being listed.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
-    return plan_recipe(read(recipe), root, engine, progress=progress)
+    return plan_recipe(read(recipe), root, engine, layout=layout, progress=progress)
 
 
 def read(recipe: Path) -> RecipeFile:
@@ -119,16 +123,23 @@ def read(recipe: Path) -> RecipeFile:
     return file
 
 
-def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress: Progress | None = None) -> Plan:
+def plan_recipe(
+    file: RecipeFile,
+    root: Path | None,
+    engine: Engine,
+    *,
+    layout: Layout | None = None,
+    progress: Progress | None = None,
+) -> Plan:
     """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``)."""
     folder = data_root(file, root)
     (progress or Silent()).note(f"listing the files of {file.path}")
-    inputs = find_inputs(file, folder, engine)
+    inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = contents.decide(file, inputs.listing)
     listing, notes = contents.keep(file, inputs, content)
     found = _labelled(file, inputs, listing, folder, content)
-    divisions, labelled, layout = found.divisions, found.labelled, found.layout
-    extra = extra_columns(file, layout, labelled, content, listing)
+    divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
+    extra = extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     shuffle = {each.name: _shuffles(file, each) for each in divisions}
     seed = SEED if file.recipe.seed is None else file.recipe.seed
@@ -142,7 +153,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
             shards=counts[each.name],
             shuffle=shuffle[each.name],
             seed=seed,
-            recorder=make_recorder(file, layout, extra.features, content, labelled, each.name),
+            recorder=make_recorder(file, is_inception, extra.features, content, labelled, each.name),
         )
         for each in divisions
     )
@@ -155,7 +166,7 @@ def plan_recipe(file: RecipeFile, root: Path | None, engine: Engine, *, progress
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception_features() if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing)),
+        notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing), *_manifest_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
     )
@@ -170,7 +181,7 @@ class _Found:
 
     divisions: list[Division]
     labelled: Labelled
-    layout: bool
+    is_inception: bool
     notes: list[str]
 
 
@@ -244,6 +255,12 @@ def _link_notes(listing: Listing) -> list[str]:
         return []
     shown = ", ".join(listing.links[:3]) + (", ..." if len(listing.links) > 3 else "")
     return [f"{len(listing.links):,} files are links that lead out of the folder of the data: {shown}"]
+
+
+def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:
+    made = inputs.manifest
+    is_moved = made is not None and not made.path.is_relative_to(root)
+    return [f"the manifest is made as {made.path}"] if made is not None and is_moved else []
 
 
 # shards --------------------------------------------------------------------------------------------------------

@@ -187,6 +187,8 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
 def prefix_of(file: RecipeFile) -> tuple[str, str]:
     """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is not given.
 
+    An absolute one is looked at by ``places``, which knows DATA_DIR.
+
     Raises:
         UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a part of a name
             that patterns find.
@@ -199,7 +201,7 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
         raise file.fault(
             ("output_file_prefix",), f"{prefix!r} can't be", "expected a name of letters, digits, _, -, . and +"
         )
-    if {RAW_NAME, STATE_NAME} & set(folder.split("/")):
+    if not prefix.startswith("/") and {RAW_NAME, STATE_NAME} & set(folder.split("/")):
         raise file.fault(
             ("output_file_prefix",), f"{prefix!r} can't be", f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
         )
