@@ -54,8 +54,9 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
         return path
     inside = _below(path, root)
     if inside is None:
+        line = file.lines[("manifest_file",)]
         raise InputError(
-            f"{file.path}, line {file.lines[('manifest_file',)]}: {path} is not there, and would be made outside the data",
+            f"{file.path}, line {line}: {path} is not there, and would be made outside the data",
             f"expected a path below {root}",
             "name one that is there, or one below that folder",
         )
