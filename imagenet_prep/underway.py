@@ -33,7 +33,7 @@ class Beginning:
 def save_beginning(layout: Layout, planned: PlannedSet, options: ConvertOptions, recipe: Plan | None) -> None:
     """Keep what a conversion begins with: status and repair know it then, whatever happens to the conversion."""
     shards = {split.catalog.split: len(split.plans) for split in planned.splits}
-    words = option_words(options) if recipe is None else ["--overwrite"] * options.overwrite
+    words = option_words(options) if recipe is None else _beside_recipe(options)
     raw = str(layout.raw.resolve()) if layout.raw else None
     save_json(layout.conversion_path, {"shards": shards, "options": words, "raw": raw})
     if recipe is None:
@@ -41,6 +41,12 @@ def save_beginning(layout: Layout, planned: PlannedSet, options: ConvertOptions,
         return
     root = {} if recipe.root is None else {"root": str(recipe.root)}
     save_json(layout.recipe_path, {"recipe": str(recipe.path.resolve()), **root})
+
+
+def _beside_recipe(options: ConvertOptions) -> list[str]:
+    """The options that are given beside a recipe, as words of the command line."""
+    flags = {"--skip-bad": options.skip_bad, "--overwrite": options.overwrite}
+    return [name for name, is_set in flags.items() if is_set]
 
 
 def load_beginning(layout: Layout) -> Beginning | None:

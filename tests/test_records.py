@@ -822,3 +822,55 @@ def test_the_snippet_of_the_readme_runs(
     (snippet,) = re.findall(r"^```python\n([^`]*records\.write.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
     exec(snippet, {})
     assert capsys.readouterr().out == "['The Shawshank Redemption', 'Fight Club']\n"
+
+
+# messages of others ----------------------------------------------------------------------------------------------
+
+
+def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path) -> None:
+    """An Example, a SequenceExample and the bytes of one go to the file as TensorFlow serialized them."""
+    example = tf.train.Example()
+    example.features.feature["a"].int64_list.value.extend([1, 2])
+    sequence = tf.train.SequenceExample()
+    sequence.feature_lists.feature_list["s"].feature.add().float_list.value.append(0.5)
+    written: list[Any] = [
+        example,
+        example.SerializeToString(),
+        sequence,
+        bytearray(sequence.SerializeToString()),
+        {"a": 3},
+    ]
+    assert records.write(tmp_path / "x", written) == 5
+    of_example, of_sequence = example.SerializeToString(), sequence.SerializeToString()
+    assert raw(tf, tmp_path / "x")[:4] == [of_example, of_example, of_sequence, of_sequence]
+    with records.ShardWriter(tmp_path / "set", shards=1) as shards:
+        shards.write(example)
+    assert list(records.read(shards.paths)) == [{"a": [1, 2]}]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no Example", b"a", b"\x0a\x05\x0a"])
+def test_bytes_that_are_no_example_are_refused(tmp_path: Path, data: bytes) -> None:
+    """Bytes of something else, an image's for instance, would make a file that nobody reads."""
+    with pytest.raises(UsageError, match="record 1 is of bytes that are no serialized"):
+        records.write(tmp_path / "x", [{"a": 1}, data])
+    assert not (tmp_path / "x").exists()
+
+
+def test_serialized_records_keep_the_kinds_too(tmp_path: Path) -> None:
+    """A feature has one kind in a file, whoever encoded the record; empty bytes are the Example of nothing."""
+    (other,) = [Encoder().encode({"price": 9.99}, 0)]
+    with pytest.raises(UsageError, match="feature 'price' is of kind float"):
+        records.write(tmp_path / "x", [{"price": 10}, other])
+    assert records.write(tmp_path / "x", [b"", other]) == 2
+    assert list(records.read(tmp_path / "x")) == [{}, {"price": pytest.approx(9.99)}]
+
+
+def test_a_message_that_lacks_its_required_part_is_no_record(tmp_path: Path) -> None:
+    """Whatever a message's own serializer raises or returns, the error names the record."""
+
+    class Odd:
+        def SerializeToString(self) -> str:  # noqa: N802 - protobuf's name
+            return "text"
+
+    with pytest.raises(UsageError, match="record 0 is of type Odd"):
+        records.write(tmp_path / "x", [Odd()])  # type: ignore[list-item]

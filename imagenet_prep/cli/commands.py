@@ -461,10 +461,12 @@ def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Pro
     running = {name: given[name] for name in ("read_order", "memory", "overwrite")}
     file = read(given["config"])
     if is_imagenet(file):
-        return _Job(layout, dataclasses.replace(options, **imagenet_options(file), **running))
+        by_recipe = imagenet_options(file)
+        running["skip_bad"] = options.skip_bad or by_recipe.pop("skip_bad")
+        return _Job(layout, dataclasses.replace(options, **by_recipe, **running))
     output = shards_dir(file, layout.output_dir)
     layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
-    plan = plan_recipe(file, layout.raw, engine, layout=layout, progress=progress)
+    plan = plan_recipe(file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
     options = dataclasses.replace(options, compression=plan.compression, skip_bad=plan.skip_bad, **running)
     return _Job(layout, options, plan)
 

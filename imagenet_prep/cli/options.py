@@ -166,7 +166,7 @@ converting = _all_of(
     ),
     click.option(
         "--compression",
-        type=click.Choice(["none", "gzip", "zlib"]),
+        type=click.Choice(["none", "gzip", "zlib"], case_sensitive=False),
         default="none",
         show_default=True,
         help="Of each shard.",
@@ -184,7 +184,7 @@ converting = _all_of(
     click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
 )
 
-config = click.option("--config", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
+config = click.option("--config", "-c", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
 
 OF_RECIPES = (
     "train_shards",
@@ -199,7 +199,6 @@ OF_RECIPES = (
     "no_shuffle",
     "validation_boxes",
     "allow_incomplete",
-    "skip_bad",
 )
 """Options of convert that a recipe says by keys of its own."""
 

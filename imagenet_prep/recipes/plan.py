@@ -129,9 +129,13 @@ def plan_recipe(
     engine: Engine,
     *,
     layout: Layout | None = None,
+    skip_bad: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
-    """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``)."""
+    """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``).
+
+    ``skip_bad`` leaves bad items out, whether or not the recipe says so.
+    """
     folder = data_root(file, root)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
@@ -162,7 +166,7 @@ def plan_recipe(
         splits=splits,
         folder=prefix_folder,
         compression=file.recipe.compression,
-        skip_bad=file.recipe.skip_bad,
+        skip_bad=skip_bad or file.recipe.skip_bad,
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception_features() if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Key = tuple[str | int, ...]
 """Where something stands in a recipe: the keys and list positions that lead to it."""
 
+_COMPRESSIONS = ("none", "gzip", "zlib")
+
 _MAX_BYTES = 1 << 20
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -64,6 +66,9 @@ def read_recipe(path: Path) -> RecipeFile:
     value, lines = _Nodes(path).read(_read_text(path))
     if not isinstance(value, dict):
         raise UsageError(f"{path} is no recipe", f"expected a mapping of keys, got {_named(value)}")
+    compression = value.get("compression")
+    if isinstance(compression, str) and compression.lower() in _COMPRESSIONS:  # TensorFlow writes GZIP
+        value["compression"] = compression.lower()
     recipe: Recipe = _converted(path, lines, value, Recipe, ())
     return RecipeFile(path, recipe, lines)
 

@@ -6,8 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
-from imagenet_prep.formats.sequence_example import encode_sequence_example
+from imagenet_prep.formats.example import (
+    BytesList,
+    ExampleError,
+    Feature,
+    FloatList,
+    Int64List,
+    encode_example,
+    parse_fields,
+)
+from imagenet_prep.formats.sequence_example import encode_sequence_example, parse_sequence_example
 from imagenet_prep.records.features import (
     KINDS,
     Kind,
@@ -44,9 +52,16 @@ class Encoder:
     def encode(self, record: Record, number: int) -> bytes:
         """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
 
+        What TensorFlow encoded, messages and their bytes, is taken as it is.
+
         Raises:
-            UsageError: a value fits no feature, or is of another kind than that feature had before.
+            UsageError: a value fits no feature, or is of another kind than that feature had before; or bytes are of
+                neither message.
         """
+        data = _serialized(record)
+        if data is not None:
+            self._remember(_parts(data, number), number)
+            return data
         if isinstance(record, SequenceExample):
             context = self._each(feature_of, record.context, number, "feature")
             feature_lists = self._each(steps_of, record.feature_lists, number, "feature list")
@@ -56,7 +71,7 @@ class Encoder:
         if not isinstance(record, Mapping):
             raise UsageError(
                 f"record {number} is of type {type(record).__name__}",
-                "expected a dictionary or a SequenceExample",
+                "expected a dictionary, a SequenceExample, or one that tf.train made",
                 "write takes many records: a list of dictionaries, or a generator",
             )
         features = self._each(feature_of, record, number, "feature")
@@ -91,6 +106,34 @@ class Encoder:
                     if kind != before:
                         raise _changed(part, name, number, kind, since, before)
         self._seen.update(kinds)
+
+
+def _serialized(record: object) -> bytes | None:
+    """The bytes of a record that is encoded already; None if it isn't."""
+    serialize = getattr(record, "SerializeToString", None)
+    data = serialize() if callable(serialize) else record
+    return bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
+
+
+def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
+    """The features of a message, and the first step of each of its feature lists.
+
+    Raises:
+        UsageError: the bytes are no such message: an image's own, for instance.
+    """
+    try:
+        fields = parse_fields(memoryview(data), 0, len(data))
+        if any(field not in (1, 2) or wire != 2 for field, wire, _, _ in fields):
+            raise ExampleError("it has fields that no Example has")
+        context, feature_lists = parse_sequence_example(data)
+    except ExampleError as error:
+        raise UsageError(
+            f"record {number} is of bytes that are no serialized tf.train.Example: {error}",
+            "expected those of an Example or a SequenceExample",
+            "to write other bytes, put them in a dictionary: {'image': data}",
+        ) from None
+    first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
+    return {"feature": context, "feature list": first_steps}
 
 
 def _changed(part: str, name: str, number: int, kind: Kind, since: int, before: Kind) -> UsageError:

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List
 
@@ -27,7 +27,15 @@ class SequenceExample:
     feature_lists: Mapping[str, Any] = field(default_factory=dict)
 
 
-Record = Mapping[str, Any] | SequenceExample
+class Message(Protocol):
+    """A tf.train.Example or a tf.train.SequenceExample, known by what it can do: TensorFlow is not imported."""
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+        """The bytes of the message."""
+        ...
+
+
+Record = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | memoryview
 
 
 class ValueRuleError(ValueError):

@@ -23,16 +23,18 @@ _LOCK = "lock"
 
 
 def check_compression(compression: str | None) -> Compression:
-    """The compression that is meant.
+    """The compression that is meant; TensorFlow writes GZIP, others gzip.
 
     Raises:
         UsageError: there is no such one.
     """
-    match compression:
+    match compression.lower() if isinstance(compression, str) else compression:
         case None | "none":
             return "none"
-        case "gzip" | "zlib":
-            return compression
+        case "gzip":
+            return "gzip"
+        case "zlib":
+            return "zlib"
     raise UsageError(f"compression {compression!r}", "expected None, 'gzip' or 'zlib'")
 
 

@@ -41,8 +41,9 @@ def write(
 
     Args:
         path: the file; its folder is made if need be.
-        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples.
-        compression: of the whole file: None, "gzip" or "zlib".
+        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples; or tf.train's own messages, or
+            their bytes, which are written as they are.
+        compression: of the whole file: None, "gzip" or "zlib", in any case.
         schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
 
     Raises:
@@ -82,7 +83,7 @@ class ShardWriter:
         prefix: the path of every shard up to its number; its folder is made if need be.
         shards: how many; those that get no record are empty files.
         shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "100MiB" (2^20).
-        compression: of each shard as a whole: None, "gzip" or "zlib".
+        compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
         schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
         overwrite: replace the shards that have this prefix already.
 

@@ -1,0 +1,73 @@
+"""What users bring from the TFRecord guides: their manifests, label files, short options and spellings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from imagenet_prep import records
+from imagenet_prep.engines import make_engine
+from imagenet_prep.recipes.plan import Plan, load
+
+ENGINE = make_engine("threads", 2)
+
+
+def command(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours, which must end with this status."""
+    call = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
+    ran = subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran
+
+
+def plan(folder: Path, recipe: str) -> Plan:
+    """The plan of a recipe that lies in ``folder``."""
+    (folder / "recipe.yaml").write_text(recipe)
+    return load(folder / "recipe.yaml", None, ENGINE)
+
+
+def save_images(folder: Path, names: list[str]) -> None:
+    """A small image of each name."""
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 6), (number, 0, 0)).save(path)
+
+
+# options -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelling", ["GZIP", "Gzip", "gzip"])
+def test_a_compression_is_known_in_any_case(tmp_path: Path, spelling: str) -> None:
+    """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
+    save_images(tmp_path, ["a/1.png", "b/1.png"])
+    assert plan(tmp_path, f"source: {{folders: .}}\ncompression: {spelling}\n").compression == "gzip"
+    records.write(tmp_path / "x.tfrecord", [{"a": 1}], spelling)
+    assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
+    said = command("convert", tmp_path / "none", "--compression", spelling, status=4).stderr
+    assert "no images in" in said
+
+
+def test_config_has_a_short_form(tmp_path: Path) -> None:
+    """-c names the recipe."""
+    save_images(tmp_path, ["in/a/1.png", "in/b/1.png"])
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\n")
+    command("convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml")
+    assert (tmp_path / "out/train-00000-of-00001").stat().st_size
+
+
+def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
+    """The option that a refusal proposes can be given with --config, and the command to go on with names it."""
+    save_images(tmp_path, [f"in/{name}/{number}.png" for name in "ab" for number in range(3)])
+    (tmp_path / "in/a/1.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
+    words = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml")
+    assert "--skip-bad" in command(*words, status=3).stderr
+    assert "set aside: 1 image" in command(*words, "--skip-bad", status=3).stdout
+    assert "These shards are recipe, whole and right." in command("verify", tmp_path / "out").stdout
+    (tmp_path / "out/imagenet-prep/manifest.json").unlink()
+    assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
