@@ -151,7 +151,7 @@ class ShardMaker:
     def _altered(self, shard: str, names: Sequence[str], crcs: Sequence[int]) -> list[str]:
         """The images whose records are not those that the shard's index lists; none if that is of other images."""
         try:
-            lines = self.layout.listing_path(shard).read_text("utf-8").splitlines()
+            lines = self.layout.listing_path(shard).read_text("utf-8").split("\n")[:-1]
         except (OSError, ValueError):
             return []
         listed = [line.partition(" ") for line in lines]

@@ -22,3 +22,7 @@ class Examiner(Protocol):
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """What a record of ``split`` holds. If it isn't ``intact``, nothing of it is held against it."""
+
+    def recorded(self, name: str) -> str:
+        """What a record holds of a file's name, such as an index lists it."""
+        ...

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ProblemKind, ShardInfo
@@ -65,7 +66,9 @@ def read_written(layout: Layout, info: ShardInfo) -> Written | None:
 
 
 def read_index(index: Path, listing: Path, records: int) -> Written | None:
-    """Both files of an index, or None if they are none. Nothing is read of files too long for ``records`` records.
+    """Both files of an index, or None if they are not as they are written, byte for byte.
+
+    Nothing is read of files too long for ``records`` records.
 
     Raises:
         OSError: one can't be read.
@@ -74,15 +77,18 @@ def read_index(index: Path, listing: Path, records: int) -> Written | None:
         return None
     if listing.stat().st_size > (2 * records + 1000) * _NAME_LINE:
         return None
+    content = index.read_bytes(), listing.read_bytes()
     try:
-        pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, index.read_bytes().splitlines())]
-        lines = [line.split(" ", 1) for line in listing.read_text("utf-8").splitlines()]
+        pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, content[0].splitlines())]
+        lines = [line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]]  # names may hold other separators
         crcs = [int(crc, 16) for crc, _ in lines]
-        if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
-            return None
     except ValueError:
         return None
-    return Written([offset for offset, _ in pairs], [length for _, length in pairs], crcs, [name for _, name in lines])
+    if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
+        return None
+    offsets, lengths, names = [each for each, _ in pairs], [each for _, each in pairs], [name for _, name in lines]
+    is_as_written = content == (encode_index(offsets, lengths), encode_listing(crcs, names))
+    return Written(offsets, lengths, crcs, names) if is_as_written else None
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from imagenet_prep.checks.examiner import Seen
@@ -14,10 +14,12 @@ from imagenet_prep.model import ProblemKind
 
 KINDS: dict[type, str] = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
 
-_NAMES = ("image/filename", "filename")
-_LABELS = ("image/class/label", "label")
-_IMAGES = ("image/encoded", "encoded", "image")
 _JPEG = b"\xff\xd8\xff"
+_INCEPTION: Mapping[str, tuple[str, ...]] = {
+    "path": ("image/filename",),
+    "label": ("image/class/label",),
+    **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,12 @@ class PromiseExaminer:
     Args:
         features: of each feature by name its "kind", whether it is "optional", and how many "values" (None: any).
         decode: decode images, too.
-        labels: the features that may hold the label; the first that is there does.
+        holders: of each column the features that hold it: what a feature is called says nothing of that.
     """
 
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
-    labels: tuple[str, ...] = _LABELS
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _INCEPTION)
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""
@@ -40,8 +42,8 @@ class PromiseExaminer:
             features = parse_example(data)
         except ExampleError as error:
             return Seen("", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ())
-        label = _first(features, self.labels, Int64List)
-        name = _first(features, _NAMES, BytesList)
+        label = self._held(features, "label", Int64List)
+        name = self._held(features, self._name, BytesList)
         boxes = features.get("image/object/bbox/xmin")
         return Seen(
             str(name, "utf-8", "replace") if isinstance(name, bytes | memoryview) else "",
@@ -49,6 +51,19 @@ class PromiseExaminer:
             len(boxes.values) if boxes else 0,
             self._check(features) if intact else (),
         )
+
+    @property
+    def _name(self) -> str:
+        """The column by which records are called: the name of the file, or no more than its last part."""
+        return "path" if "path" in self.holders else "filename"
+
+    def recorded(self, name: str) -> str:
+        """What a record holds of the name of its file."""
+        return name if self._name == "path" else name.rpartition("/")[2]
+
+    def _held(self, features: Mapping[str, Feature], column: str, kind: type) -> object:
+        """The value of a column, if a feature that holds it is there in this kind; else None."""
+        return _first(features, self.holders.get(column, ()), kind)
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
         for name, promised in self.features.items():
@@ -62,7 +77,7 @@ class PromiseExaminer:
             elif promised.get("values") == 1 and len(feature.values) != 1:
                 count = str(len(feature.values))
                 yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
-        image = _first(features, _IMAGES, BytesList)
+        image = self._held(features, "encoded", BytesList)
         if isinstance(image, memoryview) and image[:3] == _JPEG:
             yield from self._check_jpeg(image, features)
 
@@ -76,17 +91,23 @@ class PromiseExaminer:
             yield Finding(ProblemKind.BAD_IMAGE, str(error))
             return
         for side, expected in (("height", header.height), ("width", header.width)):
-            got = _first(features, (f"image/{side}", side), Int64List)
+            got = self._held(features, side, Int64List)
             if got not in (None, expected):
                 detail = f"{side} of a JPEG: expected {expected}, got {got}"
                 yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
 
 
-def label_features(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The features that hold the label, by the settings of a recipe's manifest; else those that usually do."""
+def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    """The features that hold each column, by the settings of a recipe's manifest."""
     record = settings.get("record")
-    mapped = record.items() if isinstance(record, dict) else ()
-    return tuple(name for name, each in mapped if isinstance(each, dict) and each.get("from") == "label") or _LABELS
+    if not isinstance(record, dict):
+        return _INCEPTION
+    found: dict[str, tuple[str, ...]] = {}
+    for feature, each in record.items():
+        if isinstance(each, dict):
+            column = str(each.get("from"))
+            found[column] = (*found.get(column, ()), feature)
+    return found
 
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:

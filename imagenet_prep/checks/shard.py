@@ -144,9 +144,10 @@ class ShardCheck:
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
             return
-        names = [name.decode() for name in reading.names] if is_named else index.names
+        listed = list(map(self.examiner.recorded, index.names))
+        names = [name.decode() for name in reading.names] if is_named else listed
         found = list(zip(reading.offsets, reading.lengths, reading.crcs, names, strict=True))
-        stated = list(zip(index.offsets, index.lengths, index.crcs, index.names, strict=True))
+        stated = list(zip(index.offsets, index.lengths, index.crcs, listed, strict=True))
         number = first_difference(found, stated)
         if number is not None:
             expected = " ".join(map(str, found[number])) if number < len(found) else "its end"

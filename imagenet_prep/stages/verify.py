@@ -14,7 +14,7 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.flavours import INCEPTION, Flavour, recognise
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, take_inventory
 from imagenet_prep.checks.order import Ordering, examine_order
-from imagenet_prep.checks.promise import PromiseExaminer, label_features
+from imagenet_prep.checks.promise import PromiseExaminer, holders
 from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import (
@@ -97,8 +97,8 @@ def _look_closely(
     flavour = INCEPTION if inventory.infos else recognise([layout.shard_path(name) for name in inventory.present])
     examiner: Examiner = ImageNetExaminer(flavour, decode=depth == "decode")
     if inventory.recipe is not None:
-        labels = label_features(inventory.manifest.settings if inventory.manifest else {})
-        examiner = PromiseExaminer(inventory.recipe["features"], depth == "decode", labels)
+        held = holders(inventory.manifest.settings if inventory.manifest else {})
+        examiner = PromiseExaminer(inventory.recipe["features"], depth == "decode", held)
     reports, problems = _check_shards(inventory, layout, engine, examiner, progress)
     orderings: dict[str, Ordering | None] = {}
     for split in inventory.splits:
