@@ -23,7 +23,10 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A bounding box relative to the image: 0 <= xmin < xmax <= 1, 0 <= ymin < ymax <= 1."""
+    """A bounding box relative to the image: 0 <= xmin <= xmax <= 1, 0 <= ymin <= ymax <= 1.
+
+    Two corners are equal only where a box of a very large image was rounded.
+    """
 
     xmin: float
     ymin: float

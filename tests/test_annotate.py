@@ -10,18 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from imagenet_prep.cli.printing import print_annotate
 from imagenet_prep.demo.annotations import Quirk
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.formats.boxes_csv import parse_boxes
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.formats.tfrecord import iter_records
 from imagenet_prep.formats.voc import LARGEST
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Failed, R, Silent, T
+from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate, find_annotations
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
 
 WNID = "n01440764"
 BOX = "<object><name>{name}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>50</xmax><ymax>60</ymax></bndbox></object>"
@@ -239,8 +245,123 @@ def test_class_rules(layout: Layout) -> None:
     }
     write_archive(layout, gzip.compress(pack(files.items())))
     summary = train(layout)
-    assert summary.totals == BoxTotals(files=5, boxes=3, other_class=1, other_files=1)
+    assert summary.totals == BoxTotals(files=5, images=3, boxes=3, other_class=1, other_files=1)
     assert layout.boxes_csv.read_bytes() == b"".join(LINE % b"n02092002_%d.JPEG" % number for number in (1, 2, 4))
+
+
+def test_the_first_name_counts_as_it_stands(layout: Layout) -> None:
+    """Blanks round another class's name make it no class's name, as in 2016; the same name without them leaves out."""
+    names = ("n01443537", " n01443537", "n01443537\n", "n01443537<b/>", "<b/>n01443537", "")
+    files = [(f"{WNID}/{WNID}_{number}.xml", xml(name)) for number, name in enumerate(names)]
+    write_archive(layout, gzip.compress(pack(files)))
+    summary = train(layout)
+    assert summary.totals == BoxTotals(files=6, images=4, boxes=4, other_class=2)
+    assert layout.boxes_csv.read_bytes() == b"".join(LINE % b"n01440764_%d.JPEG" % number for number in (1, 2, 4, 5))
+
+
+PLACES = {  # the image that a file at that place gives a box in 2016 and here, or None and why it is named here
+    f"{WNID}/{WNID}_1.xml": (f"{WNID}_1", ""),
+    f"{WNID}/n01443537_5.xml": ("n01443537_5", ""),
+    f"{WNID}/n00007846_5.xml": ("n00007846_5", ""),
+    f"{WNID}/foo.bar.xml": ("foo.bar", ""),
+    f"{WNID}/two words.xml": ("two words", ""),
+    f"{WNID}/\u00e9.xml": ("\u00e9", ""),
+    f"{WNID}/.{WNID}_2.xml": (None, "not hidden"),
+    f"{WNID}/a,b.xml": (None, "no comma"),  # in 2016 a line of six fields, at which the next script stopped
+    f"{WNID}/two\nlines.xml": (None, "no control character"),
+    f"{WNID}/escape\x1b[1m.xml": (None, "no control character"),
+    f"{WNID}/\udce9.xml": (None, "UTF-8"),
+    f"{WNID}_3.xml": (None, "in the folder of a class"),
+    f".{WNID}/{WNID}_6.xml": (None, "in the folder of a class"),
+    f"other/{WNID}_7.xml": (None, "in the folder of a class"),
+}
+
+
+@pytest.mark.parametrize("form", ["archive", "folder"])
+def test_places_and_names_as_in_2016(form: str, layout: Layout, tmp_path: Path) -> None:
+    """Whatever the name, a file in a class's folder gives boxes, as in 2016; what can't be in the CSV is named."""
+    deeper = f"{WNID}/deeper/{WNID}_8.xml"
+    if form == "archive":
+        write_archive(layout, gzip.compress(pack([(name, xml()) for name in (*PLACES, deeper)])))
+        summary = train(layout)
+    else:
+        for name in (*PLACES, deeper):
+            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "in" / name).write_bytes(xml())
+        summary = train(layout, tmp_path / "in")
+    images = [image for image, _ in PLACES.values() if image]
+    assert layout.boxes_csv.read_bytes() == b"".join(sorted(LINE % f"{image}.JPEG".encode() for image in images))
+    assert set(parse_boxes(layout.boxes_csv.read_bytes())) == {f"{image}.JPEG" for image in images}
+    found = {problem.subject.rpartition("/")[2]: problem.detail for problem in summary.problems}
+    named = {
+        name.rpartition("/")[2].replace("\udce9", "\\xe9"): why for name, (image, why) in PLACES.items() if not image
+    }
+    if form == "archive":  # in a folder of files it isn't looked at: only <folder>/<name>.xml is
+        named[f"{WNID}_8.xml"] = "in the folder of a class"
+    assert found.keys() == named.keys()
+    assert all(why in found[name] for name, why in named.items())
+    assert train(layout, None if form == "archive" else tmp_path / "in").problems == summary.problems
+
+
+def test_the_last_folder_in_an_archive_is_the_class(layout: Layout) -> None:
+    """An archive whose class folders lie deeper gives their boxes."""
+    write_archive(layout, gzip.compress(pack([(f"./a/train/{WNID}/{WNID}_1.xml", xml())])))
+    assert train(layout).problems == ()
+    assert layout.boxes_csv.read_bytes() == LINE % b"n01440764_1.JPEG"
+
+
+def test_a_box_of_equal_corners_comes_to_the_record(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
+    """A box of a huge image whose corners round to the same number is in CSV and record; verify finds it sound."""
+    layout = Layout(tiny_data_dir)
+    image = made_tiny.of("train")[0]
+    corners = (99990, 5, 99991, 5000), (0, 99999, 100000, 100000), (99999, 0, 100001, 100000)
+    boxes = "".join(f"<xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax>" for a, b, c, d in corners)
+    content = f"<a><width>100000</width><height>100000</height>{boxes}</a>"
+    path = tmp_path / "in" / image.wnid / image.filename.replace(".JPEG", ".xml")
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    train(layout, tmp_path / "in")
+    lines = "0.0000,1.0000,1.0000,1.0000", "0.9999,0.0001,0.9999,0.0500", "1.0000,0.0000,1.0000,1.0000"
+    assert layout.boxes_csv.read_text() == "".join(f"{image.filename},{line}\n" for line in lines)
+    convert(layout, ThreadEngine(1), ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True))
+    shard = memoryview((layout.data_dir / "train-00000-of-00001").read_bytes())
+    records = {found.filename: found for found in (read_record(each.data) for each in iter_records(shard))}
+    got = [",".join(f"{v:.4f}" for v in (b.xmin, b.ymin, b.xmax, b.ymax)) for b in records[image.filename].boxes]
+    assert got == list(lines)
+    verdict = verify(layout, ThreadEngine(1))
+    assert (verdict.problems, verdict.totals[0].boxes) == ((), 3)
+
+
+def printed(layout: Layout, capsys: pytest.CaptureFixture[str]) -> str:
+    """What annotate says when it is done."""
+    print_annotate(annotate(layout, ThreadEngine(1)), quiet=False)
+    return capsys.readouterr().out
+
+
+def test_the_summary_counts_images_with_boxes_and_files_without(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in 2016: how many images have boxes, and how many files of the 1000 classes were left without any."""
+    good, other, none = xml(), xml("n01443537"), f"<annotation>{SIZE}</annotation>".encode()
+    two = xml().replace(b"</annotation>", BOX.format(name=WNID).encode() + b"</annotation>")
+    files = [good, two, other, none, b"broken", xml(size=SIZE.replace("100", "1"))]
+    names = [*(f"{WNID}/{WNID}_{number}.xml" for number in range(len(files))), "n00007846/n00007846_1.xml"]
+    write_archive(layout, gzip.compress(pack(zip(names, [*files, good], strict=True))))
+    first = printed(layout, capsys)
+    assert first.splitlines()[0] == "annotate: train: 7 files (original: 544,546), 3 boxes (original: 615,299), written"
+    assert first.splitlines()[2] == "  2 images have boxes; 4 files were left without any"
+    assert printed(layout, capsys) == first.replace("written", "up to date")
+    write_archive(layout, gzip.compress(pack([(names[0], good), (names[1], none)])))
+    assert printed(layout, capsys).splitlines()[2] == "  1 image has boxes; 1 file was left without any"
+
+
+@pytest.mark.parametrize("filename", ["", "<filename/>", "<filename>%s</filename>", "<filename>n1_9</filename>"])
+def test_the_filename_within_is_not_looked_at(filename: str, layout: Layout) -> None:
+    """The image is the one the file is named after, also where <filename> is missing or empty (2016 stopped there)."""
+    content = xml().replace(b"<annotation>", b"<annotation>" + filename.encode())
+    write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", content)])))
+    assert train(layout).problems == ()
+    assert layout.boxes_csv.read_bytes() == LINE % b"n01440764_1.JPEG"
 
 
 BAD = {
@@ -250,7 +371,7 @@ BAD = {
     "no-size": (xml(size=""), "no size"),
     "size-0": (xml(size=SIZE.replace("100", "0")), "a size of 0"),
     "text": (xml(size=SIZE.replace("100", "hundred")), "'hundred', not an integer"),
-    "encoding": (xml().decode().encode("utf-16"), "not UTF-8"),
+    "encoding": (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
     "cut": (xml()[:-5], "not well-formed"),
     "empty": (b"", "not well-formed"),
 }
@@ -260,7 +381,7 @@ def test_bad_files_are_problems_and_the_run_goes_on(layout: Layout) -> None:
     """Each bad file is a Problem with its name and reason; every other file's boxes are there."""
     files = [(f"{WNID}/{WNID}_{2 * number}.xml", content) for number, (content, _) in enumerate(BAD.values())]
     good = [(f"{WNID}/{WNID}_{2 * number + 1}.xml", xml()) for number in range(len(BAD))]
-    misnamed = [(f"{WNID}/n02092002_1.xml", xml()), (f"{WNID}/x,y.xml", xml())]
+    misnamed = [(f"{WNID}/.hidden.xml", xml()), (f"{WNID}/x,y.xml", xml())]
     mixed = [file for pair in zip(files, good, strict=True) for file in pair]
     write_archive(layout, gzip.compress(pack([*mixed, *misnamed])))
     summary = train(layout)
@@ -269,7 +390,8 @@ def test_bad_files_are_problems_and_the_run_goes_on(layout: Layout) -> None:
     for (name, _), (_, why) in zip(files, BAD.values(), strict=True):
         assert why in found[name]
     assert "expected a name like" in found[f"{WNID}/x,y.xml"]
-    assert summary.totals == BoxTotals(files=2 * len(BAD) + 2, boxes=len(BAD))
+    assert summary.totals == BoxTotals(files=2 * len(BAD) + 2, images=len(BAD), boxes=len(BAD))
+    assert summary.totals.without == len(BAD) + 2
     assert layout.boxes_csv.read_bytes().count(b"\n") == len(BAD)
 
 

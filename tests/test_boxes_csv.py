@@ -47,15 +47,21 @@ def test_boxes_keep_the_order_of_the_file() -> None:
     "line",
     [
         *(b"", b"name", b"a,0,0,1", b"a,0,0,1,1,1", b",0,0,1,1", b"a,x,0,1,1", b"\xff,0,0,1,1", b"a,0,0,,1"),
-        *(b"a,0.5,0,0.5,1", b"a,0.6,0,0.5,1", b"a,-0.1,0,1,1", b"a,0,0,1,1.1", b"a,nan,0,1,1", b"a,0,0,inf,1"),
+        *(b"a,0.6,0,0.5,1", b"a,0,0.6,1,0.5", b"a,-0.1,0,1,1", b"a,0,0,1,1.1", b"a,nan,0,1,1", b"a,0,0,inf,1"),
     ],
 )
 def test_a_broken_line_is_named(line: bytes) -> None:
-    """A line of another form, or a box outside of the image or without area, is refused by its number."""
+    """A line of another form, or a box outside of the image or back to front, is refused by its number."""
     with pytest.raises(BoxesFault) as caught:
         parse_boxes(b"a,0,0,1,1\n" + line + b"\nb,0,0,1,1\n")
     assert caught.value.line == 2
     assert str(caught.value).startswith("line 2: expected ")
+
+
+def test_corners_can_be_equal() -> None:
+    """A box that only four decimals made a line or a point, as 2016 wrote it for large images, is read."""
+    found = parse_boxes(b"a,0.9999,0.0001,0.9999,0.0500\na,0,1,1,1\na,0,0,0,0\n")["a"]
+    assert found == (Box(0.9999, 0.0001, 0.9999, 0.05), Box(0, 1, 1, 1), Box(0, 0, 0, 0))
 
 
 def test_a_cut_file_is_refused() -> None:

@@ -120,6 +120,10 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
             f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
             f"files of other classes: {totals.other_files:,}"
         )
+        click.echo(
+            f"  {_number(totals.images, 'image has', 'images have')} boxes; "
+            f"{_number(totals.without, 'file was', 'files were')} left without any"
+        )
         _print_problems(split.problems)
 
 

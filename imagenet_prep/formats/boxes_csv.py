@@ -1,7 +1,8 @@
 """The CSV of bounding boxes, as the original's process_bounding_boxes.py printed it.
 
 A line a box, sorted by byte value: ``n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940`` is file name, xmin, ymin, xmax,
-ymax relative to the image.
+ymax relative to the image. Two corners can be equal: the area was looked at before rounding, and of a side above 10,000
+pixels four decimals don't tell all pixels apart.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def parse_boxes(content: bytes) -> BoxTable:
     """The boxes of each file name, in the order of their lines. Half a million lines take about a second.
 
     Raises:
-        BoxesFault: a line of another form, a box outside the image or without area, a last line without an end.
+        BoxesFault: a line of another form, a box outside the image or back to front, a last line without an end.
     """
     packed: dict[str, bytes] = {}
     if content and not content.endswith(b"\n"):  # a number may have lost digits
@@ -65,8 +66,8 @@ def parse_boxes(content: bytes) -> BoxTable:
             xmin, ymin, xmax, ymax = map(float, corners)
         except ValueError:
             raise BoxesFault(number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}") from None
-        if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1 and name):
-            raise BoxesFault(number, f"expected a box with an area within 0..1, got {_show(line)}")
+        if not (0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1 and name):
+            raise BoxesFault(number, f"expected 0 <= XMIN <= XMAX <= 1 and the same of Y, got {_show(line)}")
         packed[name] = packed.get(name, b"") + _CORNERS.pack(xmin, ymin, xmax, ymax)
     return BoxTable(packed)
 

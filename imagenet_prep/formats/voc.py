@@ -6,12 +6,16 @@ to expat, which takes several times as long and gives the same answer.
 expat is called directly: it is three times as fast as ElementTree, and it leaves what to refuse to us. No document type
 declaration gets as far as the parser, and entities can only be declared in one, so there is nothing to expand (what the
 defusedxml package would see to).
+
+docs/record-format.md, "Boxes", lists the rules, and where they differ from the original's on purpose.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -26,6 +30,9 @@ DEPTH = 20
 DECIMALS = 4
 """Of every coordinate, as in the original's CSV."""
 
+DIGITS = 15
+"""Of a number, at most: up to there, whole numbers and their quotients as floats are in the same order."""
+
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _TAGS = ("width", "height", "name", *_CORNERS)
 
@@ -39,7 +46,8 @@ class Annotation:
     """What one file says.
 
     Args:
-        label: its first ``<name>``: a wnid, or words such as "Scottish_deerhound"; empty if there is none.
+        label: its first ``<name>`` as it stands there: a wnid, or words such as "Scottish_deerhound", or what is no
+            wnid for the blanks around it; empty if there is none.
         boxes: in the file's order, corners rounded to DECIMALS.
         no_area: boxes left out because nothing of them is within the image.
         ended_early: whether an xmin of exactly -1 ended the list, as it did in the original.
@@ -55,7 +63,8 @@ def parse_annotation(content: bytes) -> Annotation:
     """The boxes of one annotation file.
 
     Corners are integers relative to the ``<size>`` that the annotator was shown: divided by it, put in order, cut to
-    0..1. A box without area (at DECIMALS, so that none comes out empty) is left out.
+    0..1. A box without area is left out; only then are its corners rounded, so two of a side above 10,000 pixels can
+    come out equal.
 
     Raises:
         AnnotationFault: not an annotation: no XML, a DOCTYPE, too large or too deep, no size, text for a number.
@@ -75,23 +84,24 @@ def parse_annotation(content: bytes) -> Annotation:
 
 def _scale(x1: int, y1: int, x2: int, y2: int, width: int, height: int) -> Box | None:
     if 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height:  # nearly all of them
-        xmin, ymin = round(x1 / width, DECIMALS), round(y1 / height, DECIMALS)
-        xmax, ymax = round(x2 / width, DECIMALS), round(y2 / height, DECIMALS)
+        left, top, right, bottom = x1 / width, y1 / height, x2 / width, y2 / height
     else:
-        xmin, ymin, xmax, ymax = _place(x1, width), _place(y1, height), _place(x2, width), _place(y2, height)
-    if xmin > xmax:
-        xmin, xmax = xmax, xmin
-    if ymin > ymax:
-        ymin, ymax = ymax, ymin
-    return Box(xmin, ymin, xmax, ymax) if xmin < xmax and ymin < ymax else None
+        left, right = sorted((_place(x1, width), _place(x2, width)))
+        top, bottom = sorted((_place(y1, height), _place(y2, height)))
+        if left == right or top == bottom:
+            return None
+    return Box(round(left, DECIMALS), round(top, DECIMALS), round(right, DECIMALS), round(bottom, DECIMALS))
 
 
 def _place(pixel: int, side: int) -> float:
-    return round(pixel / side, DECIMALS) if 0 <= pixel <= side else float(pixel > 0)
+    return min(max(pixel / side, 0.0), 1.0)
 
 
 class _Said(NamedTuple):
-    """What a file says, in pixels: ``rows`` are xmin, ymin, xmax, ymax of its boxes, as they stand there."""
+    """What a file says, in pixels: ``rows`` are xmin, ymin, xmax, ymax of its boxes, as they stand there.
+
+    No row behind one whose xmin is -1 counts, nor do the other corners of that one.
+    """
 
     width: int
     height: int
@@ -128,7 +138,7 @@ def _read_usual(content: bytes) -> _Said | None:
     if found := _OF_ONE_BOX.fullmatch(content):
         width, height, label, x1, y1, x2, y2 = found.groups()
         row = int(x1), int(y1), int(x2), int(y2)
-        said = _Said(int(width), int(height), label.decode().strip(), [row])
+        said = _Said(int(width), int(height), label.decode(), [row])
         return said if said.width and said.height else None
     head = _USUAL_HEAD.match(content)
     if head is None:
@@ -142,21 +152,31 @@ def _read_usual(content: bytes) -> _Said | None:
     width, height = int(head[1]), int(head[2])
     if not _USUAL_END.fullmatch(content, end) or width == 0 or height == 0:
         return None
-    return _Said(width, height, labels[0].decode().strip() if labels else "", rows)
+    return _Said(width, height, labels[0].decode() if labels else "", rows)
 
 
 # any XML -------------------------------------------------------------------------------------------------------
 
 
+_NUMBER = re.compile(f"[+-]?[0-9]{{1,{DIGITS}}}")
+
+
 def _read_any(content: bytes) -> _Said:
     values = _read_elements(content)
     width, height = _parse_side(values, "width"), _parse_side(values, "height")
-    corners = [[_parse_integer(text, tag) for text in values[tag]] for tag in _CORNERS]
-    if len({len(column) for column in corners}) != 1:
-        counts = ", ".join(f"{len(column)} {tag}" for tag, column in zip(_CORNERS, corners, strict=True))
-        raise AnnotationFault(f"boxes lack corners: {counts}")
-    label = values["name"][0].strip() if values["name"] else ""
-    return _Said(width, height, label, list(zip(*corners, strict=True)))
+    return _Said(width, height, values["name"][0] if values["name"] else "", list(_parse_rows(values)))
+
+
+def _parse_rows(values: dict[str, list[str]]) -> Iterator[tuple[int, int, int, int]]:
+    """As the original took them: the xmin of each number with the others of that number, -1 where there is none."""
+    texts = zip_longest(*(values[tag] for tag in _CORNERS), fillvalue="-1")
+    for xmin_text, *others in islice(texts, len(values["xmin"])):
+        xmin = _parse_integer(xmin_text, "xmin")
+        if xmin == -1:
+            yield -1, -1, -1, -1
+            return
+        ymin, xmax, ymax = map(_parse_integer, others, _CORNERS[1:])
+        yield xmin, ymin, xmax, ymax
 
 
 def _parse_side(values: dict[str, list[str]], tag: str) -> int:
@@ -170,44 +190,49 @@ def _parse_side(values: dict[str, list[str]], tag: str) -> int:
 
 def _parse_integer(text: str, tag: str) -> int:
     digits = text.strip()
-    if len(digits) > 9 or not (digits.isascii() and digits.removeprefix("-").isdigit()):
-        raise AnnotationFault(f"<{tag}> is {text[:40]!r}, not an integer")
+    if not _NUMBER.fullmatch(digits):
+        raise AnnotationFault(f"<{tag}> is {text[:40]!r}, not an integer of at most {DIGITS} digits")
     return int(digits)
 
 
 class _Reader:
-    """Collects the text of the elements that matter, by tag, in document order."""
+    """Collects the text of the elements that matter, by tag, in the order in which they begin.
+
+    An element's text is that before its first child, as ElementTree has it.
+    """
 
     def __init__(self) -> None:
         self.values: dict[str, list[str]] = {tag: [] for tag in _TAGS}
         self._depth = 0
-        self._text = ""
+        self._texts: list[str] | None = None  # text that comes now belongs to the last one
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEPTH:
             raise AnnotationFault(f"more than {DEPTH} elements within each other")
-        self._text = ""
+        self._texts = self.values.get(tag)
+        if self._texts is not None:
+            self._texts.append("")
 
     def data(self, text: str) -> None:
-        self._text += text
+        if self._texts is not None:
+            self._texts[-1] += text
 
     def end(self, tag: str) -> None:
         self._depth -= 1
-        if tag in self.values:
-            self.values[tag].append(self._text)
-        self._text = ""
+        self._texts = None
+
+
+_DOCTYPES = tuple("<!DOCTYPE".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
+"""As every encoding writes it that expat takes: each one else is a superset of ASCII, or refused."""
 
 
 def _read_elements(content: bytes) -> dict[str, list[str]]:
-    # Looked for in the bytes: after a handler has raised, expat would still go on and expand. Every encoding that is
-    # not a superset of ASCII, and could hide the word, has NUL bytes or is refused by expat.
-    if b"<!DOCTYPE" in content:
+    # Looked for in the bytes: after a handler has raised, expat would still go on and expand.
+    if any(word in content for word in _DOCTYPES):
         raise AnnotationFault("a document type declaration, which annotations don't have")
-    if b"\0" in content:
-        raise AnnotationFault("bytes of zero: not UTF-8 text")
     reader = _Reader()
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(namespace_separator="}")  # a tag of another namespace is another tag
     parser.buffer_text = True
     parser.CharacterDataHandler = reader.data
     parser.StartElementHandler = reader.start

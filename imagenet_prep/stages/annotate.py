@@ -11,7 +11,9 @@ import gzip
 import hashlib
 import operator
 import os
+import re
 import shlex
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -27,7 +29,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.storage import hold, load_json, save_bytes, save_json
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Goes into the fingerprint: raised when the same annotations would give another CSV."""
 
 INFLATION = 200
@@ -53,6 +55,7 @@ class BoxTotals:
 
     Args:
         files: annotation files read, the bad ones included (the original of train: ilsvrc2012.BOX_FILES).
+        images: files that gave at least one box (the original of train: all of them).
         boxes: boxes in the CSV (the original of train: ilsvrc2012.BOXES).
         other_class: boxes skipped because their file's first name is another of the 1000 classes.
         no_area: boxes skipped because nothing of them is within the image.
@@ -61,14 +64,20 @@ class BoxTotals:
     """
 
     files: int = 0
+    images: int = 0
     boxes: int = 0
     other_class: int = 0
     no_area: int = 0
     ended_early: int = 0
     other_files: int = 0
 
+    @property
+    def without(self) -> int:
+        """Files of the 1000 classes that gave no box, the bad ones included."""
+        return self.files - self.images - self.other_files
 
-_counts = operator.attrgetter("files", "boxes", "other_class", "no_area", "ended_early", "other_files")
+
+_counts = operator.attrgetter("files", "images", "boxes", "other_class", "no_area", "ended_early", "other_files")
 
 
 def add_up(parts: Iterable[BoxTotals]) -> BoxTotals:
@@ -176,10 +185,14 @@ def _identify(source: Path) -> dict[str, Any]:
         return {"name": source.name, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
     digest = hashlib.sha256()
     count = 0
-    for path in _xml_files(source):
-        status = path.stat()
-        digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-        count += 1
+    with _naming(source):
+        for path in _xml_files(source):
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):  # to read from a pipe could take for ever
+                raise InputError(f"{path} is no plain file", "expected an annotation", "remove it")
+            line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
+            digest.update(os.fsencode(line))
+            count += 1
     return {"name": source.name, "files": count, "sha256": digest.hexdigest()}
 
 
@@ -214,7 +227,7 @@ def _iter_archive(archive: Path, progress: Progress) -> Iterator[File]:
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
         for member, content in stream_members(stream, limit=limit, keep=LARGEST + 1):
-            folder, _, name = member.decode("utf-8", "backslashreplace").rpartition("/")
+            folder, _, name = os.fsdecode(member).rpartition("/")
             if not name.endswith(".xml"):
                 continue
             file = (folder.rpartition("/")[2], name[:-4])
@@ -302,7 +315,8 @@ class _Parser:
             try:
                 boxes, counts = read_file(self.split, folder, name, content)
             except AnnotationFault as fault:
-                problems.append(_problem(f"{folder}/{name}.xml", str(fault)))
+                subject = os.fsencode(f"{folder}/{name}.xml").decode("utf-8", "backslashreplace")
+                problems.append(_problem(subject, str(fault)))
                 totals.append(BoxTotals(files=1))
             else:
                 rows += [(f"{name}.JPEG", box) for box in boxes]
@@ -314,10 +328,11 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
     """The boxes to keep of one annotation, and the counts it adds.
 
     A file's boxes are skipped if its first name is another one of the 1000 classes; any other text counts, because the
-    annotations of dogs carry names such as "Scottish_deerhound".
+    annotations of dogs carry names such as "Scottish_deerhound". The class is the folder's, the image is the one that
+    the file is named after, of whatever class that is.
 
     Raises:
-        AnnotationFault: it can't be read, or isn't named after an image of its folder.
+        AnnotationFault: it can't be read, or its name can be none that the original wrote to the CSV and read from it.
     """
     wnid = _wnid_of(split, folder, name)
     if wnid not in ilsvrc2012.labels():
@@ -333,15 +348,22 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
 @functools.lru_cache(maxsize=256)
 def _totals_of(boxes: int, no_area: int, early: int) -> BoxTotals:
     """What nearly all files add: one of a few values, made once."""
-    return BoxTotals(files=1, boxes=boxes, no_area=no_area, ended_early=early)
+    return BoxTotals(files=1, images=int(boxes > 0), boxes=boxes, no_area=no_area, ended_early=early)
+
+
+_usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\udfff]*").fullmatch
+"""Whether a name isn't hidden, and can stand in the CSV: no comma, no control character, UTF-8."""
 
 
 def _wnid_of(split: str, folder: str, name: str) -> str:
-    """The class of the image that an annotation is named after; its <filename> can be "%s"."""
+    """The class of an annotation's folder, for validation that of its image."""
     if split == ilsvrc2012.TRAIN:
-        digits = name[10:]
-        if name[:10] != f"{folder}_" or not (digits.isdecimal() and digits.isascii() and ilsvrc2012.is_wnid(folder)):
-            raise AnnotationFault(f"expected a name like {folder}_1.xml")
+        if not ilsvrc2012.is_wnid(folder):
+            raise AnnotationFault("expected it in the folder of a class, like n01440764/n01440764_1.xml")
+        if not _usable(name):
+            raise AnnotationFault(
+                f"expected a name like {folder}_1.xml: not hidden, UTF-8, no comma, no control character"
+            )
         return folder
     number = ilsvrc2012.validation_number(f"{name}.JPEG")
     if number is None:
