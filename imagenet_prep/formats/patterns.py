@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
+
+MAX_LENGTH = 4096
+"""Characters of the longest pattern: no path of Linux is longer."""
+
+_FOLDERS = r"(?:[^/.][^/]*/)*"
+_VISIBLE = r"[^/.][^/]*"
 
 
 def is_pattern(text: str) -> bool:
@@ -25,41 +33,88 @@ def depth_of(pattern: str) -> int | None:
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The expression whose full match a path must be. Names that begin with a dot match only where the pattern does.
 
+    It never goes back to an earlier ``*`` or ``**``: what stands between two of them is taken where it occurs first,
+    which leaves the most to what follows. So the time for a name grows with its length, not with the ways to read it.
+
     Raises:
-        ValueError: a ``**`` that is not a whole part, a bracket that is not closed, or a range that runs backwards.
+        ValueError: a ``**`` that is not a whole part, a bracket that is not closed, a range that runs backwards, or
+            a pattern longer than any path.
     """
-    parts = pattern.split("/")
-    expression = ""
-    for number, part in enumerate(parts):
-        is_last = number == len(parts) - 1
+    if len(pattern) > MAX_LENGTH:
+        raise ValueError(f"longer than any path: {MAX_LENGTH:,} characters at most")
+    numbers = itertools.count()  # of the groups of the expression
+    runs: list[list[str]] = [[]]  # parts that follow each other, between one ** and the next
+    for part in pattern.split("/"):
         if part == "**":
-            expression += r"(?:[^/.][^/]*/)*" + (r"[^/.][^/]*" if is_last else "")
-            continue
-        if "**" in part:
+            runs.append([])
+        elif "**" in part:
             raise ValueError("** must stand alone between slashes")
-        expression += _part(part) + ("" if is_last else "/")
-    try:
-        return re.compile(expression, re.DOTALL)
-    except re.error as error:
-        raise ValueError("a range in [...] that runs backwards") from error
+        else:
+            runs[-1].append(_part(part, numbers))
+    first, *others = (["/".join(run)] if run else [] for run in runs)
+    return re.compile(_joined(first, others, numbers), re.DOTALL)
 
 
-def _part(part: str) -> str:
-    out, position = "" if part.startswith(".") else r"(?!\.)", 0
+def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -> str:
+    """The expression of runs with a ``**`` before each but the first; a run is one expression, or none."""
+    expression = "".join(f"{run}/" if others else run for run in first)
+    for run in others[:-1]:
+        expression += _once(f"{_FOLDERS}?{run[0]}/", numbers) if run else ""
+    for run in others[-1:]:
+        expression += _FOLDERS + (run[0] if run else _VISIBLE)
+    return expression
+
+
+def _once(expression: str, numbers: Iterator[int]) -> str:
+    """What matches as ``expression`` does at first, and is not tried again: (?>...) came with Python 3.11."""
+    name = f"_{next(numbers)}"
+    return f"(?=(?P<{name}>{expression}))(?P={name})"
+
+
+def _part(part: str, numbers: Iterator[int]) -> str:
+    """The expression of the signs between two slashes."""
+    first, *others = _between_stars(part)
+    expression = ("" if part.startswith(".") else r"(?!\.)") + first
+    for run in others[:-1]:
+        expression += _once(f"[^/]*?{run}", numbers) if run else ""
+    for run in others[-1:]:
+        expression += f"[^/]*{run}"
+    return expression
+
+
+def _between_stars(part: str) -> list[str]:
+    """The expressions of what stands before, between and after the stars of a part."""
+    runs, position = [""], 0
     while position < len(part):
         sign = part[position]
         position += 1
         if sign == "*":
-            out += "[^/]*"
+            runs.append("")
         elif sign == "?":
-            out += "[^/]"
+            runs[-1] += "[^/]"
         elif sign == "[":
             end = part.find("]", position + 1 + part.startswith(("!", "^"), position))
             if end < 0:
                 raise ValueError("a [ that is not closed")
-            inside = "".join(each if each in "-!^" else re.escape(each) for each in part[position:end])
-            out += f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+            runs[-1] += _one_of(part[position:end])
             position = end + 1
         else:
-            out += re.escape(sign)
-    return out
+            runs[-1] += re.escape(sign)
+    return runs
+
+
+def _one_of(inside: str) -> str:
+    """The expression of a bracket: one of its characters and ranges, or, after ! or ^, any other one."""
+    expression = "(?!/)[" + ("^" if inside[0] in "!^" else "")
+    position = int(inside[0] in "!^")
+    while position < len(inside):
+        low, high = inside[position], inside[position + 2 : position + 3]
+        if high and inside[position + 1] == "-":
+            if high < low:
+                raise ValueError("a range in [...] that runs backwards")
+            expression += f"{re.escape(low)}-{re.escape(high)}"
+            position += 3
+        else:
+            expression += re.escape(low)
+            position += 1
+    return f"{expression}]"
