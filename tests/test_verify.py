@@ -384,6 +384,14 @@ def test_garbage_index(layout: Layout, content: bytes, which: int) -> None:
     the_problem(layout, K.BAD_INDEX)
 
 
+def test_an_empty_index_beside_a_damaged_record(layout: Layout) -> None:
+    """What a power cut makes of an index, beside an image whose bytes are damaged: each is named."""
+    flip(layout.shard_path(SHARD), 1, "data")
+    for path in layout.index_paths(SHARD):
+        path.write_bytes(b"")
+    assert {problem.kind for problem in problems_of(layout)} == {K.BAD_CRC, K.BAD_INDEX}
+
+
 def test_quick_finds_a_wrong_size(layout: Layout) -> None:
     """A quick look finds a shard of another size, and no more."""
     path = layout.shard_path(SHARD)
