@@ -120,7 +120,7 @@ class Manifest:
 
     ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", the "splits" in order, and under
     "features" what every record promises: by name of the feature its "kind", whether it is "optional", and how many
-    "values" it has.
+    "values" it has; under "turned", by split, how many images were turned upright, where there are any.
     """
 
     version: str

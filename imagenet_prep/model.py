@@ -69,9 +69,10 @@ class ShardInfo:
     """One finished shard as journalled.
 
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
-    order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names repaired images and says what each
-    was: "n02105855_2933.JPEG (PNG)". ``file_digest`` is the SHA-256 (hex) of the bytes of a compressed file: not all of
-    them decide a record. It is "" for a plain file, and where an earlier version recorded none.
+    order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names images that were repaired or turned,
+    and says what was done: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
+    compressed file: not all of them decide a record. It is "" for a plain file, and where an earlier version recorded
+    none.
     """
 
     name: str

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from imagenet_prep.formats import inception
+from imagenet_prep.formats import exif, inception
 from imagenet_prep.formats.image import Check, prepare
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.model import Item
@@ -15,7 +15,7 @@ Buffer = bytes | memoryview
 
 
 class Recorded(NamedTuple):
-    """A record: the pieces that follow each other, and which repair its image needed ("" for none)."""
+    """A record: the pieces that follow each other, and what was done to its image beside encoding ("" for nothing)."""
 
     parts: tuple[Buffer, ...]
     repair: str = ""
@@ -46,11 +46,13 @@ class InceptionRecorder:
         check: how closely each image is looked at.
         how: how to encode every image again, or None to take them as they are.
         numbers: the labels to write for 1, 2, ...; None: those themselves.
+        upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
     """
 
     check: Check = "decode"
     how: Reencode | None = None
     numbers: tuple[int, ...] | None = None
+    upright: bool = False
 
     @property
     def keeps_size(self) -> bool:
@@ -59,8 +61,10 @@ class InceptionRecorder:
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The fifteen features around the image's own bytes, or around what a repair made of them."""
-        image = prepare(data, self.check, self.how)
+        image = prepare(data, self.check, self.how, upright=self.upright)
+        if image.orientation != exif.UPRIGHT and item.boxes:
+            item = dataclasses.replace(item, boxes=tuple(exif.turn_box(box, image.orientation) for box in item.boxes))
         if self.numbers is not None:
             item = dataclasses.replace(item, label=self.numbers[item.label - 1])
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
-        return Recorded((head, image.encoded, tail), image.repair)
+        return Recorded((head, image.encoded, tail), image.changes)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Manifest, load_manifest
-from imagenet_prep.planning import ConvertOptions, PlannedSet
+from imagenet_prep.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.planning import ConvertOptions, PlannedSet, plan_recipe
 from imagenet_prep.storage import load_json, save_json
 
 if TYPE_CHECKING:
@@ -83,6 +83,34 @@ def option_words(options: ConvertOptions) -> list[str]:
     }
     words = [text for name, value, default in values if value not in (None, default) for text in (name, str(value))]
     return words + [name for name, is_set in flags.items() if is_set]
+
+
+# the recipe that a set was begun by ----------------------------------------------------------------------------
+
+
+def as_begun(recipe: Plan, layout: Layout) -> Plan:
+    """The recipe as a version meant it that began the set: one that turned no image upright, maybe."""
+    earlier = recipe.without_turning()
+    if earlier is None:
+        return recipe
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None
+    if manifest is not None:
+        return as_recorded(recipe, manifest)
+    with Journal(layout.journal_path) as journal:
+        begun = {info.fingerprint for name in journal.names() if (info := journal.get(name))}
+    if not begun:
+        return recipe
+    planned = {plan.fingerprint for split in plan_recipe(earlier).splits for plan in split.plans}
+    return earlier if begun & planned else recipe
+
+
+def as_recorded(recipe: Plan, manifest: Manifest) -> Plan:
+    """The same by the manifest of the set."""
+    earlier = recipe.without_turning()
+    return recipe if earlier is None or "upright" in manifest.settings else earlier
 
 
 # the set of a recipe -------------------------------------------------------------------------------------------

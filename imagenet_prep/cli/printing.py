@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,11 +95,26 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
             f"convert: {split.split}: {_number(split.images, 'image')} in {_number(split.shards, 'shard')}, "
             f"{split.made:,} made now"
         )
-        if split.repairs:
-            click.echo(f"  repaired: {', '.join(split.repairs[:5])}" + (", ..." if len(split.repairs) > 5 else ""))
+        _print_changes(split.repairs)
         if split.set_aside:
             click.echo(f"  set aside: {_number(split.set_aside, 'image')}")
     _print_problems(summary.problems)
+
+
+def _print_changes(repairs: Sequence[str]) -> None:
+    """What was done to images beside encoding; ``repairs`` are those of ShardInfo."""
+    from imagenet_prep.formats.image import TURNED, count_changes
+
+    repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
+    if repaired:
+        click.echo(f"  repaired: {', '.join(repaired[:5])}" + (", ..." if len(repaired) > 5 else ""))
+    counts = count_changes(repairs)
+    if counts["png"]:
+        lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
+        what = f"{_number(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
+        click.echo(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
+    if counts[TURNED]:
+        click.echo(f"  turned upright, as their EXIF asks: {_number(counts[TURNED], 'image')}")
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from imagenet_prep.formats import jpeg, pixels
+from imagenet_prep.formats import exif, jpeg, pixels, png
 from imagenet_prep.formats.pixels import Reencode
 
 Buffer = bytes | memoryview
@@ -14,45 +16,76 @@ Check = Literal["header", "decode"]
 REPAIR_QUALITY = 100
 
 
+TURNED = "turned upright"
+"""What is said of an image that was turned, as its EXIF orientation asks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An image ready for a record: its bytes, its size in pixels, and which repair was made ("" for none)."""
+    """An image ready for a record.
+
+    Args:
+        encoded: its bytes.
+        width, height: its size in pixels.
+        repair: which repair was made, "png" or "cmyk"; "" for none.
+        lost: what of a PNG its JPEG does not hold, in words.
+        orientation: the EXIF orientation that it was turned from; 1 if it was not.
+    """
 
     encoded: Buffer
     width: int
     height: int
     repair: str = ""
+    lost: tuple[str, ...] = ()
+    orientation: int = exif.UPRIGHT
+
+    @property
+    def changes(self) -> str:
+        """All that was done to it, in words."""
+        turned = () if self.orientation == exif.UPRIGHT else (TURNED,)
+        return ", ".join(filter(None, (self.repair, *self.lost, *turned)))
 
 
-def prepare(data: Buffer, check: Check, how: Reencode | None = None) -> Prepared:
+def count_changes(repairs: Iterable[str]) -> Counter[str]:
+    """How many images each thing was done to; ``repairs`` are those of ShardInfo, "a.png (png, alpha)"."""
+    return Counter(change for each in repairs for change in each.rpartition(" (")[2].removesuffix(")").split(", "))
+
+
+def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
     """What goes into the record for an image file's bytes.
 
     Those very bytes, but for two repairs: a PNG under a .JPEG name and a 4-component JPEG are decoded to RGB and
     encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their bytes, not by a
     list of names. With ``how``, every image is decoded, resized and encoded again; then ``check`` makes no difference.
+    With ``upright``, what is encoded again is turned as its EXIF orientation asks; else it is lost, as in 2016.
 
     Raises:
         ImageError: the image is damaged, or isn't one.
     """
     if data[:1] == b"\x89" and bytes(data[:8]) == jpeg.PNG_SIGNATURE:
-        return _repair(data, "png", how)
+        return _repair(data, "png", how, upright)
     header = jpeg.read_header(data)
     jpeg.check_ends(data)
     if header.components == 4:
         if check == "decode" or how is not None:
             pixels.check_decode(data)
-        return _repair(data, "cmyk", how)
+        return _repair(data, "cmyk", how, upright)
     if how is not None:
-        encoded, size = pixels.reencode(data, (header.width, header.height), header.components, how)
-        return Prepared(encoded, *size)
+        orientation = exif.read_orientation(data) if upright else exif.UPRIGHT
+        size = (header.width, header.height)
+        encoded, size = pixels.reencode(data, size, header.components, how, orientation)
+        return Prepared(encoded, *size, orientation=orientation)
     if check == "decode":
         pixels.check_decode(data)
     return Prepared(data, header.width, header.height)
 
 
-def _repair(data: Buffer, repair: str, how: Reencode | None) -> Prepared:
+def _repair(data: Buffer, repair: str, how: Reencode | None, upright: bool) -> Prepared:
     image = pixels.decode_rgb(data)
     if how is not None:
         image = pixels.shrink(image, how.target(*image.size))
+    orientation = exif.read_orientation(data) if upright else exif.UPRIGHT
+    image = pixels.turn_upright(image, orientation)
     encoded = pixels.encode(image, how.quality if how else REPAIR_QUALITY)
-    return Prepared(encoded, image.width, image.height, repair)
+    lost = png.lost_in_jpeg(data) if repair == "png" else ()
+    return Prepared(encoded, image.width, image.height, repair, lost, orientation)

@@ -70,8 +70,10 @@ def check_decode(data: Buffer) -> None:
         decode_rgb(data)  # simplejpeg knows the usual sampling factors only; Pillow decodes the others, less strictly
 
 
-def reencode(data: Buffer, size: tuple[int, int], components: int, how: Reencode) -> tuple[bytes, tuple[int, int]]:
-    """Decode a JPEG of this size and number of components, strictly; resize; encode. Grey stays grey.
+def reencode(
+    data: Buffer, size: tuple[int, int], components: int, how: Reencode, orientation: int = 1
+) -> tuple[bytes, tuple[int, int]]:
+    """Decode a JPEG of this size and number of components, strictly; resize; turn; encode. Grey stays grey.
 
     Returns:
         The new JPEG and its size in pixels.
@@ -80,7 +82,8 @@ def reencode(data: Buffer, size: tuple[int, int], components: int, how: Reencode
         ImageError: the image is damaged.
     """
     target = how.target(*size)
-    return encode(shrink(decode_for(data, components, target), target), how.quality), target
+    image = turn_upright(shrink(decode_for(data, components, target), target), orientation)
+    return encode(image, how.quality), image.size
 
 
 def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.Image:
@@ -113,6 +116,22 @@ def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     from PIL import Image
 
     return image if image.size == size else image.resize(size, Image.Resampling.BICUBIC)
+
+
+def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
+    """The image as an EXIF orientation of 1 to 8 says it is to be looked at."""
+    from PIL.Image import Transpose
+
+    turns = {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,  # Pillow counts degrees against the clock
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+    return image.transpose(turns[orientation]) if orientation in turns else image
 
 
 def encode(image: Image.Image, quality: int) -> bytes:

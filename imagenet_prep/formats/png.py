@@ -6,6 +6,7 @@ As in PNG (Third Edition), W3C, 5 and 11.2.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
@@ -13,6 +14,7 @@ from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
 Buffer = bytes | memoryview
 
 _HEADER = struct.Struct(">4x4sIIBB")
+_CHUNK = struct.Struct(">I4s")
 _END = b"\0\0\0\0IEND\xaeB`\x82"
 _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette, of RGB
 
@@ -48,6 +50,26 @@ def read_header(data: Buffer) -> Header:
     if width * height > MAX_PIXELS:
         raise ImageError(f"the PNG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
     return Header(width, height, depth, colour_type, _CHANNELS[colour_type])
+
+
+def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
+    """Each chunk's type, and where its content starts and stops; up to the first that the data does not hold whole."""
+    position = 8
+    while position + _CHUNK.size <= len(data):
+        length, kind = _CHUNK.unpack_from(data, position)
+        start = position + _CHUNK.size
+        if start + length > len(data):
+            return
+        yield kind, start, start + length
+        position = start + length + 4
+
+
+def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
+    """What a PNG holds that a JPEG of 8 bits does not, in words."""
+    header = read_header(data)
+    has_alpha = header.colour_type in (4, 6) or any(kind == b"tRNS" for kind, _, _ in iter_chunks(data))
+    found = {"16 bits": header.depth == 16, "palette": header.colour_type == 3, "alpha": has_alpha}
+    return tuple(name for name, is_there in found.items() if is_there)
 
 
 def check_ends(data: Buffer) -> None:

@@ -15,7 +15,7 @@ from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import contents, labelling, rules
+from imagenet_prep.recipes import contents, labelling, promising, rules
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.dividing import Division, divide
@@ -70,6 +70,7 @@ class Plan:
         notes: what to tell the user.
         manifest: a manifest_file that is still to be made; see ``save_manifest``.
         root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
+        says_turning: whether the recipe itself says that images are turned upright, or not.
     """
 
     path: Path
@@ -83,6 +84,19 @@ class Plan:
     notes: tuple[str, ...]
     manifest: Manifest | None = None
     root: Path | None = None
+    says_turning: bool = False
+
+    def without_turning(self) -> Plan | None:
+        """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""
+        if self.says_turning or "upright" not in self.settings:
+            return None
+        splits = tuple(
+            dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
+        )
+        settings = {key: value for key, value in self.settings.items() if key != "upright"}
+        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
+        notes = (*self.notes, note) if "reencode" in settings else self.notes
+        return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
 
     def save_manifest(self) -> None:
         """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
@@ -173,6 +187,7 @@ def plan_recipe(
         notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing), *_manifest_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
+        says_turning=file.recipe.images is not None and file.recipe.images.upright is not None,
     )
 
 

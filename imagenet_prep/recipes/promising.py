@@ -102,12 +102,19 @@ def make_recorder(
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
     how, check = rules.reencode_of(file), _check(file)
+    upright = content == "image" and rules.turns_upright(file)
     numbers = labelled.classes.numbers
     if is_inception or features is None:
         is_plain = numbers == tuple(range(1, len(numbers) + 1))
-        return InceptionRecorder(check, how, None if is_plain else numbers)
+        return InceptionRecorder(check, how, None if is_plain else numbers, upright)
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array)
+    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array, upright)
+
+
+def without_turning(recorder: Recorder) -> Recorder:
+    """The same recorder, for images as they are stored."""
+    assert isinstance(recorder, (InceptionRecorder, MappedRecorder))
+    return dataclasses.replace(recorder, upright=False)
 
 
 def _check(file: RecipeFile) -> Check:
@@ -142,6 +149,8 @@ def settings_of(
         settings["record"] = {each.feature: _canonical(each) for each in features}
     if classes.numbers:  # any that don't count on from the first are the names of their classes, too
         settings["first_label"] = classes.numbers[0]
+    if content == "image" and rules.turns_upright(file):
+        settings["upright"] = True  # versions that turned none did not have this key
     if how is not None:
         settings["reencode"] = _reencode_settings(how)
     elif content == "pixels" and any(name.lower().endswith((".jpg", ".jpeg")) for name in listing.names):

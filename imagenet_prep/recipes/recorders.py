@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class MappedRecorder:
         how: how to encode images again, or None to keep them.
         bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
         key: which array of an .npz.
+        upright: turn images that are encoded again as EXIF asks.
     """
 
     features: tuple[Mapped, ...]
@@ -51,6 +53,7 @@ class MappedRecorder:
     how: Reencode | None = None
     bounds: tuple[float, float] | None = None
     key: str | None = None
+    upright: bool = False
 
     @property
     def keeps_size(self) -> bool:
@@ -60,7 +63,7 @@ class MappedRecorder:
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
-        given = _Image(data, self.check, self.how) if self.content == "image" else self._numbers(data)
+        given = _Image(data, self) if self.content == "image" else self._numbers(data)
         parts: list[Buffer] = []
         for mapped in self.features:
             value = self._value(item, mapped.column, given)
@@ -100,13 +103,15 @@ class MappedRecorder:
 class _Image:
     """The columns of an image file. JPEGs as in ImageNet's records, PNGs kept unless everything is encoded again."""
 
-    def __init__(self, data: Buffer, check: Check, how: Reencode | None) -> None:
+    def __init__(self, data: Buffer, by: MappedRecorder) -> None:
         self.repair = ""
-        if how is None and png.is_png(data):
-            self._keep_png(data, check)
+        if by.how is None and png.is_png(data):
+            self._keep_png(data, by.check)
             return
-        image = prepare(data, check, how)
-        self.repair = "" if how is not None and image.repair == "png" else image.repair
+        image = prepare(data, by.check, by.how, upright=by.upright)
+        if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
+            image = dataclasses.replace(image, repair="")
+        self.repair = image.changes
         self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
         self._channels = jpeg.read_header(image.encoded).components
 

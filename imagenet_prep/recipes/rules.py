@@ -134,6 +134,11 @@ def reencode_of(file: RecipeFile) -> Reencode | None:
     return Reencode(*size) if images.quality is None else Reencode(*size, images.quality)
 
 
+def turns_upright(file: RecipeFile) -> bool:
+    """Whether images that are encoded again are turned as EXIF asks: unless the recipe says no."""
+    return file.recipe.images is None or file.recipe.images.upright is not False
+
+
 # splits and shards ---------------------------------------------------------------------------------------------
 
 
@@ -242,6 +247,8 @@ def _check_imagenet(file: RecipeFile) -> None:
     for key in _NOT_IMAGENET:
         if getattr(file.recipe, key) is not None:
             raise file.fault((key,), "ImageNet's is fixed", "expected no such key beside source: {imagenet: true}")
+    if file.recipe.images is not None and file.recipe.images.upright:
+        raise file.fault(("images", "upright"), "ImageNet's images stay as in 2016", "expected no such key, or false")
     if file.recipe.content not in (None, "image") or file.recipe.record not in (None, "inception"):
         key = "content" if file.recipe.content not in (None, "image") else "record"
         raise file.fault((key,), "ImageNet's is fixed", "expected record: inception, of images")

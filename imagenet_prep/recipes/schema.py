@@ -49,6 +49,7 @@ class Images(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_side: Annotated[int, Meta(ge=1)] | None = None
     quality: Annotated[int, Meta(ge=1, le=100)] | None = None
     check: Literal["auto", "header", "decode"] = "auto"
+    upright: bool | None = None
 
 
 class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES
 from imagenet_prep.reporting.charts import TIMES
@@ -114,7 +115,12 @@ def odd_images(facts: Facts) -> Iterator[OddRow]:
             names = [name or f"record {number} of {shard}" for shard, number, name in odd.first]
             yield OddRow(title, meaning, odd.count, names)
     infos = facts.manifest.shards.values() if facts.manifest else ()
-    repaired = sorted(name for info in infos for name in info.repairs)
+    changed = sorted(name for info in infos for name in info.repairs)
+    turned = [name for name in changed if TURNED in count_changes([name])]
+    repaired = [name for name in changed if not name.endswith(f" ({TURNED})")]
+    if turned:
+        meaning = "encoded again, and turned as the EXIF orientation asks: width and height are those after turning"
+        yield OddRow("Turned upright", meaning, len(turned), turned[:SHOWN_NAMES])
     if repaired:
         meaning = "a PNG or a JPEG of four components, decoded and encoded as an RGB JPEG"
         yield OddRow("Repaired", meaning, len(repaired), repaired[:SHOWN_NAMES])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep import __version__, ilsvrc2012
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
+from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Makers, Work, count_images, lay_out, make_shards, prepare_makers, unfinished
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
@@ -24,7 +25,7 @@ from imagenet_prep.planning import (
     source_record,
 )
 from imagenet_prep.storage import check_free_space, hold
-from imagenet_prep.underway import refuse_recipe_set, save_beginning
+from imagenet_prep.underway import as_begun, refuse_recipe_set, save_beginning
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -40,6 +41,11 @@ class SplitSummary:
     made: int
     set_aside: int
     repairs: tuple[str, ...]
+
+    @property
+    def turned(self) -> int:
+        """How many images were turned upright."""
+        return count_changes(self.repairs)[TURNED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,7 @@ def convert(
     if recipe is None:
         refuse_recipe_set(layout)
     with hold(layout):
+        recipe = recipe and (recipe if options.overwrite else as_begun(recipe, layout))
         planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
         splits = planned.splits
         for note in planned.notes:
@@ -103,8 +110,8 @@ def convert(
                 save_beginning(layout, planned, options, recipe)
                 makers = prepare_makers(works, layout, options, progress)
                 problems = _run(makers, splits, todo, engine, journal, progress)
-        _manifest(planned, journal).save(layout.manifest_path)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
+        _manifest(planned, journal, summaries).save(layout.manifest_path)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
         if recipe is not None and recipe.folder:
@@ -280,7 +287,9 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
 # the record of it ----------------------------------------------------------------------------------------------
 
 
-def _manifest(planned: PlannedSet, journal: Journal) -> Manifest:
+def _manifest(planned: PlannedSet, journal: Journal, summaries: Sequence[SplitSummary]) -> Manifest:
+    turned = {each.split: each.turned for each in summaries if each.turned}
+    recipe = {**planned.recipe, "turned": turned} if planned.recipe and turned else planned.recipe
     infos: dict[str, ShardInfo] = {}
     splits = planned.splits
     for split in splits:
@@ -300,5 +309,5 @@ def _manifest(planned: PlannedSet, journal: Journal) -> Manifest:
             for split in splits
         },
         shards=infos,
-        recipe=planned.recipe,
+        recipe=recipe,
     )

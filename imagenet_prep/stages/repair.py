@@ -33,6 +33,7 @@ from imagenet_prep.shards import Compression
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import map_file
 from imagenet_prep.storage import check_free_space, hold
+from imagenet_prep.underway import as_recorded
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -86,6 +87,7 @@ def repair(
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         if not kinds:
             return RepairSummary()
+        recipe = recipe and as_recorded(recipe, manifest)
         by_recipe = plan_recipe(recipe) if recipe is not None else None
         if recipe is not None and by_recipe is not None:
             options = _options_by(recipe, by_recipe, manifest)

@@ -1,0 +1,303 @@
+"""Photographs with an EXIF orientation: turned upright where a recipe encodes them again, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from imagenet_prep import records
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.formats import exif
+from imagenet_prep.formats.example import parse_example
+from imagenet_prep.formats.image import prepare
+from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.planning import ConvertOptions, plan_recipe
+from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.stages.convert import ConvertSummary, convert
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+ORIENTATION = 0x0112
+SMALLER = "images: {resize: 24}\n"
+
+
+def photograph(orientation: int = 1, form: str = "JPEG", mode: str = "RGB") -> bytes:
+    """A picture of 48x32 pixels, with no symmetry, whose EXIF asks for this turn."""
+    rows, columns = np.mgrid[0:32, 0:48]
+    picture = Image.fromarray(np.stack([columns * 5, rows * 7, (columns > 30) * 200], axis=2).astype(np.uint8))
+    tags = Image.Exif()
+    tags[ORIENTATION] = orientation
+    buffer = io.BytesIO()
+    picture.convert(mode).save(buffer, form, exif=tags, **({"quality": 95} if form == "JPEG" else {}))
+    return buffer.getvalue()
+
+
+def upright(data: bytes) -> Image.Image:
+    """The picture as a viewer shows it, by Pillow."""
+    with Image.open(io.BytesIO(data)) as image:
+        return ImageOps.exif_transpose(image).convert("RGB")
+
+
+def difference(first: Image.Image, second: Image.Image) -> float:
+    """How far two pictures of one size are apart, in levels a pixel."""
+    assert first.size == second.size
+    return float(np.abs(np.asarray(first, np.int16) - np.asarray(second, np.int16)).mean())
+
+
+def decoded(data: Any) -> Image.Image:
+    """The picture in these bytes, whatever EXIF says."""
+    return Image.open(io.BytesIO(bytes(data))).convert("RGB")
+
+
+# one image -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_orientation_is_turned_as_viewers_do(orientation: int, form: str) -> None:
+    """What is encoded again shows what Pillow's own turning shows; its size is that of what is seen."""
+    data = photograph(orientation, form)
+    made = prepare(data, "decode", Reencode(quality=95), upright=True)
+    assert difference(decoded(made.encoded), upright(data)) < 3
+    assert (made.width, made.height) == upright(data).size
+    assert ("turned upright" in made.changes) == (orientation != 1)
+    stored = prepare(data, "decode", Reencode(quality=95))
+    assert (stored.width, stored.height, stored.orientation) == (48, 32, 1)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_smaller_image_is_turned_too(orientation: int) -> None:
+    """Sizes are of the shorter side, whichever that is."""
+    data = photograph(orientation)
+    made = prepare(data, "decode", Reencode(resize=16), upright=True)
+    expected = upright(data)
+    expected = expected.resize((expected.width // 2, expected.height // 2), Image.Resampling.BICUBIC)
+    assert difference(decoded(made.encoded), expected) < 6
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_boxes_are_turned_with_their_image(orientation: int) -> None:
+    """The same pixels lie in the box before and after, and its label stays."""
+    data, box = photograph(orientation), Box(0.25, 0.5, 0.5, 0.75)
+    item = Item("a.jpg", 1, "a", "a", (box,), ByteRange(Path("x"), 0, 1))
+    recorder = InceptionRecorder(how=Reencode(quality=95), upright=True)
+    record = parse_example(b"".join(map(bytes, recorder.record(item, data).parts)))
+    sides = [record[f"image/object/bbox/{side}"].values[0] for side in ("xmin", "ymin", "xmax", "ymax")]
+    (encoded,) = record["image/encoded"].values
+    with Image.open(io.BytesIO(data)) as stored:
+        before = stored.convert("RGB").crop((12, 16, 24, 24))
+    width, height = decoded(encoded).size
+    after = decoded(encoded).crop([round(side * size) for side, size in zip(sides, (width, height) * 2, strict=True)])
+    tags = Image.Exif()
+    tags[ORIENTATION] = orientation
+    buffer = io.BytesIO()
+    before.save(buffer, "PNG", exif=tags)
+    assert difference(after, upright(buffer.getvalue())) < 6
+
+
+def test_what_is_kept_is_not_turned() -> None:
+    """A JPEG that goes in as it is has its EXIF still; one of four components is encoded again, so it is turned."""
+    data = photograph(6)
+    assert bytes(prepare(data, "decode", upright=True).encoded) == data
+    four = prepare(photograph(6, mode="CMYK"), "decode", upright=True)
+    assert (four.width, four.height, four.changes) == (32, 48, "cmyk, turned upright")
+
+
+@pytest.mark.parametrize("cut", [20, 40, 60])
+def test_a_damaged_png_chunk_is_upright(cut: int) -> None:
+    """A PNG that ends within a chunk says nothing of how it is to be turned."""
+    data = photograph(6, "PNG")
+    assert exif.read_orientation(data) == 6
+    assert exif.read_orientation(data[:cut]) == 1
+
+
+# a set ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    """in/CLASS/N.jpg: eight photographs, three of them to be turned."""
+    for number, orientation in enumerate((1, 6, 1, 3, 1, 8, 1, 1)):
+        path = tmp_path / "in" / "ab"[number % 2] / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(photograph(orientation))
+    return tmp_path
+
+
+def made(folder: Path, more: str = SMALLER, **options: Any) -> ConvertSummary:
+    """Convert the photographs by a recipe."""
+    (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{more}")
+    plan = load(folder / "recipe.yaml", None, ENGINE)
+    return convert(Layout(folder / "out"), ENGINE, ConvertOptions(**options), recipe=plan)
+
+
+def sizes(folder: Path) -> dict[str, tuple[int, int]]:
+    """Width and height of each image, as its record has them."""
+    found = records.read(folder / "out/train-*", text={"image/filename"})
+    return {record["image/filename"]: (record["image/width"], record["image/height"]) for record in found}
+
+
+def recorded(folder: Path) -> dict[str, Any]:
+    """The manifest."""
+    value: dict[str, Any] = json.loads((folder / "out/imagenet-prep/manifest.json").read_text())
+    return value
+
+
+def test_a_recipe_turns_and_counts(photographs: Path) -> None:
+    """By default; the summary says how many, and so does the manifest."""
+    (split,) = made(photographs).splits
+    assert sizes(photographs)["b/1.jpg"] == (24, 36)
+    assert sizes(photographs)["a/0.jpg"] == (36, 24)
+    assert split.turned == 3
+    assert recorded(photographs)["recipe"]["turned"] == {"train": 3}
+    assert recorded(photographs)["settings"]["upright"] is True
+    call = [sys.executable, "-m", "imagenet_prep", "convert", photographs / "out", "-c", photographs / "recipe.yaml"]
+    ran = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert "  turned upright, as their EXIF asks: 3 images\n" in ran.stdout
+    assert "repaired" not in ran.stdout
+
+
+def test_a_recipe_can_leave_them_as_stored(photographs: Path) -> None:
+    """With upright: false they are what they were for versions that turned none."""
+    (split,) = made(photographs, "images: {resize: 24, upright: false}\n").splits
+    assert set(sizes(photographs).values()) == {(36, 24)}
+    assert split.turned == 0
+    assert "turned" not in recorded(photographs)["recipe"]
+    assert "upright" not in recorded(photographs)["settings"]
+
+
+def test_images_that_are_kept_are_not_counted(photographs: Path) -> None:
+    """Nothing is encoded again, so nothing is turned, and EXIF is in the records."""
+    (split,) = made(photographs, "").splits
+    assert (split.turned, split.repairs) == (0, ())
+    assert set(sizes(photographs).values()) == {(48, 32)}
+
+
+def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:
+    """A recipe of ImageNet can't turn images."""
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {imagenet: true}\nimages: {upright: true}\n")
+    with pytest.raises(UsageError, match=r"images\.upright: ImageNet's images stay as in 2016"):
+        read(recipe)
+    recipe.write_text("source: {imagenet: true}\nimages: {upright: false, reencode: true}\n")
+    read(recipe)
+    assert not InceptionRecorder().upright
+
+
+# sets of versions that turned none -----------------------------------------------------------------------------
+
+
+def test_a_set_of_an_earlier_version_is_known(tmp_path: Path) -> None:
+    """Without turning, settings and fingerprints are what version 1.2 made of the same recipe and files."""
+    for name in ("a/0.jpg", "a/1.jpg", "b/2.jpg"):
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\xff\xd8 " + name.encode())
+        os.utime(path, ns=(10**18, 10**18))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
+    plan = load(tmp_path / "recipe.yaml", None, ENGINE).without_turning()
+    assert plan is not None
+    ((shard,),) = [split.plans for split in plan_recipe(plan).splits]
+    assert shard.fingerprint == "7fe26479e709e59d2fa10afc137d3a96f93183c5eac508264206bb40d8112630"
+
+
+def as_earlier(folder: Path, *, finished: bool) -> None:
+    """The set that a version made that turned no image, and the recipe of then; with its last shards missing, if so."""
+    made(folder, "images: {resize: 24, upright: false}\n")
+    (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{SMALLER}")
+    if not finished:
+        journal = folder / "out/imagenet-prep/journal.jsonl"
+        journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:2]))
+        (folder / "out/imagenet-prep/manifest.json").unlink()
+        done = {json.loads(line)["name"] for line in journal.read_text().splitlines()}
+        for path in (folder / "out").glob("train-*"):
+            if path.name not in done:
+                path.unlink()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_earlier_set_is_gone_on_with_as_it_was_begun(photographs: Path, finished: bool) -> None:
+    """The recipe of then makes the shards that are missing as the others are, and none again."""
+    as_earlier(photographs, finished=finished)
+    summary = made(photographs)
+    assert [split.made for split in summary.splits] == [0 if finished else 2]
+    assert set(sizes(photographs).values()) == {(36, 24)}
+    assert any("turned no image" in note for note in summary.notes)
+    assert verify(Layout(photographs / "out"), ENGINE).problems == ()
+
+
+def test_an_earlier_set_is_repaired_as_it_was(photographs: Path) -> None:
+    """The same bytes come back."""
+    as_earlier(photographs, finished=True)
+    shard = photographs / "out/train-00001-of-00004"
+    before = shard.read_bytes()
+    shard.write_bytes(before[:50] + bytes([before[50] ^ 1]) + before[51:])
+    run = verify_and_repair(Layout(photographs / "out"), ENGINE)
+    assert run.repair.made == (shard.name,)
+    assert (shard.read_bytes(), run.verdict.problems) == (before, ())
+
+
+def test_an_earlier_set_is_turned_if_that_is_asked_for(photographs: Path) -> None:
+    """Said in the recipe, it is another set, and refused; with overwrite the images are turned."""
+    as_earlier(photographs, finished=True)
+    with pytest.raises(UsageError, match="changed since then: upright"):
+        made(photographs, "images: {resize: 24, upright: true}\n")
+    summary = made(photographs, overwrite=True)
+    assert [split.turned for split in summary.splits] == [3]
+    assert sizes(photographs)["b/1.jpg"] == (24, 36)
+
+
+def test_a_set_of_now_is_not_taken_for_an_earlier_one(photographs: Path) -> None:
+    """Turned images stay turned in repair and in a second run; a recipe that no longer turns is another one."""
+    made(photographs)
+    assert [split.made for split in made(photographs).splits] == [0]
+    with pytest.raises(UsageError, match="changed since then: upright"):
+        made(photographs, "images: {resize: 24, upright: false}\n")
+    (photographs / "out/train-00001-of-00004").unlink()
+    with pytest.raises(InputError, match="it differs in upright"):
+        verify_and_repair(Layout(photographs / "out"), ENGINE)
+    (photographs / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{SMALLER}")
+    assert verify_and_repair(Layout(photographs / "out"), ENGINE).verdict.problems == ()
+    assert sizes(photographs)["b/1.jpg"] == (24, 36)
+
+
+# PNG -----------------------------------------------------------------------------------------------------------
+
+
+def test_pngs_that_become_jpegs_are_counted(tmp_path: Path) -> None:
+    """In Inception's records; the summary says how many, and what of them is gone."""
+    rng = np.random.default_rng(1)
+    grey = rng.integers(0, 1 << 16, (8, 8), dtype=np.uint16)
+    pictures = {
+        "16": Image.fromarray(grey),
+        "alpha": Image.fromarray(rng.integers(0, 256, (8, 8, 4), dtype=np.uint8)),
+        "palette": Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)).quantize(16),
+        "plain": Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)),
+    }
+    for name, picture in pictures.items():
+        (tmp_path / "in" / "ab"[name < "b"]).mkdir(parents=True, exist_ok=True)
+        picture.save(tmp_path / "in" / "ab"[name < "b"] / f"{name}.png")
+    (split,) = made(tmp_path, "record: inception\n").splits
+    assert sorted(split.repairs) == [
+        *("a/palette.png (png, palette)", "a/plain.png (png)"),
+        *("b/16.png (png, 16 bits)", "b/alpha.png (png, alpha)"),
+    ]
+    call = [sys.executable, "-m", "imagenet_prep", "convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml"]
+    said = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    assert "4 PNGs became JPEGs of 8 bits: lost 16 bits of 1, palette of 1, alpha of 1" in said
+    assert dataclasses.replace(split, repairs=()).turned == 0
