@@ -144,10 +144,12 @@ class ShardCheck:
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
             return
-        listed = list(map(self.examiner.recorded, index.names))
-        names = [name.decode() for name in reading.names] if is_named else listed
-        found = list(zip(reading.offsets, reading.lengths, reading.crcs, names, strict=True))
-        stated = list(zip(index.offsets, index.lengths, index.crcs, listed, strict=True))
+        found: list[tuple[object, ...]] = list(zip(reading.offsets, reading.lengths, reading.crcs, strict=True))
+        stated: list[tuple[object, ...]] = list(zip(index.offsets, index.lengths, index.crcs, strict=True))
+        if is_named:
+            names, listed = [name.decode() for name in reading.names], map(self.examiner.recorded, index.names)
+            found = [(*record, name) for record, name in zip(found, names, strict=True)]
+            stated = [(*record, name) for record, name in zip(stated, listed, strict=True)]
         number = first_difference(found, stated)
         if number is not None:
             expected = " ".join(map(str, found[number])) if number < len(found) else "its end"
