@@ -162,25 +162,56 @@ def test_an_image_in_another_classs_folder_is_refused(tmp_path: Path, made_tiny:
     assert text.count("\n") == 2
 
 
-def test_an_image_twice_in_an_archive_is_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The error names archive and image."""
-    path = tmp_path / "val.tar"
-    name = made_tiny.of("validation")[0].filename
+def _refused_by_convert(data_dir: Path) -> InputError:
+    """The error with which convert refuses an archive; it makes no shard."""
+    options = ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True)
+    with pytest.raises(InputError) as caught:
+        convert(Layout(data_dir), ENGINE, options)
+    assert caught.value.exit_code == 4
+    assert not list(data_dir.glob("*-of-*"))
+    return caught.value
+
+
+def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Two tars of one class, each with images of its own, are a broken archive: class and both bytes are named."""
+    path = Layout(tiny_data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    inner = [_pack(tmp_path / "inner.tar", {f"n01440764_{number}.JPEG": b"x"}) for number in (1, 2)]
     with tarfile.open(path, "w") as tar:
-        for _ in range(2):
+        for content in inner:
+            member = tarfile.TarInfo("n01440764.tar")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    error = _refused_by_convert(tiny_data_dir)
+    assert error.what == f"{path} holds n01440764.tar twice, at byte 0 and again at byte 10,752"
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, tmp_path: Path, split: str) -> None:
+    """The error names archive, image and the two bytes, in an archive of images and in a class's tar within one."""
+    path = Layout(tiny_data_dir).archive_path(ilsvrc2012.ARCHIVES[split])
+    first, other = {
+        "train": ("n01440764_1.JPEG", "n01440764_2.JPEG"),
+        "validation": ("ILSVRC2012_val_00000001.JPEG", "ILSVRC2012_val_00000002.JPEG"),
+    }[split]
+    inner = path if split == "validation" else tmp_path / "inner.tar"
+    with tarfile.open(inner, "w") as tar:
+        for name in (other, first, other):
             tar.addfile(tarfile.TarInfo(name))
-    with pytest.raises(InputError, match=f"holds {name} twice") as caught:
-        read_catalog(path, "validation", ENGINE)
-    assert str(path) in caught.value.what
+    if split == "train":
+        _pack(path, {"n01440764.tar": inner.read_bytes()})
+    bytes_ = "512 and again at byte 1,536" if split == "train" else "0 and again at byte 1,024"
+    assert _refused_by_convert(tiny_data_dir).what == f"{path} holds {other} twice, at byte {bytes_}"
 
 
 def test_an_image_flat_and_sorted_is_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The same image in the folder itself and in its class folder counts as twice."""
+    """The same image in the folder itself and in its class folder counts as twice; both are named."""
     folder = _unpack(made_tiny, "validation", tmp_path / "val")
     image = made_tiny.of("validation")[0]
     shutil.copy(folder / image.wnid / image.filename, folder)
-    with pytest.raises(InputError, match=f"{image.filename} twice"):
+    with pytest.raises(InputError, match=f"{image.filename} twice") as caught:
         read_catalog(folder, "validation", ENGINE)
+    assert str(folder / image.filename) in caught.value.detail
+    assert str(folder / image.wnid / image.filename) in caught.value.detail
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,7 @@ def test_hostile_members_are_refused_and_write_nothing(case: str, layout: Layout
     assert str(archive) in error.what
     offset = {"long": "1,536", "twice": "2,560"}.get(case, "512")
     assert error.what.endswith(f"at byte {offset}")
+    assert case != "twice" or error.what == f"{archive} holds {FIRST} twice, at byte 512 and again at byte 2,560"
     assert tree(tmp_path) == before
     assert not layout.images_dir(TRAIN).exists()
 
@@ -290,10 +291,14 @@ def test_outer_members_must_be_tars_of_classes(name: str, layout: Layout) -> Non
 
 
 def test_a_class_that_is_there_twice_is_refused(layout: Layout) -> None:
-    """Two tars of one class are a broken archive."""
-    inner = pack([(FIRST, b"x")])
-    layout.archive_path(ARCHIVES[TRAIN]).write_bytes(pack([(f"{WNID}.tar", inner)] * 2))
-    assert "twice, again at byte" in refused(layout).what
+    """Two tars of one class, even of different images, are a broken archive: class and both bytes are named."""
+    inners = pack([(FIRST, b"x")]), pack([("n01443537_1.JPEG", b"x")]), pack([(SECOND, b"x")])
+    names = f"{WNID}.tar", "n01443537.tar", f"{WNID}.tar"
+    path = layout.archive_path(ARCHIVES[TRAIN])
+    path.write_bytes(pack(zip(names, inners, strict=True)))
+    error = refused(layout)
+    assert error.exit_code == 4
+    assert error.what == f"{path} holds {WNID}.tar twice, at byte 0 and again at byte 21,504"
 
 
 @pytest.mark.parametrize("name", ["ILSVRC2012_val_00050001.JPEG", "../ILSVRC2012_val_00000001.JPEG", "val/x.JPEG"])
@@ -303,7 +308,7 @@ def test_validation_members_must_have_official_names(name: str, layout: Layout) 
     path.write_bytes(pack([(name, b"x")]))
     assert "not of this data set, at byte 0" in refused(layout).what
     path.write_bytes(pack([("ILSVRC2012_val_00000001.JPEG", b"x")] * 2))
-    assert "twice, again at byte 1,024" in refused(layout).what
+    assert "twice, at byte 0 and again at byte 1,024" in refused(layout).what
     assert not layout.images_dir(VALIDATION).exists()
 
 

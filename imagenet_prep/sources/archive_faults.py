@@ -31,7 +31,10 @@ def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputErr
     )
 
 
-def duplicate(archive: Path, name: bytes, offset: int) -> InputError:
-    """The error for a member, its data at ``offset``, whose name occurred before."""
-    where = f"again at byte {offset - BLOCK:,}"
-    return InputError(f"{archive} holds {name.decode('ascii')} twice, {where}", "expected every name once", _REMEDY)
+def duplicate(archive: Path, name: str, first: int, again: int) -> InputError:
+    """The error for a name that two members have, their data at ``first`` and ``again``."""
+    return InputError(
+        f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte {again - BLOCK:,}",
+        "expected every name once",
+        _REMEDY,
+    )

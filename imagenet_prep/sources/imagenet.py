@@ -18,7 +18,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.formats import tar
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.archive_faults import naming, stranger
+from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.catalog import Catalog, Container, Names, Part
 from imagenet_prep.sources.reader import FileSlices
 
@@ -64,13 +64,12 @@ def _run(engine: Engine, function: _FolderScan | _ArchiveIndex, tasks: Iterable[
 
 
 def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
-    for name, following in pairwise(catalog.filenames()):
+    for row, (name, following) in enumerate(pairwise(catalog.filenames())):
         if name == following:
-            raise InputError(
-                f"{source} holds {name} twice",
-                "expected every image once",
-                "download it again" if source.is_file() else "remove one of the two",
-            )
+            first, again = (catalog.item(each).where for each in (row, row + 1))
+            if source.is_file():
+                raise duplicate(source, name, *sorted((first.offset, again.offset)))
+            raise InputError(f"{source} holds {name} twice", f"{first.path} and {again.path}", "remove one of the two")
 
 
 # archives in place ---------------------------------------------------------------------------------------------
@@ -82,11 +81,24 @@ def _archive_tasks(archive: Path, split: str) -> list[tuple[str, int, int]]:
         if split == ilsvrc2012.VALIDATION:
             return [("", 0, len(view))]
         members = list(tar.iter_members(view, 0, len(view)))
-    for name, offset, _ in members:
-        wnid, dot, suffix = name.decode("ascii", "replace").partition(".")
-        if wnid not in ilsvrc2012.labels() or dot + suffix != ".tar":
-            raise stranger(archive, name, offset, "1000 members <wnid>.tar")
-    return [(name.decode("ascii")[:9], offset, length) for name, offset, length in members]
+    return [(wnid, offset, length) for wnid, (offset, length) in class_tars(archive, members).items()]
+
+
+def class_tars(archive: Path, members: Iterable[tar.Member]) -> dict[str, tuple[int, int]]:
+    """Offset and length of each class's tar, by wnid, among the members of the train archive.
+
+    Raises:
+        InputError: a member is no tar of one of the 1000 classes, or a class is there twice.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for name, offset, length in members:
+        wnid = name[:-4].decode("ascii", "replace")
+        if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
+            raise stranger(archive, name, offset, "tars named <wnid>.tar")
+        if wnid in found:
+            raise duplicate(archive, f"{wnid}.tar", found[wnid][0], offset)
+        found[wnid] = offset, length
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
+from imagenet_prep.sources.imagenet import class_tars
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, sync_file_system, writing
 
@@ -144,15 +145,8 @@ def _list_classes(archive: Path, split: str) -> list[_Class]:
         members = list(iter_members(view, 0, len(view)))
     if split == ilsvrc2012.VALIDATION:
         return _sort_validation(archive, split, members)
-    classes: dict[str, _Class] = {}
-    for name, offset, length in members:
-        wnid = name[:-4].decode("ascii", "replace")
-        if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
-            raise stranger(archive, name, offset, "tars named <wnid>.tar")
-        if wnid in classes:
-            raise duplicate(archive, name, offset)
-        classes[wnid] = _Class(split, wnid, length, offset, offset + length)
-    return list(classes.values())
+    tars = class_tars(archive, members)
+    return [_Class(split, wnid, length, offset, offset + length) for wnid, (offset, length) in tars.items()]
 
 
 def _sort_validation(archive: Path, split: str, members: list[Member]) -> list[_Class]:
@@ -283,7 +277,7 @@ def _index(task: _Class, view: FileSlices, archive: Path) -> _Places:
         if not is_ours or len(name) > _LONGEST_NAME:
             raise stranger(archive, raw, offset, f"names like {task.wnid}_1.JPEG")
         if name in wanted:
-            raise duplicate(archive, raw, offset)
+            raise duplicate(archive, name, wanted[name][0], offset)
         wanted[name] = offset, length
     return wanted
 
