@@ -1,7 +1,8 @@
-"""What all tests share: the small ImageNet, data folders holding it, and a guard around the tester's credentials."""
+"""What all tests share: the small ImageNet, data folders holding it, a guard around the tester's credentials, rules."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,56 @@ import pytest
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.layout import Layout
+
+SKIPS_REFUSED = os.environ.get("IMAGENET_PREP_SKIPS") == "refused"
+"""Set where nothing may keep a test from running without anybody noticing: in CI."""
+
+MAY_BE_SKIPPED: dict[str, str] = {}
+"""The tests that may be skipped there all the same: the beginning of their id, and why."""
+
+LONG = 3600  # seconds that one of the exhaustive tests may take
+
+_skipped: list[str] = []
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes TensorFlow or a browser by the fixtures it asks for, and give the exhaustive tests their time."""
+    for item in items:
+        for name, mark in (("tf", "tensorflow"), ("browser", "browser")):
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+        if item.get_closest_marker("exhaustive"):
+            item.add_marker(pytest.mark.timeout(LONG))
+
+
+def _note_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail") and not report.nodeid.startswith(tuple(MAY_BE_SKIPPED)):
+        _skipped.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note a skipped test."""
+    _note_skip(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Note a module that is skipped as a whole."""
+    _note_skip(report)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where a test was skipped and none may be."""
+    if SKIPS_REFUSED and _skipped and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that should not have been skipped."""
+    if SKIPS_REFUSED and _skipped:
+        terminalreporter.section("skipped, and IMAGENET_PREP_SKIPS=refused")
+        for line in _skipped:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from existing import existing
 from PIL import Image
 
 from imagenet_prep.checks.shard import remedy_own
@@ -52,7 +53,7 @@ def shard_stamps(folder: Path) -> dict[str, tuple[int, str]]:
     """mtime and digest of every file."""
     return {
         str(path): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
-        for path in sorted(folder.rglob("*"))
+        for path in existing(folder, "**/*")
         if path.is_file()
     }
 
@@ -150,7 +151,7 @@ def test_the_whole_way_with_credentials(tmp_path: Path, made_tiny: MadeSet) -> N
     everything = result.stdout + result.stderr + refused.stdout + refused.stderr
     everything += "".join(
         path.read_text(errors="replace")
-        for path in data_dir.rglob("*")
+        for path in existing(data_dir, "**/*")
         if path.is_file() and path.suffix in (".json", ".jsonl", "")
     )
     assert "canary" not in everything
@@ -256,7 +257,7 @@ def test_boxes_are_fetched_where_the_raw_folder_lacks_them(tmp_path: Path, made_
         result = prep(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="key")
     assert result.returncode == 0, result.stderr
     assert len(Layout(data_dir).boxes_csv.read_text().splitlines()) == made_tiny.box_count
-    assert sorted(path.name for path in raw.iterdir()) == sorted(
+    assert sorted(path.name for path in existing(raw, "*")) == sorted(
         made_tiny.archives[key].name for key in ("train", "validation")
     )
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from existing import existing
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.demo.archives import MadeSet
@@ -40,12 +41,12 @@ PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=Tru
 
 def shard_digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in existing(folder, "*-of-*")}
 
 
 def stamps(folder: Path) -> dict[str, int]:
     """mtime_ns of every file below ``folder``."""
-    return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {str(path): path.stat().st_mtime_ns for path in existing(folder, "**/*") if path.is_file()}
 
 
 def features_of(shard: Path) -> list[dict[str, example.Feature]]:
@@ -109,7 +110,7 @@ def test_images_keep_their_own_bytes_but_for_the_two_repairs(data_dir: Path, mad
     summary = convert(Layout(data_dir), make_engine("processes", 2), PART)
     repaired = {name.split()[0] for split in summary.splits for name in split.repairs}
     seen = set()
-    for shard in data_dir.glob("*-of-*"):
+    for shard in existing(data_dir, "*-of-*"):
         for record in features_of(shard):
             name = text(record["image/filename"])
             encoded = record["image/encoded"]
@@ -133,7 +134,7 @@ def test_boxes_reach_the_records(data_dir: Path) -> None:
     convert(layout, make_engine("processes", 2), PART)
     lines = [line.split(",") for line in layout.boxes_csv.read_text().splitlines()]
     empty = 0
-    for shard in data_dir.glob("train-*"):
+    for shard in existing(data_dir, "train-*"):
         for record in features_of(shard):
             own = [line for line in lines if line[0] == text(record["image/filename"])]
             empty += not own
@@ -170,7 +171,7 @@ def test_folders_make_the_same_shards_as_archives(tiny_data_dir: Path, tmp_path:
         home = raw / "ILSVRC/Data/CLS-LOC"
         shutil.copytree(layout.images_dir("train"), home / "train")
         (home / "val").mkdir()
-        for path in layout.images_dir("validation").glob("*/*.JPEG"):
+        for path in existing(layout.images_dir("validation"), "*/*.JPEG"):
             shutil.copy(path, home / "val")
     else:
         shutil.copytree(layout.images_dir("train"), raw / "train")
@@ -251,7 +252,7 @@ def test_the_index_says_where_each_record_is(tiny_data_dir: Path) -> None:
     """Each line of an index is offset and length of the record that stands there."""
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
-    for shard in tiny_data_dir.glob("*-of-*"):
+    for shard in existing(tiny_data_dir, "*-of-*"):
         content = shard.read_bytes()
         records = list(tfrecord.iter_records(memoryview(content)))
         expected = [f"{record.offset} {len(record.data) + tfrecord.OVERHEAD}" for record in records]
@@ -286,7 +287,7 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made:
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1
     assert summary.splits[0].set_aside == 1
-    names = {text(record["image/filename"]) for shard in data_dir.glob("*-of-*") for record in features_of(shard)}
+    names = {text(record["image/filename"]) for shard in existing(data_dir, "*-of-*") for record in features_of(shard)}
     assert names == set(made.images) - {image.filename}
     # Without --skip-bad again, the shard with the gap does not count as done.
     with pytest.raises(DataProblemsError):
@@ -417,7 +418,7 @@ def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: 
     convert(Layout(tiny_data_dir, output=tmp_path / "plain"), engine, PART)
     options = replace(PART, compression=compression)  # type: ignore[arg-type]
     convert(Layout(tiny_data_dir, output=tmp_path / "small"), engine, options)
-    for shard in (tmp_path / "plain").glob("*-of-*"):
+    for shard in existing(tmp_path / "plain", "*-of-*"):
         inflated = zlib.decompress((tmp_path / "small" / shard.name).read_bytes(), wbits=47)
         assert inflated == shard.read_bytes()
 

@@ -8,8 +8,11 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tf_fixture
+from existing import existing
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.verdict import Verdict
@@ -31,6 +34,8 @@ from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+
+tf = tf_fixture.tf
 
 K = ProblemKind
 ENGINE = make_engine("threads", 2)
@@ -85,7 +90,7 @@ def write(path: Path, records: Sequence[bytes]) -> None:
 
 def rewrite(layout: Layout, change: Callable[[dict[str, Feature]], object], glob: str = "*-of-*") -> None:
     """Change the features of every record."""
-    for path in layout.data_dir.glob(glob):
+    for path in existing(layout.data_dir, glob):
         records = []
         for data in data_of(path):
             features = parse_example(memoryview(data))
@@ -310,14 +315,12 @@ def test_a_record_that_breaks_what_its_flavour_promises(bare: Layout) -> None:
     assert "image/height is missing" in problem.detail
 
 
-def test_shuffled_shards_written_by_tensorflow(bare: Layout, tmp_path: Path) -> None:
+def test_shuffled_shards_written_by_tensorflow(bare: Layout, tmp_path: Path, tf: Any) -> None:
     """Another order, by TensorFlow's own writer and encoding, without a manifest: right, and not canonical."""
-    import tensorflow as tf
-
     folder = tmp_path / "shuffled"
     folder.mkdir()
     for split in ilsvrc2012.SPLITS:
-        records = [data for path in sorted(bare.data_dir.glob(f"{split}-*")) for data in data_of(path)]
+        records = [data for path in existing(bare.data_dir, f"{split}-*") for data in data_of(path)]
         random.Random(7).shuffle(records)
         for index, (start, stop) in enumerate(pairwise(order.bounds(len(records), 8))):
             with tf.io.TFRecordWriter(str(folder / shard_name(split, index, 8))) as writer:
@@ -387,7 +390,7 @@ def validation(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> 
 def test_all_of_validation_with_labels_from_0(validation: Path, tmp_path: Path) -> None:
     """Labels from 0 throughout are one problem: no class is said to be missing for it."""
     folder = linked(validation, tmp_path / "v")
-    for path in folder.glob("*-of-*"):
+    for path in existing(folder, "*-of-*"):
         seen = [read_record(memoryview(data)) for data in data_of(path)]
         numbers = [ilsvrc2012.validation_number(record.filename) or 0 for record in seen]
         replace(path, [_record(n, bytes(record.encoded), shift=1) for n, record in zip(numbers, seen, strict=True)])
@@ -428,7 +431,7 @@ def of_validation(folder: Path) -> tuple[list[Problem], Verdict]:
 def linked(source: Path, folder: Path) -> Path:
     """A folder of links to the same shards, to be replaced one by one."""
     folder.mkdir()
-    for path in source.glob("*-of-*"):
+    for path in existing(source, "*-of-*"):
         (folder / path.name).hardlink_to(path)
     return folder
 
@@ -477,7 +480,7 @@ def test_a_validation_shard_is_missing(validation: Path, tmp_path: Path) -> None
 def test_a_validation_class_is_missing(validation: Path, tmp_path: Path) -> None:
     """A class without an image is named with its words."""
     folder = linked(validation, tmp_path / "v")
-    for path in folder.glob("*-of-*"):
+    for path in existing(folder, "*-of-*"):
         records = data_of(path)
         kept = [data for data in records if read_record(memoryview(data)).wnid != "n01440764"]
         if kept != records:

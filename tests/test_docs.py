@@ -17,6 +17,7 @@ from typing import Any
 import click
 import pytest
 import tf_fixture
+from existing import existing
 
 import imagenet_prep
 from imagenet_prep import cli as command_line
@@ -234,7 +235,9 @@ def messages() -> frozenset[tuple[str, int | None]]:
     """Every string in the package, with the exit status of the error that begins with it, if there is one."""
     statuses = {**exit_statuses(), "access_error": errors.AccessError.exit_code}
     found: set[tuple[str, int | None]] = set()
-    for node in itertools.chain.from_iterable(ast.walk(ast.parse(path.read_text())) for path in PACKAGE.rglob("*.py")):
+    for node in itertools.chain.from_iterable(
+        ast.walk(ast.parse(path.read_text())) for path in existing(PACKAGE, "**/*.py")
+    ):
         if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in statuses:
             found.add((text_of(node.args[0]), statuses[ast.unparse(node.func)]))
         elif isinstance(node, (ast.JoinedStr, ast.Constant)):
@@ -271,7 +274,7 @@ def test_troubleshooting_has_every_exit_status() -> None:
 
 def test_kinds_of_problems_are_those_of_the_code() -> None:
     """cli.md lists each kind that is ever reported, and no other."""
-    sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    sources = "".join(path.read_text() for path in existing(PACKAGE, "**/*.py"))
     used = {ProblemKind[name].value for name in re.findall(r"ProblemKind\.([A-Z_]+)\b", sources)}
     listed = {kind for row in rows(section(CLI, "### problems.jsonl")) for kind in re.findall(r"`([\w-]+)`", row[0])}
     assert listed == used
@@ -297,7 +300,7 @@ def documented_modules() -> set[str]:
 
 def test_the_tree_has_every_module() -> None:
     """The map of the house is of this house."""
-    modules = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    modules = {str(path.relative_to(PACKAGE)) for path in existing(PACKAGE, "**/*.py")}
     assert documented_modules() == {name for name in modules if "/__init__" not in name}
 
 
@@ -359,7 +362,7 @@ def test_the_snippets_that_read_shards_run(tiny_data_dir: Path, tf: Any, capsys:
     pairs = [(image.shape, int(label)) for image, label in names["images"]]
     assert len(pairs) == 300
     assert all(shape == (16, 16, 3) and 1 <= label <= 1000 for shape, label in pairs)
-    validation = [str(path) for path in sorted(tiny_data_dir.glob("validation-*"))]
+    validation = [str(path) for path in existing(tiny_data_dir, "validation-*")]
     fullest = max(validation, key=lambda path: Path(path).stat().st_size)
     exec(snippet("iter_records").replace("/data/imagenet/validation-00000-of-00128", fullest), {})
     lines = capsys.readouterr().out.splitlines()

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from existing import existing
 from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
 
 from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, SpaceError, UsageError
@@ -75,7 +76,7 @@ def assert_told(error, exit_code, *words):
 
 def snapshot(folder):
     """Every file below a folder, its bytes and its time of change."""
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in existing(folder, "**/*") if path.is_file()}
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -225,7 +226,7 @@ def test_corrupt(server, layout):
         run(server, layout)
     aside = layout.raw_partial_dir / f"{name}.corrupt-{got[:8]}"
     assert_told(caught.value, 4, name, str(aside), DIGESTS["boxes"], got)
-    assert [path.name for path in layout.raw_partial_dir.iterdir()] == [aside.name]
+    assert [path.name for path in existing(layout.raw_partial_dir, "*")] == [aside.name]
     assert aside.read_bytes() == b"corrupt"
     assert not layout.download_path(ARCHIVES["boxes"]).exists()
     aside.unlink()
@@ -307,7 +308,7 @@ def test_only_whole_files_have_final_names(server, layout):
     with pytest.raises(NetworkError) as caught:
         run(server, layout)
     assert_told(caught.value, 5, ARCHIVES["validation"].filename, "run the same command again")
-    assert {path.name for path in layout.own_raw_dir.iterdir() if path.is_file()} == {train, "checked.json"}
+    assert {path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()} == {train, "checked.json"}
     server.faults = Faults()
     assert run(server, layout).present == (train,)
     assert_whole(layout)

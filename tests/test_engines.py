@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from existing import existing
 
 from imagenet_prep import errors
 from imagenet_prep.engines import available_cpus, make_engine
@@ -265,7 +266,7 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
 def _begun(folder: Path, count: int) -> list[int]:
     """The ids of ``count`` workers, once all of them are at work."""
     _wait_until(lambda: len(list(folder.iterdir())) >= count, 15)
-    return [int(path.name) for path in folder.iterdir()]
+    return [int(path.name) for path in existing(folder, "*")]
 
 
 def test_closing_the_iterator_stops_the_workers(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
@@ -37,7 +38,7 @@ def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below a folder, the record of checks left out: it holds times."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
+        for path in existing(folder, "**/*")
         if path.is_file() and path.name not in ("checked.json", "annotate.json", "journal.jsonl")
     }
 
@@ -83,7 +84,7 @@ def kill_and_rerun(
     start = time.monotonic()
     process = run(arguments, environment)
     while time.monotonic() - start < moment and process.poll() is None:
-        for path in data_dir.glob("*-of-*"):  # at every moment, only whole shards stand under final names
+        for path in list(data_dir.glob("*-of-*")):  # none yet, or some: only whole shards stand under final names
             assert parse_shard_name(path.name)
         time.sleep(0.002)
     ended = None if process.poll() is None else time.monotonic() - start

@@ -9,9 +9,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tf_fixture
+from existing import existing
 from PIL import Image
 
 from imagenet_prep import records
@@ -28,6 +31,8 @@ from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+
+tf = tf_fixture.tf
 
 ENGINE = make_engine("threads", 2)
 CLASSES = ("daisy", "dandelion", "rose", "sunflower", "tulip")
@@ -62,17 +67,15 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
 def contents(layout: Layout) -> dict[str, bytes]:
     """Every file of a set but what verify found."""
     found = ("verdict.json", "problems.jsonl")
-    paths = (path for path in layout.data_dir.rglob("*") if path.is_file() and path.name not in found)
+    paths = (path for path in existing(layout.data_dir, "**/*") if path.is_file() and path.name not in found)
     return {str(path.relative_to(layout.data_dir)): path.read_bytes() for path in paths}
 
 
 # four commands, no editing -------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_classes_in_four_commands(tmp_path: Path) -> None:
+def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     """init, convert, verify, report on 5 classes x 200 images; tf.data reads the records."""
-    import tensorflow as tf
-
     flowers, recipe, out = make_flowers(tmp_path / "flowers", 200), tmp_path / "flowers.yaml", tmp_path / "out"
     command("init", flowers, "--output", recipe)
     command("convert", out, "--config", recipe)
@@ -83,7 +86,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path) -> None:
     page = (out / "imagenet-prep" / "report.html").read_text()
     assert "flowers" in page
     assert command("status", out).stdout.splitlines()[-1].startswith("next: ")
-    paths = sorted(str(path) for path in out.glob("*-of-*"))
+    paths = sorted(str(path) for path in existing(out, "*-of-*"))
     features = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
         "image/class/label": tf.io.FixedLenFeature([], tf.int64),
@@ -94,7 +97,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path) -> None:
     for record in found:
         assert CLASSES[int(record["image/class/label"]) - 1] == record["image/class/synset"].numpy().decode()
     encoded = {record["image/encoded"].numpy() for record in found}
-    assert encoded == {path.read_bytes() for path in flowers.rglob("*.jpg")}
+    assert encoded == {path.read_bytes() for path in existing(flowers, "**/*.jpg")}
 
 
 def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
@@ -191,7 +194,7 @@ def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 8\noutput_file_prefix: flowers\n")
     before = contents(layout)
     rng = random.Random(1)
-    names = sorted(path.name for path in layout.data_dir.glob("flowers-*"))
+    names = sorted(path.name for path in existing(layout.data_dir, "flowers-*"))
     assert len(names) == 8
     flipped, cut, gone = (layout.shard_path(name) for name in rng.sample(names, 3))
     content = bytearray(flipped.read_bytes())
@@ -338,8 +341,8 @@ def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
     text = SHIPPED.read_text().replace("1024", "8").replace("128", "2")
     recipe.write_text(text.replace("allow_incomplete: false", "allow_incomplete: true"))
     command("convert", by_recipe, "--config", recipe, "--raw", tiny_data_dir / "raw-data")
-    shards = {path.name: path.read_bytes() for path in tiny_data_dir.glob("*-of-*")}
-    assert {path.name: path.read_bytes() for path in by_recipe.glob("*-of-*")} == shards
+    shards = {path.name: path.read_bytes() for path in existing(tiny_data_dir, "*-of-*")}
+    assert {path.name: path.read_bytes() for path in existing(by_recipe, "*-of-*")} == shards
     assert len(shards) == 10
     manifest = load_manifest(Layout(by_recipe).manifest_path)
     assert manifest is not None

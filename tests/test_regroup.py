@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from existing import existing
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.engines import make_engine
@@ -28,7 +29,7 @@ PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=Tru
 
 def shard_digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in existing(folder, "*-of-*")}
 
 
 class Reads:

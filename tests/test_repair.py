@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from existing import existing
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet, make
@@ -157,7 +158,7 @@ def empty(layout: Layout, name: str, draw: random.Random) -> None:
 
 def stale_index(layout: Layout, name: str, draw: random.Random) -> None:
     """The index of another shard."""
-    others = sorted(path.name for path in layout.output_dir.glob("*-of-*") if path.name != name)
+    others = sorted(path.name for path in existing(layout.output_dir, "*-of-*") if path.name != name)
     own = layout.index_path(name).read_bytes()
     found = next(other for other in others if layout.index_path(other).read_bytes() != own)
     shutil.copy(layout.index_path(found), layout.index_path(name))
@@ -186,7 +187,7 @@ HARMS = (flip, cut, cut_between, drop, double, swap, delete, empty, stale_index,
 
 def harm_ten(layout: Layout, draw: random.Random) -> list[str]:
     """Damage ten shards, two of them by an exchange; returns their names in order."""
-    names = draw.sample(sorted(path.name for path in layout.output_dir.glob("*-of-*")), 10)
+    names = draw.sample(sorted(path.name for path in existing(layout.output_dir, "*-of-*")), 10)
     for harm, name in zip(draw.sample(HARMS, 8), names, strict=False):
         harm(layout, name, draw)
     exchange(layout, *names[8:])
@@ -365,7 +366,7 @@ def test_photographs_that_were_repaired(data_dir: Path, made: MadeSet) -> None:
     layout = Layout(data_dir)
     convert(layout, ENGINE, dataclasses.replace(PART, train_shards=4, validation_shards=2))
     before = contents(layout)
-    for path in layout.output_dir.glob("*-of-*"):
+    for path in existing(layout.output_dir, "*-of-*"):
         path.unlink()
     layout.shard_path("train-00000-of-00004").touch()  # verify wants to see a shard
     assert len(mend(layout).repair.made) == 6
@@ -453,11 +454,11 @@ def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
         flip(layout, name, random.Random(name))
     for folder in (raw, raw / "train", raw / "validation"):
         folder.chmod(0o555)
-    listing = {path: path.stat().st_mtime_ns for path in raw.rglob("*")}
+    listing = {path: path.stat().st_mtime_ns for path in existing(raw, "**/*")}
     elsewhere = dataclasses.replace(layout, raw=raw)
     assert mend(elsewhere).repair.made == (TRAIN, VALIDATION)
     assert contents(layout) == before
-    assert {path: path.stat().st_mtime_ns for path in raw.rglob("*")} == listing
+    assert {path: path.stat().st_mtime_ns for path in existing(raw, "**/*")} == listing
 
 
 def test_set_made_from_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
@@ -470,7 +471,7 @@ def test_set_made_from_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
 
     layout = Layout(_converted(tmp_path / "data", made_tiny, PART, unpack))
     before = contents(layout)
-    for path in layout.images_dir("train").glob("*/*.JPEG"):
+    for path in existing(layout.images_dir("train"), "*/*.JPEG"):
         os.utime(path)
     flip(layout, TRAIN, random.Random(1))
     assert mend(layout).repair.made == (TRAIN,)
@@ -526,7 +527,7 @@ def test_altered_image(layout: Layout) -> None:
 
 def shard_of(layout: Layout, filename: str) -> str:
     """The train shard that holds an image."""
-    for path in layout.output_dir.glob("train-*"):
+    for path in existing(layout.output_dir, "train-*"):
         if any(read_record(memoryview(data)).filename == filename for data in records_of(path)):
             return path.name
     raise AssertionError(filename)

@@ -145,6 +145,7 @@ def test_as_many_empty_steps_as_fill_a_varint(tf: Any, steps: int) -> None:
     assert parse_sequence_example(expected) == ({}, lists)
 
 
+@pytest.mark.tensorflow  # its messages, by another implementation of protobuf
 def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
     """The shorter name comes first, as in protobuf's C++ and pure Python, in both parts."""
     one = Int64List((1,))

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from existing import existing
 from PIL import Image
 
 from imagenet_prep.errors import InputError, UsageError
@@ -256,7 +257,7 @@ def test_save_image(tmp_path: Path) -> None:
         assert image.getpixel((left, top)) == (255, 64, 0)
         assert image.getpixel((left + 5, top + 5)) != (255, 64, 0)
         assert image.getpixel((0, 0)) != (255, 64, 0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "x.png"]
+    assert sorted(path.name for path in existing(tmp_path, "*")) == ["f", "x.png"]
 
 
 def test_save_image_of_any_feature(tmp_path: Path) -> None:

@@ -10,8 +10,11 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tf_fixture
+from existing import existing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +41,8 @@ from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+
+tf = tf_fixture.tf
 
 K = ProblemKind
 ENGINE = make_engine("threads", 2)
@@ -115,7 +120,7 @@ def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSe
     good_boxes = {image.filename for image in made_tiny.of("train")}
     lines = made_tiny.boxes_csv.decode().splitlines()
     assert train.boxes == sum(line.split(",")[0] in good_boxes for line in lines) > 100
-    assert train.bytes == sum(path.stat().st_size for path in layout.data_dir.glob("train-*"))
+    assert train.bytes == sum(path.stat().st_size for path in existing(layout.data_dir, "train-*"))
     assert sorted({*layout.data_dir.rglob("*")} - {layout.verdict_path}) == before
 
 
@@ -468,7 +473,7 @@ def test_a_quick_look_proves_little(layout: Layout) -> None:
     """A quick look never calls a set whole; of foreign shards it names those of 0 bytes, and a split without any."""
     assert not verify(layout, ENGINE, depth="quick").is_whole
     shutil.rmtree(layout.state_dir)
-    for path in layout.data_dir.glob("validation-*"):
+    for path in existing(layout.data_dir, "validation-*"):
         path.unlink()
     layout.shard_path(SHARD).write_bytes(b"")
     found = [(problem.kind, problem.subject) for problem in verify(layout, ENGINE, depth="quick").problems]
@@ -672,10 +677,8 @@ def test_compressed_records(records: list[bytes], junk: bytes, data: st.DataObje
 # other tools ---------------------------------------------------------------------------------------------------
 
 
-def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Path) -> None:
+def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Path, tf: Any) -> None:
     """Shards of TensorFlow's own writer verify without a manifest; that they are a part is all there is to say."""
-    import tensorflow as tf
-
     for path in sorted(sound.glob("*-of-00008"))[::2]:
         split, index = path.name.split("-")[0], int(path.name.split("-")[1]) // 2
         with tf.io.TFRecordWriter(str(tmp_path / f"{split}-{index:05d}-of-00004")) as writer:

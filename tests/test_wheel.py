@@ -9,11 +9,15 @@ import venv
 import zipfile
 from pathlib import Path
 
+import pytest
+from existing import existing
+
 from imagenet_prep.demo.archives import MadeSet
 
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.packaging
 def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet) -> None:
     """annotate, convert and verify work from a wheel, far from the source tree."""
     wheels = tmp_path / "wheels"
@@ -58,6 +62,6 @@ def _borrow(folder: Path) -> None:
     """Links to this environment's packages, all but our own."""
     folder.mkdir()
     site = next(Path(entry) for entry in sys.path if entry.endswith("site-packages"))
-    for path in site.iterdir():
+    for path in existing(site, "*"):
         if "imagenet_prep" not in path.name and path.suffix != ".pth":
             (folder / path.name).symlink_to(path)

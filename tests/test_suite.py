@@ -1,0 +1,126 @@
+"""The rules of the tests themselves: what skips, what hangs, what loops over nothing, and what CI calls."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from existing import existing
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+
+ONE_OF_EACH = """
+import os, threading, time
+import pytest
+
+def test_good():
+    pass
+
+@pytest.mark.skipif(True, reason="no mountain here")
+def test_left_out():
+    pass
+
+@pytest.mark.xfail(strict=True)
+def test_expected_to_fail():
+    assert False
+"""
+
+HANGING = """
+import os, threading
+
+def test_hangs():
+    if not (child := os.fork()):
+        threading.Event().wait(60)
+        os._exit(0)
+    try:
+        os.waitpid(child, 0)
+    finally:
+        os.kill(child, 9)
+
+def test_next():
+    pass
+"""
+
+
+def _pytest(folder: Path, test: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a test file under this project's own settings and conftest."""
+    shutil.copy2(TESTS / "conftest.py", folder)
+    (folder / "test_one.py").write_text(test)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        f"--config-file={ROOT / 'pyproject.toml'}",
+        f"--rootdir={folder}",
+        *options,
+    ]
+    everything = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run([*command, "test_one.py"], cwd=folder, env=everything, capture_output=True, text=True)
+
+
+def test_a_skip_fails_where_skips_are_refused(tmp_path: Path) -> None:
+    """With IMAGENET_PREP_SKIPS=refused a skipped test is named and the run fails; an expected failure is no skip."""
+    refused = _pytest(tmp_path, ONE_OF_EACH, IMAGENET_PREP_SKIPS="refused")
+    assert refused.returncode == 1
+    assert "test_one.py::test_left_out: Skipped: no mountain here" in refused.stdout
+    assert "test_expected_to_fail" not in refused.stdout
+    assert "1 passed, 1 skipped, 1 xfailed" in refused.stdout
+    assert _pytest(tmp_path, ONE_OF_EACH, IMAGENET_PREP_SKIPS="").returncode == 0
+
+
+def test_a_module_skipped_as_a_whole_fails_too(tmp_path: Path) -> None:
+    """A module that skips itself while it is collected counts as a skip."""
+    module = "import pytest\npytest.skip('not on this system', allow_module_level=True)\n"
+    refused = _pytest(tmp_path, module + ONE_OF_EACH, IMAGENET_PREP_SKIPS="refused")
+    assert refused.returncode != 0
+    assert "test_one.py: Skipped: not on this system" in refused.stdout
+
+
+def test_a_hanging_test_fails_and_the_next_one_runs(tmp_path: Path) -> None:
+    """A test that waits for a child that waits for ever is ended by its time limit; the run goes on."""
+    done = _pytest(tmp_path, HANGING, "-o", "timeout=2")
+    assert done.returncode == 1
+    assert "Timeout (>2.0s)" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+
+
+def _globs_looped_over(path: Path) -> list[str]:
+    """Where a loop goes straight over what a pattern finds, sorted or not."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.For | ast.comprehension):
+            continue
+        over = node.iter
+        if isinstance(over, ast.Call) and ast.unparse(over.func) == "sorted":
+            over = over.args[0]
+        attribute = over.func if isinstance(over, ast.Call) else None
+        if isinstance(attribute, ast.Attribute) and attribute.attr in {"glob", "rglob", "iterdir"}:
+            found.append(f"{path.name}:{over.lineno}: {ast.unparse(over)}")
+    return found
+
+
+def test_no_loop_passes_because_there_is_nothing_to_loop_over(tmp_path: Path) -> None:
+    """Tests loop over existing(folder, pattern), which wants something there; list(...) says that nothing is fine."""
+    assert [each for path in existing(TESTS, "*.py") for each in _globs_looped_over(path)] == []
+    looping = tmp_path / "looping.py"
+    looping.write_text(
+        "for a in sorted(b.glob('*')):\n    pass\n[a for a in b.iterdir()]\nfor a in list(b.glob('*')): pass\n"
+    )
+    assert _globs_looped_over(looping) == ["looping.py:1: b.glob('*')", "looping.py:3: b.iterdir()"]
+    with pytest.raises(AssertionError, match="nothing in"):
+        existing(tmp_path, "*.jpg")
+
+
+def test_ci_calls_what_the_readme_calls() -> None:
+    """Every make command of the README that needs no account is in .ci/run, word for word."""
+    told = re.findall(r"^make (?:demo|test)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert set(told) == {"make demo", "make test"}
+    calls = (ROOT / ".ci" / "run").read_text()
+    assert [command for command in told if not re.search(rf"^\w+ {command}$", calls, re.MULTILINE)] == []
