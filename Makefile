@@ -6,13 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test check exhaustive mutants bench rehearsal screenshots clean
+.PHONY: help imagenet demo test lint check portable exhaustive mutants bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
-	@echo "make check                   ruff, mypy, tests"
+	@echo "make check                   ruff, mypy, tests (make --keep-going check: tests in any case)"
+	@echo "make lint                    ruff and mypy"
+	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
@@ -41,11 +43,27 @@ demo: $(VENV)/run
 test: $(VENV)/dev
 	$(BIN)/python -m pytest $(ARGS)
 
-check: $(VENV)/dev
+lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+
+check: lint test
+
+# Another Python has an environment of its own, without TensorFlow. What looks at pages, packages and measurements, and
+# what compares with TensorFlow, says the same on every Python.
+OTHER := .venv-$(notdir $(PYTHON))
+SAME := exhaustive browser tensorflow packaging measuring
+AND := $(SAME:%=and not %)
+
+$(OTHER)/test: pyproject.toml
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+portable: $(OTHER)/test
+	@echo "$$($(OTHER)/bin/python --version), without the tests marked: $(SAME)"
+	$(OTHER)/bin/python -m pytest -m "$(wordlist 2, 99, $(AND))" $(ARGS)
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive $(ARGS)
@@ -64,5 +82,5 @@ screenshots: $(VENV)/dev
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find imagenet_prep scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
