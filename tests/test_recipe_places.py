@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from existing import existing
 from test_recipe_sets import command
 
 from imagenet_prep.errors import UsageError
@@ -34,7 +35,7 @@ def recipe(folder: Path, text: str) -> Path:
 
 def files(folder: Path) -> set[str]:
     """Every file and folder below a folder."""
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)) for path in existing(folder, "**/*")}
 
 
 # output_file_prefix --------------------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ class Colour(enum.IntEnum):
         ([], None),
         (np.array([]), None),
     ],
-    ids=repr,
+    ids=lambda each: re.sub(r" at 0x\w+", "", repr(each)),  # the same in every run
 )
 def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]] | None) -> None:
     """bool and int are int64, float is float, text and bytes are bytes, arrays are lists in C order."""
