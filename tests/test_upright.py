@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from existing import existing
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
@@ -225,7 +226,7 @@ def as_earlier(folder: Path, *, finished: bool) -> None:
         journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:2]))
         (folder / "out/imagenet-prep/manifest.json").unlink()
         done = {json.loads(line)["name"] for line in journal.read_text().splitlines()}
-        for path in (folder / "out").glob("train-*"):
+        for path in existing(folder / "out", "train-*"):
             if path.name not in done:
                 path.unlink()
 
