@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import named
+from imagenet_prep.errors import PrepError, named
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
@@ -18,10 +18,14 @@ from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
-from imagenet_prep.storage import fsync_dir, writing
+from imagenet_prep.storage import sync_file_system, writing
 
 SYNC_SECONDS = 1.0
-"""How often finished shards are made safe against the end of the system; the end of the process can't undo them."""
+"""How often finished shards are made safe against the end of the system; the end of the process can't undo them.
+
+One sync of the file system: two more syncs of their own for the index of each shard would cost more where shards are
+small.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,7 @@ def make_shards(
     """Make the shards of ``todo``; each one is journalled as soon as it stands, and one that fails stops no other."""
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
+    unsynced: list[str] = []
     synced = time.monotonic()
     with contextlib.closing(engine.map(makers, todo)) as results:
         for result in results:
@@ -154,19 +159,34 @@ def make_shards(
                 continue
             made: Outcome = result.value
             outcomes.append(made)
-            if made.info is not None and made.info != journal.get(made.info.name):
-                journal.append(made.info)
+            if made.info is not None:
+                unsynced.append(made.info.name)
+                if made.info != journal.get(made.info.name):
+                    journal.append(made.info)
             progress.advance(count_images(plan))
             (makers.layout.bundle_dir / plan_name(plan)).unlink(missing_ok=True)
             if time.monotonic() - synced > SYNC_SECONDS:
-                _sync(makers.layout, journal)
+                _sync(makers.layout, journal, unsynced)
                 synced = time.monotonic()
-    _sync(makers.layout, journal)
+    _sync(makers.layout, journal, unsynced)
     return Made(tuple(outcomes), tuple(failures))
 
 
-def _sync(layout: Layout, journal: Journal) -> None:
-    """Make names of shards and indexes durable, then the journal that says they are done."""
-    fsync_dir(layout.output_dir)
-    fsync_dir(layout.index_dir)
+def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:
+    """Make the indexes and names of these shards durable, then the journal that says they are done.
+
+    Raises:
+        WriteError: the disk did not take it all. None of these shards counts as done: their indexes are removed.
+    """
+    folders = {folder.stat().st_dev: folder for folder in (layout.output_dir, layout.index_dir)}
+    try:
+        with writing(layout.index_dir):
+            for folder in folders.values():
+                sync_file_system(folder)
+    except PrepError:
+        for path in (path for name in unsynced for path in layout.index_paths(name)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        raise
     journal.sync()
+    unsynced.clear()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
+from imagenet_prep.formats.crc import crc32c
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.storage import fsync_dir, load_json, save_json, space_errors, unreadable, writing
+from imagenet_prep.storage import fsync_dir, load_json, save_json, unreadable, write_all, writing
 
 SCHEMA = 1
 
@@ -20,13 +21,18 @@ SCHEMA = 1
 class Journal:
     """One JSON line a finished shard, appended when the shard stands under its final name.
 
-    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. One
-    that a crash cut short is skipped. A later line for the same shard replaces an earlier one.
+    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. Each
+    ends with its own CRC32C: one that a crash cut short, or that has changed since, is skipped. Lines of earlier
+    versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._infos = {info.name: info for info in _read_lines(path)}
+        self._infos: dict[str, ShardInfo] = {}
+        self._unsealed: set[str] = set()
+        for info, is_sealed in _read_lines(path):
+            self._infos[info.name] = info
+            (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:
@@ -44,22 +50,33 @@ class Journal:
         """The entry of a shard, or None."""
         return self._infos.get(name)
 
+    def is_sealed(self, name: str) -> bool:
+        """Whether the entry of a shard is proven by a CRC of its own."""
+        return name in self._infos and name not in self._unsealed
+
+    def forget_contradicted(self, infos: Mapping[str, ShardInfo]) -> None:
+        """Forget each entry that is not sealed and that another record contradicts: one of the two has changed."""
+        for name in [name for name in self._unsealed if infos.get(name, self._infos[name]) != self._infos[name]]:
+            del self._infos[name]
+            self._unsealed.remove(name)
+
     def names(self) -> Iterable[str]:
         """Every shard with an entry."""
         return self._infos.keys()
 
     def append(self, info: ShardInfo) -> None:
         """Record a finished shard."""
-        with space_errors(self._path):
-            if self._file is None:
-                self._file = self._open()
-            self._file.write(json.dumps(info_dict(info), sort_keys=True).encode() + b"\n")
+        if self._file is None:
+            self._file = self._open()
+        with writing(self._path):
+            write_all(self._file.fileno(), [_line(info)])
         self._infos[info.name] = info
+        self._unsealed.discard(info.name)
 
     def sync(self) -> None:
         """Make every line appended so far durable."""
         if self._file is not None:
-            with space_errors(self._path):
+            with writing(self._path):
                 os.fsync(self._file.fileno())
 
     def _open(self) -> IO[bytes]:
@@ -75,7 +92,19 @@ class Journal:
         return file
 
 
-def _read_lines(path: Path) -> Iterable[ShardInfo]:
+def _line(info: ShardInfo) -> bytes:
+    """An entry as a line of the journal, sealed."""
+    value = info_dict(info)
+    return json.dumps({**value, "crc": _seal(value)}, sort_keys=True).encode() + b"\n"
+
+
+def _seal(value: dict[str, Any]) -> str:
+    """The CRC32C of an entry's canonical form, in hexadecimal."""
+    return f"{crc32c(json.dumps(value, sort_keys=True).encode()):08x}"
+
+
+def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
+    """Every entry of a journal that can be understood and isn't damaged, and whether it is sealed."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -84,8 +113,11 @@ def _read_lines(path: Path) -> Iterable[ShardInfo]:
         raise unreadable(path, error) from error
     for line in content.splitlines():
         try:
-            yield shard_info(json.loads(line))
-        except (ValueError, TypeError, KeyError):
+            value = json.loads(line)
+            seal = value.pop("crc", None)
+            if seal is None or seal == _seal(value):
+                yield shard_info(value), seal is not None
+        except (ValueError, TypeError, KeyError, AttributeError):
             continue  # a crash cut this line short: its shard counts as not done
 
 

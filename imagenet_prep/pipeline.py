@@ -126,7 +126,8 @@ def verify_and_repair(
         found = verify(layout, engine, depth=depth, progress=progress)
         faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
         summary = repair(layout, engine, faulty, recipe=recipe, read_order=read_order, memory=memory, progress=progress)
-        verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
+        changed = summary.made or summary.corrected
+        verdict = verify(layout, engine, depth=depth, progress=progress) if changed else found
     return RepairRun(found, summary, verdict)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import json
 import os
 import shutil
@@ -120,20 +121,59 @@ def sync_file_system(folder: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all.
+
+    Several writers may be at it at once: each has a file of its own until its last step, and the last one wins.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        partial, descriptor = _create_partial(path)
     try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with writing(path), os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
             partial.replace(path)
             fsync_dir(path.parent)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what the block raised is what counts
+            partial.unlink(missing_ok=True)
         raise
+
+
+def _create_partial(path: Path) -> tuple[Path, int]:
+    """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
+    while True:
+        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            _flock(descriptor)
+        except BlockingIOError:  # another writer is about to remove it: it came between our two calls
+            pass
+        except OSError:  # no locks here: then nobody removes what is abandoned either
+            return partial, descriptor
+        else:
+            if _is_current(descriptor, partial):
+                return partial, descriptor
+        os.close(descriptor)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what writers of ``path`` left that were killed; no file that a living one holds."""
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(OSError):  # it is held, or gone
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                _flock(descriptor)
+                partial.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _flock(descriptor: int) -> None:
+    """Lock a file for as long as it is open; raises BlockingIOError if another descriptor holds it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def save_bytes(path: Path, content: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,27 @@ def test_a_later_line_wins(tmp_path: Path) -> None:
     journal.append(FIRST)
     journal.append(again)
     assert journal.get(FIRST.name) == Journal(path).get(FIRST.name) == again
+
+
+def test_a_line_of_an_earlier_version_is_an_entry_without_a_seal(tmp_path: Path) -> None:
+    """It is read; where another record contradicts it, it can be forgotten, which a sealed one never is."""
+    path = tmp_path / "journal.jsonl"
+    path.write_text(f"{json.dumps(asdict(FIRST), sort_keys=True)}\n")
+    journal = Journal(path)
+    journal.append(SECOND)
+    for each in (journal, Journal(path)):
+        assert (each.get(FIRST.name), each.is_sealed(FIRST.name)) == (FIRST, False)
+        assert (each.get(SECOND.name), each.is_sealed(SECOND.name)) == (SECOND, True)
+        each.forget_contradicted({FIRST.name: FIRST, SECOND.name: FIRST})
+        assert set(each.names()) == {FIRST.name, SECOND.name}
+        each.forget_contradicted({})
+        assert set(each.names()) == {FIRST.name, SECOND.name}
+        each.forget_contradicted({FIRST.name: SECOND, SECOND.name: FIRST})
+        assert set(each.names()) == {SECOND.name}
+    again = Journal(path)
+    again.append(FIRST)
+    assert again.is_sealed(FIRST.name)
+    assert Journal(path).is_sealed(FIRST.name)
 
 
 @pytest.mark.parametrize(

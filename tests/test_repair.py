@@ -691,20 +691,6 @@ def test_manifest_that_contradicts_itself(layout: Layout) -> None:
     assert contents(layout) == before
 
 
-def test_manifest_and_journal_that_contradict_each_other(layout: Layout) -> None:
-    """With two records of one shard there is no telling which one holds: the manifest is to be written anew."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["shards"][TRAIN]["digest"] = "0" * 64
-    layout.manifest_path.write_text(json.dumps(manifest))
-    before = contents(layout)
-    with pytest.raises(InputError, match=f"contradict each other about {TRAIN}"):
-        mend(layout)
-    assert contents(layout) == before
-    layout.manifest_path.unlink()
-    convert(layout, ENGINE, PART)
-    assert mend(layout).verdict.problems == ()
-
-
 def test_lost_journal_line(layout: Layout) -> None:
     """A shard that is made again is in the journal again."""
     lines = layout.journal_path.read_text().splitlines(keepends=True)

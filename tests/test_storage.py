@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -69,6 +70,63 @@ def test_an_exception_leaves_nothing(tmp_path: Path, error: type[BaseException])
         raise error
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from imagenet_prep.storage import atomic_file
+for _ in range(100):
+    with atomic_file(Path(sys.argv[1])) as file:
+        file.write(sys.argv[2].encode() * 100_000)
+"""
+
+
+def test_writers_at_once_each_have_a_file_of_their_own(tmp_path: Path) -> None:
+    """Of several processes that write one file at the same time none fails, and the file is always one's, whole."""
+    path = tmp_path / "file"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, letter]) for letter in "abc"]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            content = path.read_bytes()
+            assert len(content) == 100_000
+            assert len(set(content)) == 1
+            seen.add(content[:1])
+    assert [writer.returncode for writer in writers] == [0, 0, 0]
+    assert seen <= {b"a", b"b", b"c"}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(tmp_path: Path) -> None:
+    """The next writer of the same file removes it; a file that is being written stays, and gets its name."""
+    path = tmp_path / "file[1]"
+    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage import atomic_file\n"
+    killed += "with atomic_file(Path(sys.argv[1])) as file: os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", killed, path], check=False)
+    (left,) = os.listdir(tmp_path)
+    assert left.startswith(".file[1].")
+    (tmp_path / ".file.1-0.partial").write_bytes(b"of another file")
+    with atomic_file(path) as outer:
+        outer.write(b"outer")
+        save_bytes(path, b"inner")
+        assert path.read_bytes() == b"inner"
+        assert left not in os.listdir(tmp_path)
+    assert path.read_bytes() == b"outer"
+    assert sorted(os.listdir(tmp_path)) == [".file.1-0.partial", "file[1]"]
+
+
+def test_a_file_is_written_where_nothing_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without locks files appear whole all the same, and nobody removes what another may write."""
+
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / ".file.1-0.partial").write_bytes(b"another's")
+    save_bytes(tmp_path / "file", b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert sorted(os.listdir(tmp_path)) == [".file.1-0.partial", "file"]
 
 
 def test_equal_content_is_not_written_again(tmp_path: Path) -> None:

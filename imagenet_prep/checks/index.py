@@ -6,8 +6,9 @@ give the digest that was recorded when the shard was made, so an index that is n
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,7 @@ from typing import TypeVar
 from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
 from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal, Manifest
 from imagenet_prep.model import ProblemKind, ShardInfo
 
 R = TypeVar("R", bound=Hashable)
@@ -62,7 +64,7 @@ def read_written(layout: Layout, info: ShardInfo) -> Written | None:
     if written is None:
         return None
     digest = framing_digest((length - OVERHEAD for length in written.lengths), written.crcs)
-    return written if digest == info.digest else None
+    return written if (digest, len(written.lengths)) == (info.digest, info.records) else None
 
 
 def read_index(index: Path, listing: Path, records: int) -> Written | None:
@@ -89,6 +91,63 @@ def read_index(index: Path, listing: Path, records: int) -> Written | None:
     offsets, lengths, names = [each for each, _ in pairs], [each for _, each in pairs], [name for _, name in lines]
     is_as_written = content == (encode_index(offsets, lengths), encode_listing(crcs, names))
     return Written(offsets, lengths, crcs, names) if is_as_written else None
+
+
+def is_index(
+    paths: tuple[Path, Path],
+    offsets: Iterable[int],
+    lengths: Iterable[int],
+    crcs: Iterable[int],
+    names: Iterable[str],
+) -> bool:
+    """Whether both files of an index are, byte for byte, what convert writes beside these records.
+
+    Raises:
+        OSError: one can't be read.
+    """
+    contents = encode_index(offsets, lengths), encode_listing(crcs, names)
+    return all(
+        path.stat().st_size == len(content) and path.read_bytes() == content
+        for path, content in zip(paths, contents, strict=True)
+    )
+
+
+def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
+    """Whether the index of a shard of these images is the one that was written: it gives the recorded digest."""
+    try:
+        written = read_written(layout, info)
+        if written is None or len(written.lengths) != len(names):
+            return False
+        offsets = itertools.accumulate(written.lengths[:-1], initial=0) if names else ()
+        return is_index(layout.index_paths(info.name), offsets, written.lengths, written.crcs, names)
+    except OSError:
+        return False
+
+
+def on_record(layout: Layout, manifest: Manifest, journal: Journal) -> dict[str, ShardInfo]:
+    """What each shard of a manifest must be, by name: its entry there, unless the journal has a better founded one.
+
+    Where the two differ, one of them has changed since it was written: the one holds from whose digest the index does
+    not depart, and of two such ones the one that has the size of the shard, then the one with a CRC of its own.
+    """
+    infos = dict(manifest.shards)
+    for name, info in manifest.shards.items():
+        other = journal.get(name)
+        if other is None or other == info:
+            continue
+        size = layout.shard_path(name).stat().st_size if layout.shard_path(name).exists() else -1
+        founded = [each for each in (info, other) if agrees(layout, each)]
+        sealed = other if journal.is_sealed(name) else info
+        infos[name] = max(founded, key=lambda each: (each.size == size, each is sealed), default=info)
+    return infos
+
+
+def agrees(layout: Layout, info: ShardInfo) -> bool:
+    """Whether the index of a shard is there and gives the digest of this entry."""
+    try:
+        return read_written(layout, info) is not None
+    except OSError:
+        return False
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.checks.index import on_record
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
@@ -93,7 +94,8 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
             f"imagenet-prep convert {shlex.quote(str(layout.data_dir))}    (or name the folder that holds them)",
         )
     if manifest is not None:
-        infos = manifest.shards
+        infos = on_record(layout, manifest, Journal(layout.journal_path))
+        problems += _wrong_entries(layout, manifest, infos)
         expected = [
             shard_name(split, i, manifest.totals[split].shards)
             for split in manifest.splits
@@ -105,6 +107,15 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
         infos = {name: info for name in sizes if (info := journal.get(name)) and _is_info(info)}
         expected = [name for split in ilsvrc2012.SPLITS for name in _set_of(split, sizes)]
     return Inventory(sizes, tuple(expected), manifest, infos), problems
+
+
+def _wrong_entries(layout: Layout, manifest: Manifest, infos: Mapping[str, ShardInfo]) -> Iterator[Problem]:
+    """The entries of a manifest that journal and index prove wrong."""
+    for name, info in infos.items():
+        if info != manifest.shards[name]:
+            detail = f"its entry of {name} is damaged: the journal has another one, with which the index agrees"
+            remedy = f"correct it: {shlex.join(['imagenet-prep', 'repair', str(layout.data_dir)])}"
+            yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 
 def _without_manifest(layout: Layout, problems: list[Problem]) -> InputError:

@@ -187,6 +187,8 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
         click.echo(f"repair: {name} made again ({', '.join(kinds)})")
     for name in run.repair.unchanged:
         click.echo(f"repair: {name} left alone: it is as convert made it")
+    for name in run.repair.corrected:
+        click.echo(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
     if not run.repair.made:
         click.echo("repair: nothing to make again")
 

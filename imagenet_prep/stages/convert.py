@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep import __version__, ilsvrc2012
+from imagenet_prep.checks.index import is_indexed
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.layout import Layout, parse_shard_name
@@ -97,11 +98,15 @@ def convert(
         for note in planned.notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
+            journal.forget_contradicted(_recorded(layout) or {})
             _refuse_strangers(layout, journal, planned, options)
             _remove_superseded(layout, journal, splits, options)
             with unfinished(layout):
                 todo = [
-                    plan for split in splits for plan in split.plans if not _is_done(plan, layout, journal, options)
+                    plan
+                    for split in splits
+                    for plan in split.plans
+                    if not _is_done(plan, split, layout, journal, options)
                 ]
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
@@ -192,7 +197,7 @@ def _remove_superseded(
     First, and not at the end: a glob over train-* must find one set only, at every moment.
     """
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
-    if layout.manifest_path.exists() and _recorded(layout) != planned:
+    if layout.manifest_path.exists() and _fingerprints(_recorded(layout)) != planned:
         layout.manifest_path.unlink()
     if options.overwrite:
         for name in set(journal.names()) - set(planned):
@@ -201,22 +206,29 @@ def _remove_superseded(
                 path.unlink(missing_ok=True)
 
 
-def _recorded(layout: Layout) -> dict[str, str] | None:
-    """The fingerprint of each shard that the manifest records; None if it can't be understood."""
+def _recorded(layout: Layout) -> dict[str, ShardInfo] | None:
+    """Each shard that the manifest records; None if there is none, or it can't be understood."""
     try:
         manifest = load_manifest(layout.manifest_path)
     except InputError:
         return None
-    return {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+    return manifest.shards if manifest else None
 
 
-def _is_done(plan: ShardPlan, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
+def _fingerprints(infos: Mapping[str, ShardInfo] | None) -> dict[str, str] | None:
+    return None if infos is None else {name: info.fingerprint for name, info in infos.items()}
+
+
+def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
+    """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
     info = journal.get(plan_name(plan))
     if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
         return False
-    least = min(map(_size, layout.index_paths(info.name)))
-    is_indexed = least > 0 or (least == 0 and info.records == 0)  # a crash may have left them empty
-    return is_indexed and _size(layout.shard_path(info.name)) == info.size
+    if _size(layout.shard_path(info.name)) != info.size:
+        return False
+    left_out = set(info.set_aside)
+    names = [name for name in map(split.catalog.filename, split.rows(plan)) if name not in left_out]
+    return is_indexed(layout, info, names)
 
 
 def _size(path: Path) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from imagenet_prep.checks.index import agrees, on_record
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats import pixels
 from imagenet_prep.formats.compressed import iter_records
@@ -55,10 +56,14 @@ header``; or another shard, which did change, now holds one of its images too.""
 
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """What a repair did, by the names of shards in order: ``made`` again; ``unchanged`` since convert made them."""
+    """What a repair did, by the names of shards in order.
+
+    ``made`` again; ``unchanged`` since convert made them; ``corrected``: their entries in the manifest.
+    """
 
     made: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+    corrected: tuple[str, ...] = ()
 
 
 def repair(
@@ -83,10 +88,10 @@ def repair(
     """
     progress = progress or Silent()
     with hold(layout):
-        manifest = read_manifest(layout)
+        manifest, corrected = _correct(read_manifest(layout), layout)
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         if not kinds:
-            return RepairSummary()
+            return RepairSummary(corrected=corrected)
         recipe = recipe and as_recorded(recipe, manifest)
         by_recipe = plan_recipe(recipe) if recipe is not None else None
         if recipe is not None and by_recipe is not None:
@@ -102,7 +107,7 @@ def repair(
                 _refuse_obstacles(names, manifest, journal, layout)
                 splits = _plan(names, layout, engine, options, by_recipe, progress)
                 _make(names, splits, manifest, layout, engine, options, journal, progress)
-        return RepairSummary(tuple(names), unchanged)
+        return RepairSummary(tuple(names), unchanged, corrected)
 
 
 def read_manifest(layout: Layout) -> Manifest:
@@ -122,6 +127,16 @@ def read_manifest(layout: Layout) -> Manifest:
         if is_ours
         else "name the folder with --output if the shards are elsewhere; of another tool's shards get sound copies",
     )
+
+
+def _correct(manifest: Manifest, layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
+    """The manifest without the entries that journal and index prove wrong, and the names of those shards."""
+    infos = on_record(layout, manifest, Journal(layout.journal_path))
+    corrected = tuple(sorted(name for name, info in infos.items() if info != manifest.shards[name]))
+    if corrected:
+        manifest = dataclasses.replace(manifest, shards=infos)
+        manifest.save(layout.manifest_path)
+    return manifest, corrected
 
 
 # which shards --------------------------------------------------------------------------------------------------
@@ -163,12 +178,13 @@ class _Look:
 
 def _refuse_obstacles(names: Sequence[str], manifest: Manifest, journal: Journal, layout: Layout) -> None:
     for name in names:
-        # A damaged record, or a conversion that was stopped: no guessing which of the two holds.
-        if journal.get(name) not in (None, manifest.shards[name]):
+        # A damaged record, or a conversion that was stopped: without an index no guessing which of the two holds.
+        info = manifest.shards[name]
+        if journal.get(name) not in (None, info) and not agrees(layout, info):
             raise InputError(
                 f"manifest and journal in {layout.state_dir} contradict each other about {name}",
-                "expected the same entry in both",
-                "remove manifest.json and run the same imagenet-prep convert again: finished shards are kept",
+                "expected the same entry in both, or an index that agrees with one of them",
+                "run the same imagenet-prep convert again: it makes that shard again, and keeps the others",
             )
         for path in (layout.shard_path(name), *layout.index_paths(name)):
             if path.is_dir():

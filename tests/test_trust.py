@@ -1,0 +1,287 @@
+"""Journal, manifest and index of a set: what one of them says counts only where another one agrees."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imagenet_prep import making
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.repair import RepairSummary
+from imagenet_prep.stages.verify import verify
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+VICTIM = "train-00001-of-00004"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+    """A DATA_DIR with archives and the six shards that convert made of them. Read only."""
+    layout = Layout(tmp_path_factory.mktemp("trust"))
+    layout.raw_dir.mkdir(parents=True)
+    for archive in made_tiny.archives.values():
+        shutil.copy2(archive, layout.raw_dir)
+    convert(layout, ENGINE, PART)
+    return layout.data_dir
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Path) -> Layout:
+    """The test's own copy of ``sound``, times and all."""
+    return Layout(Path(shutil.copytree(sound, tmp_path / "data")))
+
+
+def contents(layout: Layout) -> dict[str, bytes]:
+    """Every shard and index, and the manifest."""
+    paths = [*layout.output_dir.glob("*-of-*"), *layout.index_dir.iterdir(), layout.manifest_path]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def made(layout: Layout) -> int:
+    """How many shards the same conversion makes again."""
+    return sum(split.made for split in convert(layout, ENGINE, PART).splits)
+
+
+def edit_line(layout: Layout, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the journal's entry of the victim."""
+    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
+    for value in lines:
+        if value["name"] == VICTIM:
+            change(value)
+    layout.journal_path.write_text("".join(f"{json.dumps(value, sort_keys=True)}\n" for value in lines))
+
+
+def edit_manifest(layout: Layout, key: str, value: object) -> None:
+    """Change the manifest's entry of the victim."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["shards"][VICTIM][key] = value
+    layout.manifest_path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+
+
+def another(value: object) -> object:
+    """The same kind of value with another digit, or one name more."""
+    if isinstance(value, list):
+        return [*value, "n1.JPEG"]
+    return value + 1 if isinstance(value, int) else f"{(int(str(value)[0], 16) + 1) % 16:x}{str(value)[1:]}"
+
+
+def strip_seals(layout: Layout) -> None:
+    """Make the journal one of an earlier version, whose lines had no CRC."""
+    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
+    bare = ({key: value for key, value in line.items() if key != "crc"} for line in lines)
+    layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in bare))
+
+
+# the journal ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+@pytest.mark.parametrize("key", ["digest", "size", "records", "fingerprint", "set_aside", "repairs"])
+def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str, is_sealed: bool) -> None:
+    """Verify and repair find the set right, convert makes at most that shard again, and the manifest stays as it was.
+
+    With the CRC of a line and, as earlier versions wrote it, without.
+    """
+    if not is_sealed:
+        strip_seals(layout)
+    before = contents(layout)
+    edit_line(
+        layout, lambda line: line.update({key: ["n1.JPEG"] if isinstance(line[key], list) else another(line[key])})
+    )
+    assert verify(layout, ENGINE).problems == ()
+    assert verify_and_repair(layout, ENGINE).repair == RepairSummary()
+    assert contents(layout) == before
+    assert made(layout) == 1
+    assert contents(layout) == before
+    assert made(layout) == 0
+    assert verify(layout, ENGINE).problems == ()
+
+
+@pytest.mark.parametrize("key", ["digest", "size", "records"])
+def test_a_changed_journal_line_without_a_manifest(layout: Layout, key: str) -> None:
+    """A conversion that goes on makes that shard again, with the same bytes, and then the same manifest."""
+    before = contents(layout)
+    strip_seals(layout)
+    layout.manifest_path.unlink()
+    edit_line(layout, lambda line: line.update({key: another(line[key])}))
+    assert made(layout) == 1
+    assert contents(layout) == before
+
+
+def test_every_changed_byte_of_a_journal_line(layout: Layout) -> None:
+    """Whatever byte of a line is another one, the entry it held is gone, or is none of this name, or is the same."""
+    line = next(line for line in layout.journal_path.read_bytes().splitlines() if VICTIM.encode() in line)
+    whole = Journal(layout.journal_path).get(VICTIM)
+    for position in range(len(line)):
+        changed = bytearray(line)
+        changed[position] ^= 1
+        layout.journal_path.write_bytes(bytes(changed))
+        journal = Journal(layout.journal_path)
+        sealed = [journal.get(name) for name in journal.names() if journal.is_sealed(name)]
+        assert sealed in ([], [whole]), position
+
+
+def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None:
+    """The manifest and the index agree, so the shard is made by them, and the line is written again."""
+    before = contents(layout)
+    strip_seals(layout)
+    edit_line(layout, lambda line: line.update(digest=another(line["digest"])))
+    shard = layout.shard_path(VICTIM)
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert verify_and_repair(layout, ENGINE).repair.made == (VICTIM,)
+    assert contents(layout) == before
+    assert made(layout) == 0
+
+
+# the manifest --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+@pytest.mark.parametrize("key", ["digest", "size"])
+def test_a_changed_manifest_is_blamed_and_corrected(layout: Layout, key: str, is_sealed: bool) -> None:
+    """Verify blames the manifest and not the sound shard; repair corrects it and replaces nothing; so does convert."""
+    if not is_sealed:
+        strip_seals(layout)
+    before, manifest = contents(layout), layout.manifest_path.read_bytes()
+    edit_manifest(layout, key, another(json.loads(manifest)["shards"][VICTIM][key]))
+    damaged = layout.manifest_path.read_bytes()
+    verdict = verify(layout, ENGINE)
+    assert [(each.kind, each.subject) for each in verdict.problems] == [(ProblemKind.BAD_MANIFEST, "manifest.json")]
+    assert VICTIM in verdict.problems[0].detail
+    assert verdict.faulty == {}
+    stamp = layout.shard_path(VICTIM).stat()
+    run = verify_and_repair(layout, ENGINE)
+    assert run.repair == RepairSummary(corrected=(VICTIM,))
+    assert run.verdict.problems == ()
+    assert contents(layout) == before
+    assert layout.shard_path(VICTIM).stat() == stamp
+    layout.manifest_path.write_bytes(damaged)
+    assert made(layout) == (0 if is_sealed else 1)
+    assert contents(layout) == before
+
+
+def test_without_an_index_nothing_tells_which_record_holds(layout: Layout) -> None:
+    """Manifest and journal differ, and the index is gone: repair refuses, convert makes the shard again."""
+    before = contents(layout)
+    edit_manifest(layout, "digest", "0" * 64)
+    layout.index_path(VICTIM).unlink()
+    with pytest.raises(InputError, match=f"contradict each other about {VICTIM}") as caught:
+        verify_and_repair(layout, ENGINE)
+    assert "imagenet-prep convert again" in caught.value.hint
+    assert made(layout) == 1
+    assert contents(layout) == before
+
+
+# the index -----------------------------------------------------------------------------------------------------
+
+
+def _other_bit(content: bytes, position: int) -> bytes:
+    return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+
+
+HARMS: dict[str, Callable[[bytes, bytes], bytes]] = {
+    "empty": lambda content, other: b"",
+    "zeros": lambda content, other: bytes(len(content)),
+    "cut": lambda content, other: content[: len(content) // 2],
+    "of-another-shard": lambda content, other: other,
+    "first-bit": lambda content, other: _other_bit(content, 0),
+    "middle-bit": lambda content, other: _other_bit(content, len(content) // 2),
+    "last-bit": lambda content, other: _other_bit(content, len(content) - 2),
+    "doubled-line": lambda content, other: content + content[content[:-1].rindex(b"\n") + 1 :],
+    "blank": lambda content, other: content.replace(b" ", b"  ", 1),
+}
+
+
+@pytest.mark.parametrize("suffix", ["idx", "list"])
+@pytest.mark.parametrize("harm", HARMS)
+def test_an_index_is_believed_only_as_it_was_written(layout: Layout, suffix: str, harm: str) -> None:
+    """A power cut or a bad disk left another index: its shard, and no other, is made again, index and all."""
+    before = contents(layout)
+    path = layout.index_dir / f"{VICTIM}.{suffix}"
+    other = layout.index_dir / f"train-00002-of-00004.{suffix}"
+    path.write_bytes(HARMS[harm](path.read_bytes(), other.read_bytes()))
+    assert contents(layout) != before
+    assert made(layout) == 1
+    assert contents(layout) == before
+
+
+def test_an_index_that_cannot_be_read_is_made_again(layout: Layout) -> None:
+    """A folder in its place is told; once it is gone, the shard is made again."""
+    before = contents(layout)
+    path = layout.index_path(VICTIM)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(PrepError):
+        convert(layout, ENGINE, PART)
+    path.rmdir()
+    assert made(layout) == 1
+    assert contents(layout) == before
+
+
+# the sync ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "error"), [(errno.EIO, WriteError), (errno.ENOSPC, SpaceError)])
+def test_what_the_disk_did_not_take_is_not_done(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, number: int, error: type[PrepError]
+) -> None:
+    """After a sync that failed the page cache proves nothing: every shard since the last one is made again."""
+    before = contents(layout)
+    shutil.rmtree(layout.state_dir)
+    for path in layout.output_dir.glob("*-of-*"):
+        path.unlink()
+
+    def fail(folder: Path) -> None:
+        raise OSError(number, os.strerror(number), str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "sync_file_system", fail)
+        with pytest.raises(error):
+            convert(layout, ENGINE, PART)
+    assert made(layout) == 6
+    assert contents(layout) == before
+
+
+def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sync of the journal comes after one of the file system that holds the shards and indexes of its lines."""
+    for path in layout.output_dir.glob("*-of-*"):
+        path.unlink()
+    calls: list[str] = []
+    sync = making.sync_file_system
+    synced: set[str] = set()
+
+    def record(folder: Path) -> None:
+        assert folder == layout.index_dir
+        calls.append("file system")
+        synced.update(path.stem for path in layout.index_dir.iterdir())
+        sync(folder)
+
+    true_sync = Journal.sync
+
+    def record_journal(journal: Journal) -> None:
+        assert {name for name in journal.names() if layout.shard_path(name).exists()} <= synced
+        calls.append("journal")
+        true_sync(journal)
+
+    monkeypatch.setattr(making, "SYNC_SECONDS", 0.0)
+    monkeypatch.setattr(making, "sync_file_system", record)
+    monkeypatch.setattr(Journal, "sync", record_journal)
+    assert made(layout) == 6
+    assert calls[:-1] == ["file system", "journal"] * 7  # after each shard, and at the end
+    assert calls[-1] == "journal"  # as it is closed
