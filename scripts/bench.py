@@ -1,12 +1,14 @@
 """How long each command takes, beside its limit and beside the obvious other ways: one program, one table.
 
-python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--markdown FILE]
+python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--markdown FILE] [--against CHECKOUT]
 
 All figures are of whole processes, from start to end, on a warm page cache. Within a row the commands take turns: ours,
 the limit, the rivals, and again. Before each one the outputs are cleared away and the disk is synced. A ratio is the
 median of the rounds' ratios, so that what else the machine does meanwhile falls on both sides of it.
 
 growth: as-is on a tenth and on a third of the images, and with more and more workers.
+--against: another checkout of this project, an earlier version: its command takes its turn in each row, as one more
+rival. It runs in the same environment, so that only the code differs.
 """
 
 from __future__ import annotations
@@ -161,6 +163,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=1, help="rounds before them that don't count")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="ROW,ROW", help=", ".join(groups()))
     parser.add_argument("--workers", type=int, default=CPUS, help="of ours and of the codec loops")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="an earlier version: one more rival")
     parser.add_argument("--no-tensorflow", action="store_true", help="leave out the rivals that need it")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there too, the machine named")
     given = parser.parse_args()
@@ -169,6 +172,8 @@ def parse_arguments() -> argparse.Namespace:
     if given.images < 10 or given.repeat < 1 or given.workers < 1 or given.warm_up < 0:
         parser.error("expected at least 10 images, 1 round, 1 worker")
     given.dir = given.dir.resolve()
+    if given.against and not (given.against / "imagenet_prep").is_dir():
+        parser.error(f"{given.against} is no checkout of this project")
     return given
 
 
@@ -218,7 +223,7 @@ class Result:
         return (
             self.row.name,
             f"{self.ratio(0, 1):.2f} {limit.name}" if limit else "-",
-            "; ".join(f"{self.ratio(column, 0):.1f} {rival.name}" for column, rival in rivals) or "-",
+            "; ".join(f"{self.ratio(column, 0):.2f} {rival.name}" for column, rival in rivals) or "-",
             f"{self.seconds():.3f}",
             f"{self.seconds(1):.3f}" if limit else "-",
             "; ".join(f"{self.seconds(column):.3f}" for column, _ in rivals) or "-",
@@ -230,7 +235,10 @@ class Result:
 
 def time_row(row: Row, given: argparse.Namespace) -> Result:
     """Run the commands of a row in turn, round by round."""
-    rivals = tuple(rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow))
+    rivals = [rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow)]
+    if given.against:
+        earlier = f"env PYTHONPATH={shlex.quote(str(given.against.resolve()))} {{prep}}"
+        rivals.append(Run("earlier version", row.ours.replace("{prep}", earlier)))
     where = places(row, given)
     runs = [row.ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
     commands = [fill(command, where) for command in runs]
@@ -240,7 +248,7 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
     rounds = [[timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)]
     for folder in (out, shards, trash_dir(out), trash_dir(shards)):
         shutil.rmtree(folder, ignore_errors=True)
-    return Result(row, rivals, rounds[given.warm_up :])
+    return Result(row, tuple(rivals), rounds[given.warm_up :])
 
 
 def places(row: Row, given: argparse.Namespace) -> dict[str, str]:

@@ -81,6 +81,22 @@ def test_every_row_comes_out_with_a_ratio(tmp_path: Path, load: Any) -> None:
     assert kept == ["annotations-20", "images-2", "images-20", "images-6"]
 
 
+def test_an_earlier_version_takes_its_turn(tmp_path: Path) -> None:
+    """The command of another checkout is run by that checkout's code, and is one more rival of the row."""
+    earlier = tmp_path / "an earlier version"
+    (earlier / "imagenet_prep").mkdir(parents=True)
+    (earlier / "imagenet_prep" / "__init__.py").touch()
+    (earlier / "imagenet_prep" / "cli.py").write_text(f"def main(): open({str(tmp_path / 'called')!r}, 'w')")
+    few = ["--only", "help", "--repeat", "1", "--warm-up", "0", "--against", earlier]
+    done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^help .* \d\.\d\d earlier version ", done.stdout, re.MULTILINE)
+    assert (tmp_path / "called").exists()
+    refused = run(sys.executable, SCRIPTS / "bench.py", "--against", tmp_path)
+    assert refused.returncode == 2
+    assert "is no checkout of this project" in refused.stderr
+
+
 def test_a_row_that_is_not_there_is_refused() -> None:
     """A wrong name is told before anything is made, with the right ones."""
     done = run(sys.executable, SCRIPTS / "bench.py", "--only", "as-is,nonsense")
