@@ -14,9 +14,10 @@ from pathlib import Path
 from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
-from imagenet_prep.checks.index import departure, first_difference, is_index, read_index, read_written
+from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
 from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
+from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -137,7 +138,7 @@ class ShardCheck:
             yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
             return
         is_named = all(reading.names) and not reading.findings  # damage is told once
-        if is_named and reading.has_index(paths):
+        if is_named and reading.has_index(*paths):
             return
         index = read_index(*paths, info.records)
         if index is None:
@@ -223,9 +224,14 @@ class _Reading:
             finding = Finding(ProblemKind.BAD_CRC, "the data do not match their CRC")
             self.findings.add(finding, self.place(record.number))
 
-    def has_index(self, paths: tuple[Path, Path]) -> bool:
+    def has_index(self, index: Path, listing: Path) -> bool:
         """Whether both files are, byte for byte, what convert writes beside these records."""
-        return is_index(paths, self.offsets, self.lengths, self.crcs, (name.decode() for name in self.names))
+        names = (name.decode() for name in self.names)
+        written = encode_index(self.offsets, self.lengths), encode_listing(self.crcs, names)
+        return all(
+            path.stat().st_size == len(content) and path.read_bytes() == content
+            for path, content in zip((index, listing), written, strict=True)
+        )
 
     @property
     def digest(self) -> str:
