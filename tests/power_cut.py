@@ -1,0 +1,378 @@
+"""What a disk may hold after a power cut: operations -> after each of them, the worst trees of files that may be left.
+
+The model is the one that POSIX promises, and no file system's own kindness: an fsync of a file makes its bytes durable,
+not its name; an fsync of a folder makes the names in it durable; a sync of the file system both. Whatever was not
+synced may be there or not, each part of it by itself. Only of a file that is moved from one folder to another it takes
+for granted that it is not lost between the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+from syscalls import Operation, environment
+
+Tree = dict[str, Union["Tree", "Content"]]
+"""What a folder holds by name: folders, and the content of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file, and the times of one that was there before the first operation."""
+
+    data: bytes
+    times: tuple[int, int] | None = None
+
+
+@dataclass(eq=False)
+class File:
+    """A file: as processes see it, and as the last sync left it on the disk."""
+
+    now: Content = Content(b"")
+    durable: Content = Content(b"")
+    version: int = 0
+    durable_version: int = 0
+
+    def change(self, data: bytes) -> None:
+        """Give it other content, not synced."""
+        self.now = Content(data)
+        self.version += 1
+
+
+@dataclass(eq=False)
+class Folder:
+    """A folder: the names in it as processes see them, and as the last sync left them on the disk."""
+
+    now: dict[str, File | Folder] = field(default_factory=dict)
+    durable: dict[str, File | Folder] = field(default_factory=dict)
+    version: int = 0
+    durable_version: int = 0
+
+
+class Disk:
+    """A folder on a disk with a cache: operations go in, the trees that a power cut may leave come out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = _load(folder)
+        self._begun: dict[int, list[tuple[File | Folder, object, int]]] = {}
+        self._moves: list[tuple[File | Folder, Folder, Folder, str]] = []  # what, from where, to where, its name there
+
+    def apply(self, operation: Operation) -> None:
+        """Do what a process did.
+
+        Raises:
+            KeyError: it concerns what isn't there: the recording is not whole.
+        """
+        getattr(self, f"_{operation.kind}")(operation)
+
+    def _open(self, operation: Operation) -> None:
+        folder, name = self._place(operation.path)
+        if name not in folder.now:
+            if "creat" in operation.flags:
+                self._enter(folder, name, File())
+        elif "trunc" in operation.flags and self._file(operation.path).now.data:
+            self._file(operation.path).change(b"")
+
+    def _write(self, operation: Operation) -> None:
+        file = self._file(operation.path)
+        old = file.now.data
+        offset = len(old) if operation.offset < 0 else operation.offset
+        file.change(old[:offset].ljust(offset, b"\0") + operation.data + old[offset + len(operation.data) :])
+
+    def _truncate(self, operation: Operation) -> None:
+        file = self._file(operation.path)
+        if len(file.now.data) != operation.size:
+            file.change(file.now.data[: operation.size].ljust(operation.size, b"\0"))
+
+    def _sync(self, operation: Operation) -> None:
+        nodes = list(self._nodes()) if operation.path is None else [self._node(operation.path)]
+        self._begun[operation.call] = [
+            (node, node.now if isinstance(node, File) else dict(node.now), node.version) for node in nodes
+        ]
+
+    def _synced(self, operation: Operation) -> None:
+        for node, then, version in self._begun.pop(operation.call):
+            if version >= node.durable_version:  # a later sync may have ended before
+                node.durable, node.durable_version = then, version  # type: ignore[assignment]
+                for moved, source, target, name in self._moves:  # gone here for good: then there for good
+                    if source is node and moved not in node.durable.values() and target.now.get(name) is moved:
+                        target.durable[name] = moved
+
+    def _rename(self, operation: Operation) -> None:
+        node = self._node(operation.path)
+        (source, old), (target, new) = self._place(operation.path), self._place(operation.to)
+        self._leave(source, old)
+        self._enter(target, new, node)
+        if source is not target:
+            self._moves.append((node, source, target, new))
+
+    def _link(self, operation: Operation) -> None:
+        self._enter(*self._place(operation.to), self._node(operation.path))
+
+    def _unlink(self, operation: Operation) -> None:
+        self._leave(*self._place(operation.path))
+
+    _rmdir = _unlink
+
+    def _mkdir(self, operation: Operation) -> None:
+        self._enter(*self._place(operation.path), Folder())
+
+    @staticmethod
+    def _enter(folder: Folder, name: str, node: File | Folder) -> None:
+        folder.now[name] = node
+        folder.version += 1
+
+    @staticmethod
+    def _leave(folder: Folder, name: str) -> None:
+        del folder.now[name]
+        folder.version += 1
+
+    def _place(self, path: str | None) -> tuple[Folder, str]:
+        parent, _, name = str(path).rpartition("/")
+        folder = self._node(parent)
+        assert isinstance(folder, Folder)
+        return folder, name
+
+    def _node(self, path: str | None) -> File | Folder:
+        node: File | Folder = self.root
+        for name in filter(None, str(path).split("/")):
+            assert isinstance(node, Folder)
+            node = node.now[name]
+        return node
+
+    def _file(self, path: str | None) -> File:
+        node = self._node(path)
+        assert isinstance(node, File)
+        return node
+
+    def _nodes(self) -> Iterator[File | Folder]:
+        """Everything that can be reached, by the names of now or by those on the disk."""
+        found: dict[int, File | Folder] = {}
+        waiting: list[File | Folder] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in found:
+                found[id(node)] = node
+                yield node
+                if isinstance(node, Folder):
+                    waiting += [*node.now.values(), *node.durable.values()]
+
+    # what may be left ----------------------------------------------------------------------------------------
+
+    def tree(
+        self,
+        names: Callable[[Folder], bool] = lambda _: True,
+        data: Callable[[File], Content] = lambda file: file.now,
+    ) -> Tree:
+        """What lies there if ``names`` says which folders have the names of now, and ``data`` what each file holds."""
+
+        def look(folder: Folder) -> Tree:
+            entries = folder.now if names(folder) else {**folder.durable, **self._arrived(folder, names)}
+            return {
+                name: look(node) if isinstance(node, Folder) else data(node) for name, node in sorted(entries.items())
+            }
+
+        return look(self.root)
+
+    def _arrived(self, folder: Folder, names: Callable[[Folder], bool]) -> dict[str, File | Folder]:
+        """What was moved here from folders that have the names of now."""
+        return {
+            name: moved
+            for moved, source, target, name in self._moves
+            if target is folder and names(source) and folder.now.get(name) is moved
+        }
+
+    def after_cut(self) -> Iterator[tuple[str, Tree]]:
+        """The worst trees that a power cut may leave now, each with its name; the first one has nothing unsynced."""
+        nodes = list(self._nodes())
+        files = [node for node in nodes if isinstance(node, File) and node.now != node.durable]
+        folders = [node for node in nodes if isinstance(node, Folder) and node.now != node.durable]
+        lost, kept = (lambda file: file.durable), (lambda file: file.now)
+        partly = (("none of the bytes", lost), ("half of the bytes", _torn), ("zeros", _zeros))
+        everywhere = {"all names": lambda _: True, "no names": lambda _: False}
+        yield "nothing", self.tree(everywhere["no names"], lost)
+        for called, names in everywhere.items():
+            for how, data in (*partly, ("all bytes", kept)):
+                yield f"{called}, {how}", self.tree(names, data)
+            for number, each in enumerate(files):
+                yield f"{called}, bytes of {number} alone", self.tree(names, _choose(each, kept, lost))
+                for how, data in partly:
+                    yield f"{called}, all bytes but {how} of {number}", self.tree(names, _choose(each, data, kept))
+        for number, folder in enumerate(folders):
+            for how, data in (("none of the bytes", lost), ("all bytes", kept)):
+                yield f"names of {number} alone, {how}", self.tree(lambda each, one=folder: each is one, data)
+                yield f"names but those of {number}, {how}", self.tree(lambda each, one=folder: each is not one, data)
+
+
+def _choose(one: File, its: Callable[[File], Content], others: Callable[[File], Content]) -> Callable[[File], Content]:
+    return lambda file: its(file) if file is one else others(file)
+
+
+def _torn(file: File) -> Content:
+    """The first half of what differs from the synced bytes, and these from there on."""
+    old, new = file.durable.data, file.now.data
+    if old == new:
+        return file.durable
+    start = len(os.path.commonprefix([old, new]))
+    middle = (start + len(new)) // 2
+    return Content(new[:middle] + old[middle:])
+
+
+def _zeros(file: File) -> Content:
+    """The right length, and zeros for what differs from the synced bytes: a size may be on the disk before them."""
+    old, new = file.durable.data, file.now.data
+    if old == new:
+        return file.durable
+    kept = bytes(byte if byte == before else 0 for byte, before in zip(new, old, strict=False))
+    return Content(kept.ljust(len(new), b"\0"))
+
+
+def _load(folder: Path) -> Folder:
+    loaded = Folder()
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            raise ValueError(f"{path}: links are not followed")
+        node: File | Folder
+        if path.is_dir():
+            node = _load(path)
+        else:
+            found = path.stat()
+            content = Content(path.read_bytes(), (found.st_atime_ns, found.st_mtime_ns))
+            node = File(content, content)
+        loaded.now[path.name] = loaded.durable[path.name] = node
+    return loaded
+
+
+def replay(folder: Path, operations: Sequence[Operation]) -> Iterator[tuple[int, str, Tree]]:
+    """The trees that a power cut may leave in ``folder`` after each prefix of the operations, each tree once.
+
+    Yields:
+        How many operations were done, in words what is left of the unsynced, and the tree.
+    """
+    disk, seen = Disk(folder), set()
+    for done, operation in enumerate((None, *operations)):
+        if operation is not None:
+            disk.apply(operation)
+        for called, tree in disk.after_cut():
+            mark = fingerprint(tree)
+            if mark not in seen:
+                seen.add(mark)
+                yield done, called, tree
+
+
+def at_the_end(folder: Path, operations: Sequence[Operation]) -> Disk:
+    """The disk after all operations."""
+    disk = Disk(folder)
+    for operation in operations:
+        disk.apply(operation)
+    return disk
+
+
+def flat(tree: Tree, below: str = "") -> dict[str, bytes]:
+    """The bytes of every file of a tree, by path."""
+    found: dict[str, bytes] = {}
+    for name, node in tree.items():
+        found.update(flat(node, f"{below}{name}/") if isinstance(node, dict) else {f"{below}{name}": node.data})
+    return found
+
+
+def fingerprint(tree: Tree) -> str:
+    """A digest of names and bytes, of empty folders too."""
+    digest = hashlib.sha256()
+
+    def add(tree: Tree, below: str) -> None:
+        for name, node in tree.items():
+            if isinstance(node, dict):
+                digest.update(f"folder {below}{name}\n".encode())
+                add(node, f"{below}{name}/")
+            else:
+                digest.update(f"file {below}{name} {len(node.data)}\n".encode() + node.data)
+
+    add(tree, "")
+    return digest.hexdigest()
+
+
+def build(tree: Tree, folder: Path) -> None:
+    """Make ``folder``, which must not be there, hold a tree."""
+    folder.mkdir()
+    for name, node in tree.items():
+        if isinstance(node, dict):
+            build(node, folder / name)
+        else:
+            (folder / name).write_bytes(node.data)
+            if node.times:
+                os.utime(folder / name, ns=node.times)
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file below a folder, by path."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class Commands:
+    """Runs imagenet-prep many times in little time: a process that has imported it forks for each."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), text=True
+        )
+
+    def __enter__(self) -> Commands:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+    def run(self, arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+        """Run a command in a folder; its exit status, and what it printed."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([os.fspath(folder), list(arguments)]) + "\n")
+        self._process.stdin.flush()
+        status, printed = json.loads(self._process.stdout.readline())
+        return status, printed
+
+
+def _serve() -> None:
+    """What the process of Commands does."""
+    import tempfile
+
+    from imagenet_prep.cli import main
+
+    for module in ("annotate", "convert", "repair", "untar", "verify"):
+        __import__(f"imagenet_prep.stages.{module}")
+    __import__("imagenet_prep.recipes.plan")
+    for line in sys.stdin:
+        folder, arguments = json.loads(line)
+        with tempfile.TemporaryFile() as printed:
+            child = os.fork()
+            if child == 0:
+                os.chdir(folder)
+                os.dup2(printed.fileno(), 1)
+                os.dup2(printed.fileno(), 2)
+                os.close(0)
+                sys.argv[1:] = arguments
+                try:
+                    main()
+                except SystemExit as end:
+                    sys.stdout.flush()
+                    os._exit(int(end.code or 0))
+                os._exit(99)  # main never comes back
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            printed.seek(0)
+            sys.stdout.write(json.dumps([status, printed.read().decode(errors="replace")]) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

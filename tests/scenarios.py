@@ -1,0 +1,182 @@
+"""Commands on tiny sets, with what lies there before each: for tests and scripts that cut them short."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from power_cut import Commands, at_the_end, flat, read
+from syscalls import Operation, record
+
+from imagenet_prep.demo.archives import MadeSet
+
+_CONVERT = ("convert", ".", "--allow-incomplete", "--train-shards", "2", "--validation-shards", "1", "--workers", "1")
+_RECIPE = ("convert", ".", "--config", "recipe.yaml", "--workers", "1")
+_TIMED = ("checked.json", "annotate.json", "verdict.json", "problems.jsonl")
+"""Files that hold times, or what a verify found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A command, and what makes the folder that it runs in."""
+
+    name: str
+    command: tuple[str, ...]
+    prepare: Callable[[Path, MadeSet, Commands], None]
+
+
+def results(files: dict[str, bytes]) -> dict[str, bytes]:
+    """What a run must end with, of all files by path: without times, the lock, and what was left aside unfinished.
+
+    Of the journal the last line about each shard counts, in any order.
+    """
+    found = {}
+    for path, data in files.items():
+        *folders, name = path.split("/")
+        if name in (*_TIMED, "lock") or {"partial", ".partial"} & {*folders} or name.endswith(".partial"):
+            continue
+        found[path] = _last_lines(data) if name == "journal.jsonl" else data
+    return found
+
+
+def _last_lines(journal: bytes) -> bytes:
+    lines = {}
+    for line in journal.splitlines():
+        with contextlib.suppress(ValueError):  # a line that was cut short
+            lines[json.loads(line)["name"]] = line
+    return b"\n".join(lines[name] for name in sorted(lines))
+
+
+def _archives(folder: Path, made: MadeSet, _: Commands) -> None:
+    (folder / "raw-data").mkdir(parents=True)
+    for path in made.archives.values():
+        shutil.copy2(path, folder / "raw-data")
+
+
+def _converted(folder: Path, made: MadeSet, commands: Commands) -> None:
+    _archives(folder, made, commands)
+    _must(commands, _CONVERT, folder)
+
+
+def _damaged(folder: Path, made: MadeSet, commands: Commands) -> None:
+    """A set with a byte of one shard flipped, another shard cut, and an index of the third gone."""
+    _converted(folder, made, commands)
+    first, second = folder / "train-00000-of-00002", folder / "train-00001-of-00002"
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 1
+    first.write_bytes(data)
+    second.write_bytes(second.read_bytes()[:-5])
+    (folder / "imagenet-prep/index/validation-00000-of-00001.idx").unlink()
+
+
+def _untarred_in_part(folder: Path, made: MadeSet, commands: Commands) -> None:
+    """Image folders that lack one image, hold another one cut short, and lack a class."""
+    _archives(folder, made, commands)
+    _must(commands, ("untar", ".", "--workers", "1"), folder)
+    classes = sorted(path for path in (folder / "raw-data/train").iterdir())
+    shutil.rmtree(classes[0])
+    images = sorted(classes[1].iterdir())
+    images[0].unlink()
+    images[1].write_bytes(images[1].read_bytes()[:-3])
+
+
+def _recipe(*lines: str) -> Callable[[Path, MadeSet, Commands], None]:
+    def prepare(folder: Path, made: MadeSet, _: Commands) -> None:
+        _photos(folder, made)
+        recipe = ["source: {files: photos/*.JPEG}", "labels: labels.csv", "shards: 3", *lines]
+        (folder / "recipe.yaml").write_text("\n".join(recipe) + "\n")
+
+    return prepare
+
+
+def _photos(folder: Path, made: MadeSet) -> None:
+    """Train images in one folder, and their labels."""
+    (folder / "photos").mkdir(parents=True)
+    names = []
+    with tarfile.open(made.archives["train"]) as outer:
+        for member in outer:
+            with tarfile.open(fileobj=io.BytesIO(outer.extractfile(member).read())) as inner:  # type: ignore[union-attr]
+                for each in inner:
+                    (folder / "photos" / each.name).write_bytes(inner.extractfile(each).read())  # type: ignore[union-attr]
+                    names.append(each.name)
+    lines = [f"photos/{name},{number % 7}" for number, name in enumerate(sorted(names))]
+    (folder / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
+
+
+def _relabelled(folder: Path, made: MadeSet, commands: Commands) -> None:
+    """A finished set, and then other labels: each new shard has the name and the length of an old one."""
+    _recipe()(folder, made, commands)
+    _must(commands, _RECIPE, folder)
+    labels = folder / "labels.csv"
+    lines = [line[:-1] + str((int(line[-1]) + 1) % 7) for line in labels.read_text().splitlines()[1:]]
+    labels.write_text("\n".join(["path,label", *lines]) + "\n")
+
+
+def _must(commands: Commands, command: tuple[str, ...], folder: Path) -> None:
+    status, printed = commands.run(command, folder)
+    assert status == 0, printed
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("convert", _CONVERT, _archives),
+        Scenario("sequential", (*_CONVERT, "--read-order", "sequential"), _archives),
+        Scenario("gzip", (*_CONVERT, "--compression", "gzip"), _archives),
+        Scenario("recipe", _RECIPE, _recipe()),
+        Scenario("overwrite", (*_RECIPE, "--overwrite"), _relabelled),
+        Scenario("repair", ("repair", ".", "--workers", "1"), _damaged),
+        Scenario("untar", ("untar", ".", "--workers", "1"), _archives),
+        Scenario("merge", ("untar", ".", "--workers", "1"), _untarred_in_part),
+        Scenario("annotate", ("annotate", ".", "--workers", "1"), _archives),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """An unbroken run of a scenario: the folder before it, what it did, and what it ended with."""
+
+    scenario: Scenario
+    before: Path
+    operations: list[Operation]
+    expected: dict[str, bytes]
+
+    def expected_line(self, shard: str) -> bytes:
+        """The line of a shard in the journal in the end."""
+        lines = self.expected["imagenet-prep/journal.jsonl"].splitlines()
+        return next((line for line in lines if json.loads(line)["name"] == shard), b"")
+
+
+def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: Commands) -> Recording:
+    """Run a scenario under strace; what it did must account for every byte that it left."""
+    before, work = folder / scenario.name, folder / f"{scenario.name}-work"
+    scenario.prepare(before, made, commands)
+    shutil.copytree(before, work)
+    operations = record(["-m", "imagenet_prep", *scenario.command], work, folder / "trace")
+    found = read(work)
+    assert flat(at_the_end(before, operations).tree()) == found
+    shutil.rmtree(work)
+    return Recording(scenario, before, operations, results(found))
+
+
+def run_after(recording: Recording, folder: Path, commands: Commands, called: str) -> str:
+    """Run a scenario's command once more on what a power cut left; what is wrong then, "" if nothing is.
+
+    File systems keep the order in which names were given; where ``called`` says that they did not, shards without an
+    index may be taken for a stranger's. Nothing is lost then, and --overwrite goes on.
+    """
+    status, printed = commands.run(recording.scenario.command, folder)
+    if status == 2 and called.startswith("names") and "were not made here" in printed:
+        status, printed = commands.run((*recording.scenario.command, "--overwrite"), folder)
+    if status:
+        return f"exit status {status}: {printed[-2000:]}"
+    found = results(read(folder))
+    wrong = sorted(path for path in {*found, *recording.expected} if found.get(path) != recording.expected.get(path))
+    return f"other bytes in {', '.join(wrong)}" if wrong else ""

@@ -1,0 +1,444 @@
+"""Power cuts: what the simulator takes from a disk; each command goes on from whatever is left, to the same bytes.
+
+Commands run under strace; their writes, renames and syncs are replayed up to every point, and the files that a disk may
+hold there are made. ``make torture`` tries all of them; here a sample.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import itertools
+import json
+import os
+import random
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fault_server import fault_server
+from power_cut import Commands, Disk, Tree, at_the_end, build, flat, read, replay
+from scenarios import SCENARIOS, Recording, record_scenario, results, run_after
+from syscalls import Operation, record, require_strace
+
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.fetch.partial import PartialFile
+from imagenet_prep.fetch.reply import Remote
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+
+# the simulator ------------------------------------------------------------------------------------------------
+
+
+def operations(script: str) -> list[Operation]:
+    """Operations from lines of words: kind, path, then a rename's other path or a write's bytes; "." is the folder."""
+    found: list[Operation] = []
+    for number, line in enumerate(textwrap.dedent(script).strip().splitlines()):
+        kind, path, *rest = line.split()
+        path = "" if path == "." else path
+        if kind == "make":
+            found.append(Operation("open", path, flags=frozenset({"creat"})))
+        elif kind == "write":
+            found.append(Operation("write", path, offset=-1, data=rest[0].encode()))
+        elif kind == "fsync":
+            found += [Operation("sync", path, call=number), Operation("synced", path, call=number)]
+        elif kind == "syncfs":
+            found += [Operation("sync", None, call=number), Operation("synced", None, call=number)]
+        else:
+            found.append(Operation(kind, path, *rest))  # type: ignore[arg-type]
+    return found
+
+
+def left(folder: Path, script: str) -> list[dict[str, bytes]]:
+    """What a power cut after the last line may leave, the worst first."""
+    return [flat(tree) for _, tree in at_the_end(folder, operations(script)).after_cut()]
+
+
+def test_bytes_and_names_are_lost_by_themselves(tmp_path: Path) -> None:
+    """An fsync of a file does not save its name, one of the folder not its bytes."""
+    assert left(tmp_path, "make a\nwrite a new\nfsync a")[0] == {}
+    assert left(tmp_path, "make a\nwrite a new\nfsync .")[0] == {"a": b""}
+    everything = left(tmp_path, "make a\nwrite a new\nfsync .")
+    assert {b"", b"n", b"\0\0\0", b"new"} == {files["a"] for files in everything}
+
+
+@pytest.mark.parametrize("last", ["fsync a\nfsync .", "syncfs ."])
+def test_what_is_synced_stays(tmp_path: Path, last: str) -> None:
+    """Bytes and name synced, or the file system: nothing is lost any more."""
+    assert all(files == {"a": b"new"} for files in left(tmp_path, f"make a\nwrite a new\n{last}"))
+
+
+def test_a_renaming_without_a_sync_may_leave_an_empty_file_or_the_old_one(tmp_path: Path) -> None:
+    """The classic fault: write, rename, and hope."""
+    (tmp_path / "a").write_bytes(b"old")
+    found = left(tmp_path, "make p\nwrite p new\nrename p a")
+    assert found[0] == {"a": b"old"}
+    assert {b"old", b"", b"new"} <= {files["a"] for files in found}
+    synced = left(tmp_path, "make p\nwrite p new\nfsync p\nrename p a")
+    assert {files["a"] for files in synced} == {b"old", b"new"}
+    assert {files["a"] for files in left(tmp_path, "make p\nwrite p new\nfsync p\nrename p a\nfsync .")} == {b"new"}
+
+
+def test_a_line_may_survive_by_chance_and_what_it_speaks_of_not(tmp_path: Path) -> None:
+    """Of two files without a sync, each may be on the disk alone."""
+    (tmp_path / "journal").write_bytes(b"1")
+    found = left(tmp_path, "make index\nwrite index data\nwrite journal 2")
+    assert {"journal": b"12", "index": b""} in found
+    assert {"journal": b"1", "index": b"data"} in found
+
+
+def test_a_file_that_is_moved_is_not_lost_between_folders(tmp_path: Path) -> None:
+    """With one folder synced and the other not, it is in one of them at least."""
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").mkdir()
+    (tmp_path / "from" / "a").write_bytes(b"data")
+    for synced in ("from", "to"):
+        for files in left(tmp_path, f"rename from/a to/a\nfsync {synced}"):
+            assert b"data" in files.values()
+
+
+def test_a_sync_keeps_only_what_was_there_when_it_began(tmp_path: Path) -> None:
+    """Bytes written while a sync is under way are not in it."""
+    disk = Disk(tmp_path)
+    for operation in [
+        *operations("make a\nwrite a 1\nfsync ."),
+        Operation("sync", "a", call=100),
+        *operations("write a 2"),
+        Operation("synced", "a", call=100),
+    ]:
+        disk.apply(operation)
+    assert flat(next(disk.after_cut())[1]) == {"a": b"1"}
+
+
+def test_every_prefix_is_replayed_and_each_tree_once(tmp_path: Path) -> None:
+    """From nothing done to all done, without repeating a tree."""
+    found = list(replay(tmp_path, operations("make a\nwrite a 1\nfsync a\nfsync .\nwrite a 2")))
+    assert [flat(tree) for _, _, tree in found] == [
+        {},
+        {"a": b""},
+        {"a": b"\0"},
+        {"a": b"1"},
+        {"a": b"1\0"},
+        {"a": b"12"},
+    ]
+    assert [done for done, _, _ in found] == sorted(done for done, _, _ in found)
+
+
+def test_a_tree_is_built_as_it_was(tmp_path: Path) -> None:
+    """Bytes, empty folders, and the times of files that nobody touched."""
+    before = tmp_path / "before"
+    (before / "empty").mkdir(parents=True)
+    (before / "a").write_bytes(b"1")
+    os.utime(before / "a", ns=(1, 12345))
+    tree: Tree = Disk(before).tree()
+    build(tree, tmp_path / "after")
+    assert read(tmp_path / "after") == {"a": b"1"}
+    assert (tmp_path / "after/empty").is_dir()
+    assert (tmp_path / "after/a").stat().st_mtime_ns == 12345
+
+
+# the commands -------------------------------------------------------------------------------------------------
+
+SAMPLE = 10
+"""So many of a command's trees are run here; make torture runs them all."""
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    """What runs imagenet-prep many times."""
+    with Commands() as commands:
+        yield commands
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Iterator[dict[str, Recording]]:
+    """Every scenario recorded once, when it is first asked for."""
+    require_strace()
+    folder = tmp_path_factory.mktemp("power")
+    made = make(folder / "made", classes=2, per_class=4, validation=4, tiny=True)
+    yield _Recordings(folder, made, commands)
+    shutil.rmtree(folder)
+
+
+class _Recordings(dict[str, Recording]):
+    def __init__(self, folder: Path, made: MadeSet, commands: Commands) -> None:
+        super().__init__()
+        self._source = folder, made, commands
+
+    def __missing__(self, name: str) -> Recording:
+        self[name] = record_scenario(SCENARIOS[name], *self._source)
+        return self[name]
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[Path]:
+    """A folder for many short runs: in memory where there is such a place, since their own syncs decide nothing."""
+    memory = Path("/dev/shm")
+    folder = memory / f"imagenet-prep-test-{os.getpid()}" if os.access(memory, os.W_OK) else tmp_path / "quick"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+each_scenario = pytest.mark.parametrize("name", SCENARIOS)
+
+
+@each_scenario
+def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
+    """A power cut right after status 0 takes nothing: all is there, to the byte, with everything unsynced dropped."""
+    recording = recordings[name]
+    _, tree = next(at_the_end(recording.before, recording.operations).after_cut())
+    assert results(flat(tree)) == recording.expected
+
+
+@each_scenario
+def test_a_power_cut_at_any_moment_costs_no_byte(
+    name: str, recordings: dict[str, Recording], commands: Commands, quick: Path
+) -> None:
+    """Whatever a power cut left, the same command goes on from there and ends with the bytes of an unbroken run."""
+    recording = recordings[name]
+    found = list(replay(recording.before, recording.operations))
+    assert len(found) > 3 * SAMPLE
+    for done, called, tree in random.Random(name).sample(found, SAMPLE):
+        folder = quick / "data"
+        build(tree, folder)
+        fault = run_after(recording, folder, commands, called)
+        assert not fault, f"{called}, after {done} of {len(recording.operations)} operations: {fault}"
+        shutil.rmtree(folder)
+
+
+def durable_trees(recording: Recording) -> Iterator[tuple[Operation, Disk]]:
+    """The disk after each operation of a recording."""
+    disk = Disk(recording.before)
+    for operation in recording.operations:
+        disk.apply(operation)
+        yield operation, disk
+
+
+@pytest.mark.parametrize("name", ["convert", "sequential", "gzip", "recipe", "overwrite"])
+def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
+    """At the end of every sync of the journal, each shard with a line is there with both files of its index."""
+    recording = recordings[name]
+    lines = 0
+    for operation, disk in durable_trees(recording):
+        if operation.kind != "synced" or not str(operation.path).endswith("journal.jsonl"):
+            continue
+        durable = flat(next(disk.after_cut())[1])
+        for line in durable["imagenet-prep/journal.jsonl"].splitlines():
+            shard = json.loads(line)["name"]
+            if recording.expected_line(shard) != line:
+                continue  # of the set that was there before
+            lines += 1
+            for path in (shard, *(f"imagenet-prep/index/{shard}.{kind}" for kind in ("idx", "list"))):
+                assert durable.get(path) == recording.expected[path], f"{path} after its line in the journal"
+    assert lines >= 3
+
+
+@pytest.mark.parametrize("name", ["convert", "gzip", "recipe", "overwrite", "repair"])
+def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: dict[str, Recording]) -> None:
+    """Between the last write of a shard and its renaming there is an fsync of it; a name that was taken is synced next.
+
+    Else the old shard could come back under the new line of the journal.
+    """
+    recording = recordings[name]
+    disk = Disk(recording.before)
+    shards = 0
+    for number, operation in enumerate(recording.operations):
+        is_shard = operation.kind == "rename" and "/" not in operation.to
+        was_taken = is_shard and operation.to in disk.root.now
+        disk.apply(operation)
+        if not is_shard:
+            continue
+        shards += 1
+        tree = disk.tree(data=lambda file: file.durable)
+        assert tree[operation.to] == disk.tree()[operation.to], f"{operation.to} is renamed before it is safe"
+        if was_taken:
+            following = recording.operations[number + 1 :]
+            journalled = itertools.takewhile(lambda each: each.kind != "write", following)
+            assert any(each.kind == "synced" and each.path in ("", None) for each in journalled), operation.to
+    assert shards >= 2
+
+
+def test_the_journal_is_synced_after_the_folders(recordings: dict[str, Recording]) -> None:
+    """At the end of convert: names of shards and indexes first, then the journal that says they are done."""
+    last = [each.path for each in recordings["convert"].operations if each.kind == "synced"]
+    journal = last.index("imagenet-prep/journal.jsonl")
+    before = set(last[:journal])
+    assert None in before or {"", "imagenet-prep/index"} <= before
+
+
+def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: dict[str, Recording]) -> None:
+    """No image gets a name in its final folder before its bytes are on the disk, in a merge neither."""
+    for name in ("untar", "merge"):
+        moved = 0
+        for operation, disk in durable_trees(recordings[name]):
+            if operation.kind == "rename":
+                moved += 1
+                tree = flat(disk.tree(data=lambda file: file.durable))
+                assert {path: data for path, data in tree.items() if ".partial" not in path} == {
+                    path: data for path, data in flat(disk.tree()).items() if ".partial" not in path
+                }
+        assert moved >= 2
+
+
+# downloads ----------------------------------------------------------------------------------------------------
+
+PARTIAL = """
+import itertools
+from pathlib import Path
+from imagenet_prep.fetch.partial import PartialFile, finish
+from imagenet_prep.fetch.reply import Remote
+
+part, final = Path("raw-data/.partial/a.part"), Path("raw-data/a")
+first, second = (Remote("https://x/a", 3000, version, None) for version in ("one", "two"))
+
+def mark(text, number=itertools.count()):
+    Path(f"{next(number)} {text}").mkdir()
+
+def save(file):
+    file.save()
+    mark(f"saved {file.spans()}")
+
+with PartialFile(part, first) as file:
+    for start in (0, 2000, 1000):
+        file.write(start, b"1" * 500)
+        save(file)
+        file.write(start + 500, b"1" * 500)
+    save(file)
+with PartialFile(part, second) as file:
+    for start in (1000, 0):
+        file.write(start, b"2" * 1000)
+        save(file)
+    file.write(2000, b"2" * 400)
+    save(file)
+    file.reset()
+    mark("reset")
+    file.write(0, b"3" * 3000)
+    save(file)
+finish(part, final)
+mark("finished")
+"""
+"""Writes and saves in every order; each marker tells that what comes before it must be on the disk."""
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Operation]]:
+    """An empty DATA_DIR, and what a partial file's whole life does to it."""
+    require_strace()
+    folder = tmp_path_factory.mktemp("partial")
+    for name in ("before", "work"):
+        (folder / name / "raw-data").mkdir(parents=True)
+    done = record(["-c", PARTIAL], folder / "work", folder / "trace")
+    return folder / "before", done
+
+
+def test_a_partial_file_never_says_too_much(partial: tuple[Path, list[Operation]], quick: Path) -> None:
+    """Whatever a power cut leaves: each span that the state claims holds the bytes that arrived for that version."""
+    part = quick / "data/raw-data/.partial/a.part"
+    most = {"one": 0, "two": 0}
+    for done, called, tree in replay(*partial):
+        for version, allowed in (("one", (b"1",)), ("two", (b"2", b"3"))):
+            build(tree, quick / "data")
+            with PartialFile(part, Remote("https://x/a", 3000, version, None)) as file:
+                for start, stop in file.spans():
+                    content = part.read_bytes()[start:stop]
+                    assert any(content == byte * (stop - start) for byte in allowed), f"{called}, after {done}"
+                    most[version] = max(most[version], stop - start)
+            shutil.rmtree(quick / "data")
+    assert most == {"one": 3000, "two": 3000}
+
+
+def test_what_was_saved_stays(partial: tuple[Path, list[Operation]]) -> None:
+    """After a save its spans are on the disk, bytes and state; after a reset none; after the end the whole file."""
+    disk = Disk(partial[0])
+    markers = []
+    for operation in partial[1]:
+        disk.apply(operation)
+        if operation.kind != "mkdir" or "/" in str(operation.path) or operation.path == "raw-data":
+            continue
+        files = flat(next(disk.after_cut())[1])
+        state = files.get("raw-data/.partial/a.part.json")
+        _, told, *rest = str(operation.path).split(" ", 2)
+        markers.append(told)
+        if told == "saved":
+            assert state is not None
+            spans = ast.literal_eval(rest[0])
+            assert json.loads(state)["done"] == [list(span) for span in spans]
+            for start, stop in spans:
+                assert len(set(files["raw-data/.partial/a.part"][start:stop])) == 1
+        else:
+            assert state is None or told == "finished"
+            assert told == "reset" or files["raw-data/a"] == b"3" * 3000
+    assert markers == ["saved"] * 7 + ["reset", "saved", "finished"]
+
+
+def test_a_file_being_finished_is_never_lost(partial: tuple[Path, list[Operation]]) -> None:
+    """From the last save on it is whole under one of its names, and as a partial file known to be whole."""
+    before, done = partial
+    last = [number for number, each in enumerate(done) if each.kind == "mkdir"][-2]
+    seen = set()
+    for number, called, tree in replay(before, done):
+        if number <= last:
+            continue
+        files = flat(tree)
+        if "raw-data/a" in files:
+            assert files["raw-data/a"] == b"3" * 3000, called
+            seen.add("final")
+        else:
+            assert files["raw-data/.partial/a.part"] == b"3" * 3000, called
+            assert json.loads(files["raw-data/.partial/a.part.json"])["done"] == [[0, 3000]], called
+            seen.add("partial")
+    assert seen == {"partial", "final"}
+
+
+DOWNLOAD = """
+import sys
+from pathlib import Path
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout
+from imagenet_prep.stages.download import download
+
+url, digest = sys.argv[1:]
+try:
+    download(Layout(Path(".")), base_url=url, credentials=None, only=["boxes"], digests={"boxes": digest})
+except InputError as error:
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_path: Path) -> None:
+    """A file whose digest differs never stands under the archive's name, not for a moment."""
+    require_strace()
+    content, name = random.Random(3).randbytes(30_000), ARCHIVES["boxes"].filename
+    for folder in ("served", "before", "work"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "served" / name).write_bytes(content)
+    digest = hashlib.md5(content if is_right else b"other").hexdigest()
+    with fault_server(tmp_path / "served") as server:
+        command = ["-c", DOWNLOAD, server.url, digest]
+        done = record(command, tmp_path / "work", tmp_path / "trace", status=0 if is_right else 4)
+    trees = [flat(tree) for _, _, tree in replay(tmp_path / "before", done)]
+    final = f"raw-data/{name}"
+    assert {files[final] for files in trees if final in files} == ({content} if is_right else set())
+    assert any(name in path for files in trees for path in files)
+    if is_right:
+        assert flat(next(at_the_end(tmp_path / "before", done).after_cut())[1])[final] == content
+
+
+# one file at a time -------------------------------------------------------------------------------------------
+
+
+def test_an_atomic_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    """Old bytes or new ones at every moment, the new ones for good once it is closed."""
+    require_strace()
+    for name in ("before", "work"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(b"old")
+    script = (
+        "from pathlib import Path; from imagenet_prep.storage import save_bytes; save_bytes(Path('a'), b'new' * 999)"
+    )
+    done = record(["-c", script], tmp_path / "work", tmp_path / "trace")
+    assert {flat(tree)["a"] for _, _, tree in replay(tmp_path / "before", done)} == {b"old", b"new" * 999}
+    assert flat(next(at_the_end(tmp_path / "before", done).after_cut())[1]) == {"a": b"new" * 999}
