@@ -221,7 +221,9 @@ def _torn(file: File) -> Content:
     old, new = file.durable.data, file.now.data
     if old == new:
         return file.durable
-    start = len(os.path.commonprefix([old, new]))
+    start = next(
+        (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
+    )
     middle = (start + len(new)) // 2
     return Content(new[:middle] + old[middle:])
 

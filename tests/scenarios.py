@@ -18,8 +18,11 @@ from imagenet_prep.demo.archives import MadeSet
 
 _CONVERT = ("convert", ".", "--allow-incomplete", "--train-shards", "2", "--validation-shards", "1", "--workers", "1")
 _RECIPE = ("convert", ".", "--config", "recipe.yaml", "--workers", "1")
-_TIMED = ("checked.json", "annotate.json", "verdict.json", "problems.jsonl")
-"""Files that hold times, or what a verify found."""
+_OWN = ("checked.json", "annotate.json", "recipe.json", "verdict.json", "problems.jsonl", "lock")
+"""Files that hold times or paths, or what a verify found."""
+
+FOLDER = "data"
+"""The name of every folder that a scenario runs in: a set without a name of its own takes that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +35,14 @@ class Scenario:
 
 
 def results(files: dict[str, bytes]) -> dict[str, bytes]:
-    """What a run must end with, of all files by path: without times, the lock, and what was left aside unfinished.
+    """What a run must end with, of all files by path: without times, paths, and what was left aside unfinished.
 
     Of the journal the last line about each shard counts, in any order.
     """
     found = {}
     for path, data in files.items():
         *folders, name = path.split("/")
-        if name in (*_TIMED, "lock") or {"partial", ".partial"} & {*folders} or name.endswith(".partial"):
+        if name in _OWN or {"partial", ".partial"} & {*folders} or name.endswith(".partial"):
             continue
         found[path] = _last_lines(data) if name == "journal.jsonl" else data
     return found
@@ -156,7 +159,7 @@ class Recording:
 
 def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: Commands) -> Recording:
     """Run a scenario under strace; what it did must account for every byte that it left."""
-    before, work = folder / scenario.name, folder / f"{scenario.name}-work"
+    before, work = (folder / scenario.name / state / FOLDER for state in ("before", "work"))
     scenario.prepare(before, made, commands)
     shutil.copytree(before, work)
     operations = record(["-m", "imagenet_prep", *scenario.command], work, folder / "trace")

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from fault_server import fault_server
 from power_cut import Commands, Disk, Tree, at_the_end, build, flat, read, replay
-from scenarios import SCENARIOS, Recording, record_scenario, results, run_after
+from scenarios import FOLDER, SCENARIOS, Recording, record_scenario, results, run_after
 from syscalls import Operation, record, require_strace
 
 from imagenet_prep.demo.archives import MadeSet, make
@@ -201,7 +201,7 @@ def test_a_power_cut_at_any_moment_costs_no_byte(
     found = list(replay(recording.before, recording.operations))
     assert len(found) > 3 * SAMPLE
     for done, called, tree in random.Random(name).sample(found, SAMPLE):
-        folder = quick / "data"
+        folder = quick / FOLDER
         build(tree, folder)
         fault = run_after(recording, folder, commands, called)
         assert not fault, f"{called}, after {done} of {len(recording.operations)} operations: {fault}"
