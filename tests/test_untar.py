@@ -570,6 +570,125 @@ def test_an_archive_that_changes_while_a_class_is_copied_is_noticed(
     assert not layout.raw_partial_dir.exists()
 
 
+def replace_by_a_twin(archive: Path) -> None:
+    """Another file of the same bytes and time in an archive's place."""
+    twin = archive.with_name("twin")
+    shutil.copy2(archive, twin)
+    twin.replace(archive)
+
+
+def grow(archive: Path) -> None:
+    """More bytes behind an archive's end, its time set back."""
+    stamp = archive.stat().st_mtime_ns
+    with archive.open("ab") as file:
+        file.write(bytes(512))
+    os.utime(archive, ns=(stamp, stamp))
+
+
+def overwrite(archive: Path) -> None:
+    """Other bytes in place of all, as many, at another time."""
+    stamp, size = archive.stat().st_mtime_ns, archive.stat().st_size
+    with archive.open("r+b") as file:
+        file.write(b"?" * size)
+    os.utime(archive, ns=(stamp + 1, stamp + 1))
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The length of each image as it is copied."""
+    lengths: list[int] = []
+    copy = FileSlices.copy
+
+    def count(view: FileSlices, offset: int, length: int, target: int) -> None:
+        copy(view, offset, length, target)
+        lengths.append(length)
+
+    monkeypatch.setattr(FileSlices, "copy", count)
+    return lengths
+
+
+@pytest.mark.parametrize("change", [replace_by_a_twin, grow, overwrite])
+def test_an_archive_that_changed_since_it_was_listed_is_not_copied(
+    change: Callable[[Path], None], layout: Layout, copied: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inode, size and time each tell that it is another one, before a single image of it is copied."""
+    archive = write_train(layout, pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)]))
+    list_classes = untar_module._list_classes
+
+    def change_then(path: Path, split: str) -> Any:
+        listed = list_classes(path, split)
+        change(path)
+        return listed
+
+    monkeypatch.setattr(untar_module, "_list_classes", change_then)
+    assert refused(layout).what == f"{archive} changed while it was read"
+    assert copied == []
+    assert not layout.images_dir(TRAIN).exists()
+
+
+@pytest.mark.parametrize("change", [grow, overwrite])
+@pytest.mark.parametrize("moment", ["indexed", "copied"])
+def test_an_archive_that_changes_under_the_work_is_noticed(
+    moment: str, change: Callable[[Path], None], layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changed before a class is indexed, or between two of its images, it is not called damaged, nor is it used."""
+    contents = pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)])
+    archive = write_train(layout, contents)
+    index, copy = untar_module._index, FileSlices.copy
+
+    def index_changed(*given: Any) -> Any:
+        change(archive)
+        return index(*given)
+
+    def copy_then_change(view: FileSlices, *given: int) -> None:
+        copy(view, *given)
+        change(archive)
+
+    if moment == "indexed":
+        monkeypatch.setattr(untar_module, "_index", index_changed)
+    else:
+        monkeypatch.setattr(FileSlices, "copy", copy_then_change)
+    assert refused(layout).what == f"{archive} changed while it was read"
+    assert not layout.images_dir(TRAIN).exists()
+    monkeypatch.undo()
+    write_train(layout, contents)
+    assert untar(layout, ThreadEngine(1)).written == 2
+    assert (layout.images_dir(TRAIN) / WNID / SECOND).read_bytes() == b"y" * 700
+
+
+def test_a_link_of_the_right_size_is_no_image(layout: Layout, tmp_path: Path) -> None:
+    """A link in an image's place to a file of as many bytes is replaced by the image; the file it led to stays."""
+    write_train(layout, pack([(FIRST, b"right")]))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"wrong")
+    image = layout.images_dir(TRAIN) / WNID / FIRST
+    image.parent.mkdir(parents=True)
+    image.symlink_to(elsewhere)
+    assert untar(layout, ThreadEngine(1)).written == 1
+    assert not image.is_symlink()
+    assert (image.read_bytes(), elsewhere.read_bytes()) == (b"right", b"wrong")
+
+
+def test_images_moved_into_a_folder_are_made_durable_before_the_one_aside_goes(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class folder that lacked an image is synced with its new name, while the partial folder still stands."""
+    write_train(layout, pack([(FIRST, b"x"), (SECOND, b"y")]))
+    untar(layout, ThreadEngine(1))
+    final = layout.images_dir(TRAIN) / WNID
+    (final / FIRST).unlink()
+    seen: list[tuple[list[str], bool]] = []
+
+    def spy(folder: Path) -> None:
+        if folder == final:
+            seen.append((sorted(os.listdir(final)), (layout.raw_partial_dir / TRAIN / WNID).exists()))
+        storage.fsync_dir(folder)
+
+    monkeypatch.setattr(untar_module, "fsync_dir", spy)
+    untar(layout, ThreadEngine(1))
+    assert seen == [([FIRST, SECOND], True)]
+
+
 def test_a_class_is_moved_only_once_it_is_durable(
     tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
