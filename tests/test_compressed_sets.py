@@ -11,23 +11,20 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from made_sets import ENGINE, PART, converted, copied
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats import compressed
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.verify import verify
 
 K = ProblemKind
-ENGINE = make_engine("threads", 2)
-PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
 SHARD = "train-00003-of-00008"
 WINDOW = {"gzip": 31, "zlib": 15}
 TRAILER = {"gzip": 8, "zlib": 4}
@@ -36,18 +33,14 @@ TRAILER = {"gzip": 8, "zlib": 4}
 @pytest.fixture(scope="module", params=["gzip", "zlib"])
 def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """Compressed shards of ``made_tiny`` beside its archives. Read only."""
-    layout = Layout(tmp_path_factory.mktemp(request.param))
-    layout.raw_dir.mkdir()
-    for archive in made_tiny.archives.values():
-        shutil.copy2(archive, layout.raw_dir)
-    convert(layout, ENGINE, dataclasses.replace(PART, compression=request.param))
-    return layout
+    options = dataclasses.replace(PART, compression=request.param)
+    return converted(tmp_path_factory.mktemp(request.param) / "data", made_tiny, options)
 
 
 @pytest.fixture
 def layout(tmp_path: Path, sound: Layout) -> Layout:
     """The test's own copy of ``sound``."""
-    return Layout(Path(shutil.copytree(sound.data_dir, tmp_path / "data")))
+    return copied(sound, tmp_path / "data")
 
 
 def compression_of(layout: Layout) -> str:
@@ -179,7 +172,6 @@ def test_a_digest_that_is_none(layout: Layout) -> None:
 
 def test_plain_sets_record_none(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Of plain shards nothing new is written: what earlier versions read and wrote stays the same."""
-    layout = Layout(tmp_path, raw=next(iter(made_tiny.archives.values())).parent)
-    convert(layout, ENGINE, PART)
+    layout = converted(tmp_path / "data", made_tiny)
     assert b"file_digest" not in layout.manifest_path.read_bytes() + layout.journal_path.read_bytes()
     assert compressed.detect(memoryview(layout.shard_path(SHARD).read_bytes())) == "none"

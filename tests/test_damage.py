@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 import tf_fixture
 from existing import existing
+from made_sets import ENGINE, PART, data_of, write
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import inception, tfrecord
+from imagenet_prep.formats import inception
 from imagenet_prep.formats.example import (
     BytesList,
     Feature,
@@ -38,8 +39,6 @@ from imagenet_prep.stages.verify import verify
 tf = tf_fixture.tf
 
 K = ProblemKind
-ENGINE = make_engine("threads", 2)
-PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
 SHARD, OTHER = "train-00003-of-00008", "train-00006-of-00008"
 OUTSIDE = Path("/nowhere")
 
@@ -75,17 +74,6 @@ def bare(layout: Layout) -> Layout:
 def look(layout: Layout) -> Verdict:
     """A full verify that takes shards without a manifest for a part."""
     return verify(layout, ENGINE, allow_incomplete=True)
-
-
-def data_of(path: Path) -> list[bytes]:
-    """The data of each record of an undamaged shard."""
-    return [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
-
-
-def write(path: Path, records: Sequence[bytes]) -> None:
-    """A shard of these records, soundly framed."""
-    parts = ((header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)])
-    path.write_bytes(b"".join(part for record in parts for part in record))
 
 
 def rewrite(layout: Layout, change: Callable[[dict[str, Feature]], object], glob: str = "*-of-*") -> None:

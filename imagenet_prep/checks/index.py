@@ -158,8 +158,8 @@ def departure(written: list[R], found: list[R]) -> Departure | None:
 
 def _twice(found: Sequence[object], k: int) -> str:
     """Which record the one at ``k`` repeats, if it does."""
-    first = found.index(found[k])
-    return f"it is record {first} once more" if first < k else ""
+    other = next((number for number, record in enumerate(found) if record == found[k] and number != k), None)
+    return f"it is record {other} once more" if other is not None else ""
 
 
 def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:

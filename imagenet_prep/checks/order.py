@@ -36,7 +36,7 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
     The order is that of the official validation images, or of the train images that are there: if one of these is
     missing, all others are elsewhere.
     """
-    names = _listing(split, reports, is_complete=len(reports) == len(shards))
+    names = _listing(split, reports, is_complete=len(reports) == len(shards))  # each once, though a record is doubled
     if not names or not shards:
         return None
     picked = order.shuffled(len(names), ilsvrc2012.SEED)
@@ -51,7 +51,7 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
 
 def _listing(split: str, reports: Sequence[ShardReport], *, is_complete: bool) -> list[bytes]:
     """Every name of the split in the order of the original's listing; nothing if they can't all be known."""
-    found = [name for report in reports for name in report.filenames]
+    found = list({name for report in reports for name in report.filenames})
     if split == ilsvrc2012.TRAIN:
         return sorted(found) if is_complete and all(found) else []
     if not all(ilsvrc2012.validation_number(name.decode()) for name in found):
@@ -75,14 +75,28 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
             found = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
             yield problem(found, report.name, f"rename it to {owner}"), ()
         elif report.is_whole:
-            yield from _check_records(planned.split(b"\0"), report)
+            yield from _check_records(planned.split(b"\0"), report, ordering)
 
 
-def _check_records(planned: list[bytes], report: ShardReport) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+def _check_records(
+    planned: list[bytes], report: ShardReport, ordering: Ordering
+) -> Iterator[tuple[Problem, tuple[str, ...]]]:
     found = departure(planned, report.filenames)
     if found is None or found.kind is ProblemKind.OTHER_CONVERSION:
         return
     lost = tuple(planned[number].decode() for number in found.lost)
     name = lost[0] if found.kind is ProblemKind.MISSING_RECORD else ""
     finding = Finding(found.kind, f"{found.way}, by the order of all other shards", name)
+    if found.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
+        finding = _stray(report.filenames[found.record], report.name, ordering) or finding
     yield problem(finding, report.name, REMEDY_FOREIGN, report.place(found.record, name)), lost
+
+
+def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
+    """What to say of a record that belongs to another shard."""
+    for home, names in ordering.planned.items():
+        if home != shard and name in names.split(b"\0"):
+            where = f"record {names.split(bytes(1)).index(name)} of {home}"
+            detail = f"this image is also {where}, where it belongs by the order of all other shards"
+            return Finding(ProblemKind.DUPLICATE, detail, got=where)
+    return None

@@ -38,14 +38,15 @@ def remedy_own(layout: Layout) -> str:
 class ShardReport:
     """What one shard holds and what is wrong with it.
 
-    ``offsets`` are those of the records' headers in bytes and of the end; ``names`` are their file names joined by NUL,
-    empty where unknown; ``labels`` counts the records of each label, ``counts`` the findings of each kind.
-    ``is_whole``: it could be read to its end.
+    ``offsets`` are those of the records' headers in bytes and of the end, ``crcs`` those of their data as they are
+    stored; ``names`` are their file names joined by NUL, empty where unknown; ``labels`` counts the records of each
+    label, ``counts`` the findings of each kind. ``is_whole``: it could be read to its end.
     """
 
     name: str
     problems: tuple[Problem, ...]
     offsets: array[int]
+    crcs: array[int]
     names: bytes
     labels: dict[int, int]
     counts: dict[ProblemKind, int]
@@ -62,6 +63,10 @@ class ShardReport:
     def filenames(self) -> list[bytes]:
         """The file name of each record."""
         return self.names.split(b"\0") if self.records else []
+
+    def identity(self, number: int) -> tuple[int, int]:
+        """What tells a record from any other: length and CRC."""
+        return self.offsets[number + 1] - self.offsets[number], self.crcs[number]
 
     def place(self, number: int, image: str = "") -> Place:
         """The place of a record that was found, or of the end; ``image`` if another one should be there."""
@@ -259,6 +264,7 @@ class _Reading:
             self.name,
             self.findings.problems(),
             array("Q", [*self.offsets, self._end]),
+            array("I", self.crcs),
             b"\0".join(self.names),
             dict(self.labels),
             dict(self.findings.counts),

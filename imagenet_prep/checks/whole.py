@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.content import class_of
-from imagenet_prep.checks.findings import LIMIT, Finding, Findings, Place
+from imagenet_prep.checks.copies import find_copies
+from imagenet_prep.checks.findings import LIMIT, Finding, Findings
 from imagenet_prep.checks.order import Ordering, check_order
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.manifest import Manifest
@@ -30,6 +31,9 @@ LABEL_PATTERNS = {
 EXPLAINED = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.OTHER_CONVERSION}
 """Findings in a shard that explain why its images are there twice."""
 
+TWICE = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPLICATE}
+"""Findings by the order of all shards that do."""
+
 MANY = 50
 """So many problems of one kind in so many shards are grouped: the first are spelled out, the others counted."""
 
@@ -37,33 +41,45 @@ MANY = 50
 # every image once ----------------------------------------------------------------------------------------------
 
 
-def check_unique(reports: Sequence[ShardReport]) -> list[Problem]:
+def check_unique(reports: Sequence[ShardReport], explained: Collection[str] = ()) -> list[Problem]:
     """Every file name once in a split; shards of which it is known already what they hold twice are left out."""
-    reports = [report for report in reports if not EXPLAINED & report.counts.keys()]
+    reports = [each for each in reports if not EXPLAINED & each.counts.keys() and each.name not in explained]
     every = b"\0".join(report.names for report in reports).split(b"\0")
     every.sort()
     twice = {name for name, following in pairwise(every) if name == following and name}
     if not twice:
         return []
-    first: dict[bytes, str] = {}
+    first: dict[bytes, tuple[ShardReport, int]] = {}
     problems: list[Problem] = []
     for report in reports:
         findings = Findings(report.name, REMEDY_FOREIGN)
         for number, name in enumerate(report.filenames):
             if name in first:
-                at = Place(number, report.offsets[number], name.decode())
-                findings.add(Finding(ProblemKind.DUPLICATE, f"this image is also {first[name]}", got=first[name]), at)
+                findings.add(_duplicate(report, number, *first[name]), report.place(number))
             elif name in twice:
-                first[name] = f"record {number} of {report.name}"
+                first[name] = report, number
         problems += findings.problems()
     return problems
+
+
+def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int) -> Finding:
+    """What to say of a record whose image is in another one too: that may be the very same record."""
+    where = f"record {first} of {other.name}"
+    is_same = other is report and report.identity(number) == report.identity(first)
+    detail = f"it is record {first} once more" if is_same else f"this image is also {where}"
+    return Finding(ProblemKind.DUPLICATE, detail, got=where)
 
 
 def check_facts(
     split: str, shards: Sequence[str], reports: Sequence[ShardReport], ordering: Ordering | None, *, is_part: bool
 ) -> Iterator[Problem]:
-    """Hold a split of which nothing is recorded against ILSVRC2012: every image, every class, the order."""
-    departures = list(check_order(ordering, reports)) if ordering else []
+    """Hold a split of which nothing is recorded against ILSVRC2012: every image once, every class, the order."""
+    copies = find_copies(split, shards, reports)
+    yield from copies.problems
+    found = check_order(ordering, reports) if ordering else ()
+    departures = [(problem, lost) for problem, lost in found if problem.subject not in copies.shards]
+    strays = {problem.subject for problem, _ in departures if problem.kind in TWICE}
+    yield from check_unique(reports, copies.shards | strays)
     is_all_read = all(report.is_whole for report in reports) and len(reports) == len(shards)
     has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
     gone = missing_classes(reports) if is_all_read and has_labels and not is_part else []
@@ -71,7 +87,8 @@ def check_facts(
         if not lost or not gone or not all(class_of(name, split) in gone for name in lost):
             yield problem
     if not is_part:
-        yield from check_complete(split, shards, reports, ordering, {name for _, lost in departures for name in lost})
+        own = [report for report in reports if report.name not in copies.overwritten | strays]
+        yield from check_complete(split, shards, own, ordering, {name for _, lost in departures for name in lost})
     if gone:
         yield _missing_classes(split, gone)
 

@@ -160,7 +160,8 @@ def _check_split(
     own = [problem for report in reports for problem in report.problems]
     if inventory.recipe is None and not _is_proven(inventory, split, reports):
         own = name_label_patterns(split, reports, own)
-        own += check_unique(reports)  # not of a recipe, whose names may lack their folders and be there twice
+        if inventory.infos:
+            own += check_unique(reports)  # not of a recipe, whose names may lack their folders and be there twice
     if inventory.manifest is not None:
         if split in inventory.manifest.totals and not own and len(reports) == len(inventory.of(split)):
             own += check_totals(split, reports, inventory.manifest)
