@@ -67,7 +67,9 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
     How many images there were is known of a whole; of a part, but for what copies are longer or shorter by.
     """
     found = sum(report.records for report in reports)
-    counts = {ilsvrc2012.IMAGES[split], *(range(found - copies, found + copies + 1) if copies <= MANY else ())}
+    counts = set(range(found - copies, found + copies + 1)) if copies <= MANY else set()
+    if 2 * found > ilsvrc2012.IMAGES[split]:
+        counts.add(ilsvrc2012.IMAGES[split])
     ranks = {report.name: _ranks(_listed(report, split)) for report in reports if report.records >= FEW}
     best: set[str] = set()
     for count in sorted(counts):
