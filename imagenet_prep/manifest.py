@@ -13,7 +13,7 @@ from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.crc import crc32c
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.storage import fsync_dir, load_json, save_json, unreadable, write_all, writing
+from imagenet_prep.storage import find_plain, fsync_dir, load_json, save_json, unreadable, write_all, writing
 
 SCHEMA = 1
 
@@ -105,19 +105,13 @@ def _seal(value: dict[str, Any]) -> str:
 
 def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
     """Every entry of a journal that can be understood and isn't damaged, and whether it is sealed."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unreadable(path, error) from error
-    for line in content.splitlines():
+    for line in (find_plain(path) or b"").splitlines():
         try:
             value = json.loads(line)
             seal = value.pop("crc", None)
             if seal is None or seal == _seal(value):
                 yield shard_info(value), seal is not None
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a crash cut this line short: its shard counts as not done
 
 

@@ -13,6 +13,11 @@ LANES = 8
 """The threads of the original: it cut the images in 8 lanes, and each lane in shards/8 shards."""
 
 
+def most_shards(count: int) -> int:
+    """The most shards for ``count`` images: one each, or the 1024 of 2016, of which some are empty then."""
+    return max(count, 1024)
+
+
 def shuffled(count: int, seed: int) -> array[int]:
     """The indices 0 to ``count`` - 1 as Python 2's ``random.shuffle`` orders them after ``random.seed(seed)``.
 

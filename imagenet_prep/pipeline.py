@@ -24,7 +24,7 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage import hold
+from imagenet_prep.storage import hold, kind_of
 from imagenet_prep.underway import find_recipe_set, refuse_recipe_set
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Pro
 
     kept = find_recipe_set(layout)
     path = kept.path if kept else None
-    if kept is None or path is None or not path.is_file():
+    if kept is None or path is None or kind_of(path) != "file":
         raise InputError(
             f"the recipe of {manifest.dataset} isn't there" + (f": {path}" if path else ""),
             "expected the file that the shards were made by",

@@ -231,8 +231,10 @@ def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progr
     notes = _check_complete(catalogs, options)
     splits = []
     for split, catalog in catalogs.items():
-        source = sources[split]
+        source, count = sources[split], options.shards(split)
         assert source is not None
+        if count > (most := order.most_shards(len(catalog))):
+            raise UsageError(f"{count:,} {split} shards of {len(catalog):,} images", f"expected at most {most:,}")
         notes += _attach_boxes(catalog, layout, options)
         splits.append(_plan_split(catalog, source, layout, options))
     settings = {**options.deciding(), **options.ordering(), "validation_boxes": options.validation_boxes}

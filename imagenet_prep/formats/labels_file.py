@@ -21,7 +21,7 @@ LABELS = ("label", "class")
 """The same for the labels."""
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
-_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _LARGEST = 3.4028234663852886e38
 
 
@@ -122,6 +122,10 @@ def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]
             continue
         try:
             row = json.loads(line)
+            if "\\u" in line:
+                json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
         except (ValueError, RecursionError) as error:
             raise LabelsFault(number, f"no JSON: {error}") from None
         if not isinstance(row, dict):
@@ -247,4 +251,4 @@ def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         if abs(number) > _LARGEST and not (math.isinf(number) and not is_text):
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
         return number
-    raise LabelsFault(line, f"{value!r} is no {'text' if kind == 'bytes' else kind}")
+    raise LabelsFault(line, f"{str(value)[:80]!r} is no {'text' if kind == 'bytes' else kind}")

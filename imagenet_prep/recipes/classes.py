@@ -9,6 +9,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import need_file
 from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.storage import read_plain
 
 MAX_CLASSES = 65_535
 
@@ -61,8 +62,8 @@ def given_classes(file: RecipeFile, root: Path, first: int) -> Classes | None:
 def _read_classes(path: Path) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
     try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_plain(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} can't be read", str(error)) from error
     pairs = []
     for line in lines:

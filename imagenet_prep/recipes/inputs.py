@@ -21,6 +21,7 @@ from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
 from imagenet_prep.sources.listing import Listing
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.storage import kind_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Source
@@ -65,7 +66,7 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     """
     named = os.environ.get(ROOT_VARIABLE)
     found = root or (Path(named) if named else file.path.parent)
-    if not found.is_dir():
+    if kind_of(found) != "folder":
         said = "--raw" if root else f"{ROOT_VARIABLE} of the environment"
         raise InputError(f"{found} is not there", f"expected the folder of the data, as {said} names it")
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
@@ -114,8 +115,9 @@ def _line(file: RecipeFile, key: Key) -> str:
 
 
 def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
-    if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "is not there"
+    kind = kind_of(folder)
+    if kind != "folder":
+        what = "is not there" if kind == "nothing" else "is no folder"
         raise InputError(
             f"{_line(file, key)}: {folder} {what}",
             "expected the folder that holds the files",
@@ -129,10 +131,11 @@ def need_file(file: RecipeFile, key: Key, path: Path) -> Path:
     Raises:
         InputError: it is not there.
     """
-    if path.is_file():
+    kind = kind_of(path)
+    if kind == "file":
         return path
     raise InputError(
-        f"{_line(file, key)}: {path} is {'no file' if path.exists() else 'not there'}",
+        f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else 'no file'}",
         "expected the file that the recipe names",
         f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
     )
@@ -211,7 +214,7 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         return _matching(file, ("input_file_pattern",), [pattern], root, engine)
     path = find_manifest(recipe.manifest_file, root, layout)
     base = root if pattern is None else _based(file, ("input_file_pattern",), pattern, root)[0]
-    if path.exists():
+    if kind_of(path) != "nothing":
         return _listed(need_file(file, ("manifest_file",), path), base, engine)
     if pattern is None:
         raise InputError(

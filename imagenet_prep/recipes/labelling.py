@@ -16,6 +16,7 @@ from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.listing import Listing
+from imagenet_prep.storage import read_plain
 
 _SHOWN = 3
 
@@ -51,10 +52,7 @@ def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
         return None
     name = labels if isinstance(labels, str) else labels.file
     path = need_file(file, ("labels",) if isinstance(labels, str) else ("labels", "file"), root / name)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+    content = read_plain(path)
     try:
         if isinstance(labels, str):
             table = parse_labels(content, form_of(name))

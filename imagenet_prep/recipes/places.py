@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.rules import prefix_of
+from imagenet_prep.storage import kind_of
 
 
 def shards_dir(file: RecipeFile, output: Path) -> Path:
@@ -33,11 +35,11 @@ def shards_dir(file: RecipeFile, output: Path) -> Path:
 def find_manifest(name: str, root: Path, layout: Layout | None) -> Path:
     """The ``manifest_file`` of this name: below the root of the data, else where ``place_manifest`` once put it."""
     path = root / name
-    inside = None if layout is None or path.exists() else _below(path, root)
+    inside = None if layout is None or kind_of(path) != "nothing" else _below(path, root)
     if layout is None or inside is None:
         return path
     kept = layout.lists_dir / inside
-    return kept if kept.exists() else path
+    return kept if kind_of(kept) != "nothing" else path
 
 
 def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool) -> Path:
@@ -65,5 +67,5 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
 
 def _below(path: Path, folder: Path) -> Path | None:
     """The path from ``folder`` to ``path``, links followed; None if it leads out."""
-    found, base = path.resolve(), folder.resolve()
+    found, base = Path(os.path.realpath(path)), Path(os.path.realpath(folder))  # resolve() fails at a link to itself
     return found.relative_to(base) if found.is_relative_to(base) else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from imagenet_prep import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.ilsvrc2012 import SEED
@@ -18,7 +19,7 @@ from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import contents, labelling, promising, rules
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.dividing import Division, divide
+from imagenet_prep.recipes.dividing import ONLY, Division, divide
 from imagenet_prep.recipes.inputs import Inputs, Manifest, data_root, find_inputs, is_root_named
 from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.promising import extra_columns, inception_features, make_recorder, settings_of
@@ -288,18 +289,27 @@ def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:
 def _shard_counts(file: RecipeFile, listing: Listing, divisions: Sequence[Division]) -> dict[str, int]:
     """How many shards each split gets: as the recipe says, or as many as its files' bytes fill."""
     counts, size = rules.shard_counts(file), rules.shard_size(file)
+    if counts is None:
+        assert size is not None
+        return {each.name: _filled(sum(listing.lengths[row] for row in each.rows), size, each) for each in divisions}
     names = [each.name for each in divisions]
-    if isinstance(counts, Mapping):
-        wrong = sorted(set(counts) ^ set(names))
-        if wrong:
-            key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
-            what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
-            raise file.fault(key, what, f"expected a number for each of {', '.join(names)}")
-        return dict(counts)
-    if counts is not None:
-        return dict.fromkeys(names, counts)
-    assert size is not None
-    return {each.name: _filled(sum(listing.lengths[row] for row in each.rows), size, each) for each in divisions}
+    if not isinstance(counts, Mapping):
+        counts = dict.fromkeys(names, counts)
+    elif wrong := sorted(set(counts) ^ set(names)):
+        key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
+        what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
+        raise file.fault(key, what, f"expected a number for each of {', '.join(names)}")
+    for each in divisions:
+        _check_shard_count(file, counts[each.name], each)
+    return dict(counts)
+
+
+def _check_shard_count(file: RecipeFile, count: int, division: Division) -> None:
+    files = len(division.rows)
+    if count > (most := order.most_shards(files)):
+        key = next(key for key in (("shards", division.name), ("shards",), ("num_shards",)) if key in file.lines)
+        where = f" in split {division.name}" if division.name != ONLY else ""
+        raise file.fault(key, f"{count:,} shards of {files:,} files{where}", f"expected at most {most:,}")
 
 
 def _filled(total: int, size: int, division: Division) -> int:

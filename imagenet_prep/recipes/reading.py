@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import UsageError
+from imagenet_prep.storage import read_plain
 
 if TYPE_CHECKING:
     import yaml
@@ -27,6 +28,7 @@ Key = tuple[str | int, ...]
 _COMPRESSIONS = ("none", "gzip", "zlib")
 
 _MAX_BYTES = 1 << 20
+_MAX_DEPTH = 64
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
@@ -74,13 +76,7 @@ def read_recipe(path: Path) -> RecipeFile:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path} can't be read", error.strerror or str(error), "name a recipe") from error
-    if len(content) > _MAX_BYTES:
-        raise UsageError(f"{path} is no recipe", f"expected at most {_MAX_BYTES:,} bytes")
+    content = read_plain(path, _MAX_BYTES)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -102,27 +98,43 @@ class _Nodes:
         """The document's value, and the line of every part of it."""
         import yaml
 
+        loader = yaml.SafeLoader(text)
+        loader.get_event = self._checked(loader.get_event)  # type: ignore[method-assign]
         try:
-            for event in yaml.parse(text, yaml.SafeLoader):
-                for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
-                    if found := getattr(event, sort, None):
-                        line = getattr(event.start_mark, "line", 0)
-                        raise self._refusal(line, f"the {sort} {found}", "expected plain keys and values")
-            node = yaml.compose(text, yaml.SafeLoader)
+            node = loader.get_single_node()
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise self._refusal(getattr(mark, "line", 0), "no valid YAML", error.problem or "") from error
         except yaml.YAMLError as error:
             raise UsageError(f"{self._path} is no valid YAML", str(error).splitlines()[0]) from error
-        except RecursionError:
-            raise UsageError(f"{self._path} is no recipe", "its values are nested too deep") from None
+
+    def _checked(self, get_event: Callable[[], yaml.Event]) -> Callable[[], yaml.Event]:
+        """The same events, each looked at before a node is made of it: no anchors, no tags, no nesting without end."""
+        import yaml
+
+        depth = 0
+
+        def get_checked() -> yaml.Event:
+            nonlocal depth
+            event = get_event()
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            line = getattr(event.start_mark, "line", 0)
+            if depth > _MAX_DEPTH:
+                raise self._refusal(line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels")
+            for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
+                if found := getattr(event, sort, None):
+                    raise self._refusal(line, f"the {sort} {_cut(found)}", "expected plain keys and values")
+            return event
+
+        return get_checked
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
 
         self._lines.setdefault(key, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
+            self._check_text(node)
             return self._scalar(node)
         if isinstance(node, yaml.SequenceNode):
             return [self._value(child, (*key, number)) for number, child in enumerate(node.value)]
@@ -143,7 +155,15 @@ class _Nodes:
 
         if not isinstance(node, yaml.ScalarNode):
             raise self._refusal(node.start_mark.line, "a key that is no text", "expected the name of a key")
+        self._check_text(node)
         return str(node.value)
+
+    def _check_text(self, node: yaml.ScalarNode) -> None:
+        """YAML can say what UTF-8 can't write: then neither a name nor a text can be made of it."""
+        if any("\ud800" <= sign <= "\udfff" for sign in node.value):
+            raise self._refusal(
+                node.start_mark.line, "half of a surrogate pair", "expected a text that UTF-8 can write"
+            )
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text = str(node.value)
@@ -253,5 +273,9 @@ def _fault(
     return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
 
 
+def _cut(text: object) -> str:
+    return shown if len(shown := str(text)) <= 60 else f"{shown[:60]}..."
+
+
 def _shown(key: Key) -> str:
-    return ".".join(map(str, key))
+    return ".".join(map(_cut, key))

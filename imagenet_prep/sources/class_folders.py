@@ -100,7 +100,7 @@ class _Walk:
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
         if entry.is_dir(follow_symlinks=False):
             return True
-        if entry.is_symlink() and entry.is_dir():
+        if entry.is_symlink() and Path(entry.path).is_dir():  # a link to itself is none: _take says so
             raise InputError(
                 f"{entry.path} is a link to another folder",
                 "expected a folder: links of folders may lead out of the data, or in circles",

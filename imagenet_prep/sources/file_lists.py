@@ -11,6 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Container
 from imagenet_prep.sources.listing import Found, Listing, in_order
+from imagenet_prep.storage import read_plain
 
 _CHUNK = 4096  # names a task
 
@@ -50,9 +51,7 @@ def read_file_list(path: Path, base: Path) -> FileList:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path} can't be read", error.strerror or str(error)) from error
+        return read_plain(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names") from error
 

@@ -135,7 +135,12 @@ class _ArchiveIndex:
 def _scan_tasks(folder: Path) -> Iterator[tuple[str, int, int]]:
     """A task a class folder, and one for images that lie in the folder itself (Kaggle's val/)."""
     yield "", 0, 0
-    yield from ((entry.name, 0, 0) for entry in os.scandir(folder) if entry.is_dir() and ilsvrc2012.is_wnid(entry.name))
+    for entry in os.scandir(folder):
+        try:
+            if ilsvrc2012.is_wnid(entry.name) and entry.is_dir():
+                yield entry.name, 0, 0
+        except OSError as error:  # a link to itself
+            raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,16 @@ class FileSlices:
             raise unreadable(path, error) from error
 
     def __len__(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        return self._status().st_size
 
     def __getitem__(self, where: slice) -> bytes:
         return self._read(where.start, where.stop - where.start)
+
+    def _status(self) -> os.stat_result:
+        try:
+            return os.fstat(self._descriptor)
+        except OSError as error:
+            raise unreadable(self._path, error) from error
 
     def _read(self, offset: int, length: int) -> bytes:
         try:
@@ -71,7 +77,7 @@ class FileSlices:
     @property
     def stamp(self) -> tuple[int, int, int]:
         """Differs if the file was written to, or another one took its name: inode, size, modification time in ns."""
-        status = os.fstat(self._descriptor)
+        status = self._status()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def copy(self, offset: int, length: int, target: int) -> None:

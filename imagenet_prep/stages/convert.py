@@ -25,7 +25,7 @@ from imagenet_prep.planning import (
     plan_recipe,
     source_record,
 )
-from imagenet_prep.storage import check_free_space, hold
+from imagenet_prep.storage import check_free_space, hold, writing
 from imagenet_prep.underway import as_begun, refuse_recipe_set, save_beginning
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def _remove_superseded(
     """
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
     if layout.manifest_path.exists() and _fingerprints(_recorded(layout)) != planned:
-        layout.manifest_path.unlink()
+        with writing(layout.manifest_path):
+            layout.manifest_path.unlink()
     if options.overwrite:
         for name in set(journal.names()) - set(planned):
             layout.shard_path(name).unlink(missing_ok=True)
