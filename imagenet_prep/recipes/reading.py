@@ -98,9 +98,9 @@ class _Nodes:
         """The document's value, and the line of every part of it."""
         import yaml
 
-        loader = yaml.SafeLoader(text)
-        loader.get_event = self._checked(loader.get_event)  # type: ignore[method-assign]
         try:
+            loader = yaml.SafeLoader(text)
+            loader.get_event = self._checked(loader.get_event)  # type: ignore[method-assign]
             node = loader.get_single_node()
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
