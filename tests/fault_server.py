@@ -126,6 +126,9 @@ class FaultHandler(FileHandler):
         """Take the sign-in form."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._remember(body)
+        if self.server.faults.statuses:
+            self.send_nothing(*self.server.faults.statuses.pop(0))
+            return
         fields = {name: values[0] for name, values in parse_qs(body.decode()).items()}
         if fields == {"csrf": CSRF, "user": USERNAME, "pass": PASSWORD, "go": "1"}:
             self.send_nothing(303, {"Set-Cookie": f"session={COOKIE}; Path=/; HttpOnly", "Location": "/"})

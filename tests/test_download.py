@@ -108,6 +108,25 @@ def test_second_run_asks_nobody(server, layout):
     assert snapshot(layout.data_dir) == before
 
 
+def test_an_archive_that_was_touched_is_hashed_again(server, layout):
+    """What was checked counts for the very file: another time, and it is hashed again, once, and others are not."""
+    run(server, layout)
+    path = layout.download_path(ARCHIVES["train"])
+    os.utime(path, ns=(1, 1))
+    for expected in ([f"checking {path.name}"], []):
+        progress = Bars()
+        run(server, layout, progress=progress)
+        assert progress.labels == expected
+    content = bytearray(path.read_bytes())
+    content[7] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(2, 2))
+    with pytest.raises(InputError) as caught:
+        run(server, layout)
+    assert_told(caught.value, 4, path.name, DIGESTS["train"])
+    assert path.read_bytes() == content
+
+
 class Bars(Silent):
     """A Progress that remembers the names of its bars, and holds them against what they announced."""
 

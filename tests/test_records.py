@@ -294,6 +294,16 @@ def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str
     assert os.listdir(tmp_path) == []
 
 
+def test_the_largest_and_smallest_numbers(tmp_path: Path) -> None:
+    """Both ends of 64 bits, and of a 32-bit float, are written and come back; one more is refused."""
+    ends = {"low": -(2**63), "high": 2**63 - 1, "floats": [-3.4028234663852886e38, 3.4028234663852886e38]}
+    records.write(tmp_path / "a", [ends])
+    assert list(records.read(tmp_path / "a")) == [ends]
+    for value in (-(2**63) - 1, 2**63, 3.5e38):
+        with pytest.raises(UsageError):
+            records.write(tmp_path / "b", [{"value": value}])
+
+
 def test_none_is_left_out(tmp_path: Path) -> None:
     """A feature whose value is None is not in the record; one whose list is empty is, without values."""
     path = tmp_path / "file"

@@ -161,3 +161,59 @@ def test_an_untold_system_is_taken_for_a_good_one(tmp_path: Path) -> None:
     file.touch()
     assert not is_seek_dear(file, sys=tmp_path / "no", proc=tmp_path / "no")
     assert available_memory(proc=tmp_path / "no") == 8 << 30
+
+
+def test_the_innermost_mount_counts(tmp_path: Path) -> None:
+    """Of nested mounts the innermost one is asked, of two at one place the later one; blanks in names are read."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "archive.tar").touch()
+
+    def is_dear(*mounts: tuple[str, str]) -> bool:
+        proc = tmp_path / "proc"
+        (proc / "self").mkdir(parents=True, exist_ok=True)
+        lines = (f"1 1 0:1 / {mount} rw - {kind} x rw\n" for mount, kind in mounts)
+        (proc / "self" / "mountinfo").write_text("".join(lines))
+        return is_seek_dear(folder / "archive.tar", sys=tmp_path / "no", proc=proc)
+
+    inner = str(folder).replace(" ", "\\040")
+    assert is_dear(("/", "ext4"), (inner, "nfs4"))
+    assert is_dear((inner, "nfs4"), ("/", "ext4"))
+    assert not is_dear(("/", "nfs4"), (inner, "ext4"))
+    assert not is_dear((inner, "ext4"), ("/", "nfs4"))
+    assert is_dear((inner, "ext4"), (inner, "nfs4"))
+    assert not is_dear((inner, "nfs4"), (inner, "ext4"))
+    assert not is_dear(("/", "ext4"), (f"{inner}c", "nfs4"))
+
+
+@pytest.mark.parametrize("rotational", ["0", "1"])
+def test_a_partition_is_of_its_disk(tmp_path: Path, rotational: str) -> None:
+    """A partition has no queue of its own: what its disk says counts."""
+    file = tmp_path / "archive.tar"
+    file.touch()
+    device = file.stat().st_dev
+    disk = tmp_path / "sys" / "devices" / "sda"
+    (disk / "sda1").mkdir(parents=True)
+    (disk / "queue").mkdir()
+    (disk / "queue" / "rotational").write_text(f"{rotational}\n")
+    block = tmp_path / "sys" / "dev" / "block"
+    block.mkdir(parents=True)
+    (block / f"{os.major(device)}:{os.minor(device)}").symlink_to(disk / "sda1")
+    assert is_seek_dear(file, sys=tmp_path / "sys", proc=tmp_path / "no") is (rotational == "1")
+
+
+def test_a_long_gap_is_not_read(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies between two images that are wanted is passed over where it is long, and read along where it is not."""
+    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    catalog = read_catalog(archive, "train", make_engine("threads", 1))
+    first, last = sorted(range(len(catalog)), key=catalog.offsets.__getitem__)[:: len(catalog) - 1]
+    wanted = catalog.lengths[first] + catalog.lengths[last]
+    span = catalog.offsets[last] + catalog.lengths[last] - catalog.offsets[first]
+    for gap, bytes_read in ((0, wanted), (span, span)):
+        monkeypatch.setattr(module, "_GAP", gap)
+        reads, folder = Reads(), data_dir / f"bundles-{gap}"
+        moved = regroup(catalog, [("s", [last, first])], folder, memory=1 << 30, progress=Silent(), read=reads)
+        assert sum(stop - start for start, stop in reads.ranges) == bytes_read
+        old, new = Reader(), Reader()
+        for row in (first, last):
+            assert bytes(new.read(moved.item(row).where)) == bytes(old.read(catalog.item(row).where))

@@ -243,6 +243,16 @@ def test_overwriting_replaces_the_whole_set(tmp_path: Path) -> None:
     assert numbers(tmp_path / "movies-00001-of-00002") == [1, 3]
 
 
+def test_a_prefix_is_no_pattern(tmp_path: Path) -> None:
+    """A prefix with signs that patterns have means itself: sets of other prefixes neither hinder nor go."""
+    for name in ("a+b", "aab", "a.c", "abc", "a.c-00000-of-00001"):
+        write_set(tmp_path / name, 1, shards=1)
+    paths = write_set(tmp_path / "a.c", 2, shards=2, overwrite=True).paths
+    assert [path.name for path in paths] == ["a.c-00000-of-00002", "a.c-00001-of-00002"]
+    expected = ["a+b-00000-of-00001", "a.c-00000-of-00001-00000-of-00001", "aab-00000-of-00001", "abc-00000-of-00001"]
+    assert sorted(os.listdir(tmp_path)) == sorted([*expected, *(path.name for path in paths)])
+
+
 def test_one_writer_a_prefix(tmp_path: Path) -> None:
     """A second one is refused while the first one is at work, in this process and in another."""
     script = (

@@ -85,6 +85,32 @@ def test_record_as_json(tmp_path: Path) -> None:
     assert features["image/filename"] == ["n01440764_10026.JPEG"]
 
 
+def test_what_just_fits_is_not_cut(tmp_path: Path) -> None:
+    """16 bytes, 8 values and 8 steps are shown whole, one more is abbreviated; a PNG of 24 bytes has its size."""
+    png = b"\x89PNG\r\n\x1a\n" + bytes(8) + (3).to_bytes(4, "big") + (5).to_bytes(4, "big")
+    values = {
+        "a": BytesList((b"\xff" * 16,)),
+        "b": BytesList((b"\xff" * 17,)),
+        "c": Int64List(tuple(range(8))),
+        "d": Int64List(tuple(range(9))),
+        "e": BytesList((png,)),
+        "f": BytesList((png[:23],)),
+    }
+    (shown,) = show(write(tmp_path / "a", example(**values)))
+    assert [line.split(maxsplit=2)[2] for line in shown.lines()[1:]] == [
+        "16 bytes: " + " ".join(["ff"] * 16),
+        "17 bytes: " + " ".join(["ff"] * 16) + " ...",
+        "0, 1, 2, 3, 4, 5, 6, 7",
+        "0, 1, 2, 3, 4, 5, 6, 7, ... (9 values)",
+        "PNG, 24 bytes, 3 x 5 pixels",
+        "PNG, 23 bytes, its size can't be read",
+    ]
+    steps = {count: (Int64List((1,)),) * count for count in (8, 9)}
+    for count, more in ((8, []), (9, ["    ... (9 steps)"])):
+        (shown,) = show(write(tmp_path / "b", encode_sequence_example({}, {"s": steps[count]})))
+        assert shown.lines()[10:] == more
+
+
 def test_odd_values(tmp_path: Path) -> None:
     """Long lists, binary bytes, control characters and numbers that JSON has not are all shown, and harmlessly."""
     record = example(

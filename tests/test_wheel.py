@@ -47,15 +47,16 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
     empty = tmp_path / "empty"
     empty.mkdir()
     command = environment / "bin" / "imagenet-prep"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it would win over the wheel
     for arguments in (
         ("annotate", data_dir),
         ("convert", data_dir, "--allow-incomplete", "--train-shards", "8", "--validation-shards", "8"),
         ("verify", data_dir),
     ):
-        result = subprocess.run([command, *arguments], cwd=empty, capture_output=True, text=True)
+        result = subprocess.run([command, *arguments], cwd=empty, env=clean, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
     where = [python, "-c", "import imagenet_prep; print(imagenet_prep.__file__)"]
-    assert str(environment) in subprocess.run(where, cwd=empty, capture_output=True, text=True).stdout
+    assert str(environment) in subprocess.run(where, cwd=empty, env=clean, capture_output=True, text=True).stdout
 
 
 def _borrow(folder: Path) -> None:

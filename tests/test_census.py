@@ -1,0 +1,70 @@
+"""Counting: what two censuses add up to, in either order."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+from imagenet_prep.formats.example import BytesList, FloatList, Int64List
+from imagenet_prep.reporting.census import BYTE_STEPS, Census, Odd, Spread, bin_of
+from imagenet_prep.reporting.features import FeaturesCensus
+
+
+def test_words_of_a_class_do_not_hang_on_the_order() -> None:
+    """Of different words for one label the first in byte order are shown, whichever shard came first."""
+    for words in permutations(("tench", "carp", "pike")):
+        whole = Census()
+        for each in words:
+            whole.merge(Census(words={1: each}), 1)
+        assert whole.words == {1: "carp"}
+
+
+def test_a_spread_has_both_ends() -> None:
+    """Number, sum, least and greatest, whatever the order; an empty one changes nothing."""
+    for numbers in permutations((5, 1, 9)):
+        spread = Spread()
+        for number in numbers:
+            spread.add(number)
+            spread.merge(Spread())
+        assert (spread.count, spread.total, spread.least, spread.greatest) == (3, 15, 1, 9)
+
+
+def test_a_bin_has_its_number_in_the_middle() -> None:
+    """Bin k holds what is nearer to 2 ** (k / steps) than to its neighbours, by ratio."""
+    for k in range(40):
+        middle = 2 ** (k / BYTE_STEPS)
+        edge = 2 ** ((k + 0.5) / BYTE_STEPS)
+        assert bin_of(middle, BYTE_STEPS) == k
+        assert bin_of(math.nextafter(edge * 0.999, 0), BYTE_STEPS) == k
+        assert bin_of(edge * 1.001, BYTE_STEPS) == k + 1
+
+
+def test_few_odd_images_are_named() -> None:
+    """All are counted, the first eight are named, in the order of shards and records."""
+    whole = Odd()
+    for shard in ("b", "a"):
+        whole.merge(Odd(5, [(shard, number, f"{shard}{number}.jpg") for number in range(5)]))
+    assert whole.count == 10
+    expected = [f"a{number}.jpg" for number in range(5)] + [f"b{number}.jpg" for number in range(3)]
+    assert [name for _, _, name in whole.first] == expected
+
+
+def test_features_are_counted_by_promise() -> None:
+    """A feature of another kind is none of those promised; values, bounds, NaN and strangers add up in any order."""
+    kinds = {"x": "float", "y": "int64"}
+    rows = [
+        {"x": FloatList((1.0, math.nan)), "y": Int64List((3,))},
+        {"x": FloatList((-2.0, 5.0, 6.0))},
+        {"x": Int64List((100,)), "z": BytesList((b"",))},
+    ]
+    for order in permutations(rows):
+        whole = FeaturesCensus()
+        for row in order:
+            each = FeaturesCensus()
+            each.take(row, kinds)
+            whole.merge(each)
+        found = whole.named["x"]
+        assert (found.records, found.not_numbers, whole.others) == (2, 1, 1)
+        assert (found.values.least, found.values.greatest) == (2, 3)
+        assert (found.bounds.least, found.bounds.greatest) == (-2.0, 6.0)
+        assert (whole.named["y"].records, whole.named["y"].bounds.greatest) == (1, 3)

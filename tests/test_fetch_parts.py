@@ -1,0 +1,199 @@
+"""The parts of a transfer, each alone: patience, what an answer means, and what a session sends to whom."""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from fault_server import PASSWORD, Faults, FaultServer, fault_server
+
+from imagenet_prep.errors import NetworkError
+from imagenet_prep.fetch import patience as module
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import Remote, content_range, inspect, retry_after
+from imagenet_prep.fetch.session import Session
+
+CONTENT = random.Random(1).randbytes(100_000)
+
+
+# patience ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    """The waits asked for."""
+    return []
+
+
+def _patience(waits: list[float], **pace: float) -> Patience:
+    settings: dict[str, Any] = {"tries": 10, "first_wait": 1, "longest_wait": 20, "longest_retry_after": 300, **pace}
+    return Patience("a.tar", Pace(**settings), waits.append)
+
+
+def test_waits_double_up_to_a_bound(waits: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """From failure to failure the wait doubles, to the longest one."""
+    monkeypatch.setattr(module.random, "uniform", lambda low, high: high)
+    patience = _patience(waits)
+    for _ in range(7):
+        patience.wait(CutError("cut"))
+    assert waits == [1, 2, 4, 8, 16, 20, 20]
+
+
+def test_waits_differ_from_client_to_client(waits: list[float]) -> None:
+    """Each wait is cut by chance, to no less than a half."""
+    patience = _patience(waits, tries=1000, first_wait=8, longest_wait=8)
+    for _ in range(200):
+        patience.wait(CutError("cut"))
+    assert min(waits) < 5
+    assert max(waits) > 7
+    assert all(4 <= wait <= 8 for wait in waits)
+
+
+def test_what_the_server_asks_for_is_heeded_up_to_a_bound(waits: list[float]) -> None:
+    """Retry-After counts where it is longer than the wait, and to its own bound."""
+    patience = _patience(waits)
+    for asked in (100, 1000, 0.001):
+        patience.wait(CutError("busy", asked))
+    assert waits[:2] == [100, 300]
+    assert 2 <= waits[2] <= 4
+
+
+def test_progress_refills_the_budget(waits: list[float]) -> None:
+    """Failures in a row end it; one byte of progress between them begins the count and the waits again."""
+    patience = _patience(waits, tries=3)
+    for mark in (0, 0, 1, 1, 2, 2):
+        patience.wait(CutError("cut"), mark)
+    with pytest.raises(NetworkError, match="given up after 3 attempts"):
+        patience.wait(CutError("cut"), 2)
+    assert len(waits) == 6
+    assert all(wait <= 1 for wait in waits[::2])
+
+
+# answers -------------------------------------------------------------------------------------------------------
+
+
+def _answer(**headers: str) -> requests.Response:
+    response = requests.Response()
+    response.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+    return response
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("bytes 0-0/1", (0, 1, 1)),
+        ("bytes 5-9/10", (5, 10, 10)),
+        ("bytes 5-10/10", None),
+        ("bytes 5-4/10", None),
+        ("bytes 0-9/*", None),
+        ("bytes */10", None),
+        ("bytes 0-9/10, 0-9/10", None),
+        ("bytes 0-9/10 ", None),
+        ("bytes -1-9/10", None),
+        ("bytes 0-9/100000000000000000000", None),
+        ("bytes \u0660-\u0669/10", None),
+        ("items 0-9/10", None),
+        ("", None),
+    ],
+)
+def test_a_content_range_makes_sense_or_counts_for_nothing(value: str, found: tuple[int, int, int] | None) -> None:
+    """The last byte is part of the range, and lies within the file; anything behind it makes it another header."""
+    assert content_range(_answer(Content_Range=value)) == found
+
+
+def test_a_date_that_is_over_asks_for_no_wait() -> None:
+    """A Retry-After in the past is no wait; one in the future is one."""
+    assert retry_after(email.utils.formatdate(time.time() - 1000, usegmt=True)) == 0
+    assert 900 < retry_after(email.utils.formatdate(time.time() + 1000, usegmt=True)) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({}, True),
+        ({"total": 11}, False),
+        ({"url": "http://b/"}, False),
+        ({"etag": '"2"'}, False),
+        ({"etag": None}, True),
+        ({"etag": None, "last_modified": "Tue"}, False),
+        ({"last_modified": "Tue"}, True),
+        ({"etag": None, "last_modified": None}, True),
+    ],
+    ids=str,
+)
+def test_parts_of_one_version_fit_together(change: dict[str, Any], is_same: bool) -> None:
+    """Address and length must be the same; then the ETags decide, if both have one, else the dates."""
+    fields: dict[str, Any] = {"url": "http://a/", "total": 10, "etag": '"1"', "last_modified": "Mon"}
+    one, other = Remote(**fields), Remote(**{**fields, **change})
+    assert one.is_same_version(other) is other.is_same_version(one) is is_same
+
+
+# sessions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    """An open server of one file, a.tar."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, server: FaultServer) -> Any:
+    """Another server, on another port, with the same file."""
+    with fault_server(tmp_path / "served") as other:
+        yield other
+
+
+@pytest.mark.parametrize("span", ["bytes 0-1022/100000", "bytes 0-99999/100000", "bytes 1-1024/100000"])
+def test_a_probe_that_is_answered_otherwise_tells_no_length(server: FaultServer, span: str) -> None:
+    """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
+    server.faults = Faults(content_range=span)
+    remote = inspect(Session(server.url, 1), server.url + "a.tar", Pace())
+    assert (remote.total, remote.ranges) == (len(CONTENT), False)
+    assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
+
+
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025])
+def test_a_probe_of_a_small_file_ends_with_it(server: FaultServer, tmp_path: Path, size: int) -> None:
+    """A file of fewer bytes than the probe asks for is known by that one request."""
+    (tmp_path / "served" / "a.tar").write_bytes(bytes(size))
+    remote = inspect(Session(server.url, 1), server.url + "a.tar", Pace())
+    assert (remote.total, remote.ranges) == (size, True)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_form_is_not_sent_on(server: FaultServer, elsewhere: FaultServer, status: int) -> None:
+    """A server that wants the filled-in form sent to another address is refused, and that address gets nothing."""
+    server.faults = Faults(statuses=[(status, {"Location": elsewhere.url})])
+    with pytest.raises(NetworkError) as caught:
+        Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
+    assert "sign-in form on to another address" in caught.value.detail
+    assert elsewhere.seen == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_behind_a_form_only_pages_are_asked_for(server: FaultServer, elsewhere: FaultServer, status: int) -> None:
+    """Other redirects of a form are followed with GET, and no field of it goes along."""
+    server.faults = Faults(statuses=[(status, {"Location": elsewhere.url + "a.tar"})])
+    with Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD}) as response:
+        assert response.status_code == 200
+    assert [(seen.method, seen.path, seen.body) for seen in elsewhere.seen] == [("GET", "/a.tar", b"")]
+    assert "Content-Length" not in elsewhere.seen[0].headers
+
+
+def test_cookies_of_other_servers_are_not_kept(server: FaultServer, elsewhere: FaultServer) -> None:
+    """A server that home redirects to can't give a cookie that it would get back."""
+    elsewhere.faults = Faults(headers={"Set-Cookie": "spy=1; Path=/"})
+    session = Session(server.url, 1)
+    for _ in range(2):
+        session.get(elsewhere.url + "a.tar").close()
+    assert [seen.headers.get("Cookie") for seen in elsewhere.seen] == [None, None]

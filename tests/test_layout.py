@@ -1,0 +1,93 @@
+"""DATA_DIR -> every path: names of shards, and which of two places is read."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.underway import command
+
+
+def test_a_shard_has_its_name() -> None:
+    """Split, index and number of shards, both of five digits: as patterns of 2016 have it."""
+    assert shard_name("train", 7, 1024) == "train-00007-of-01024"
+    assert parse_shard_name("train-00007-of-01024") == ("train", 7, 1024)
+    assert parse_shard_name("my-set-00000-of-00001") == ("my-set", 0, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "train-0-of-1",
+        "train-00000-of-1024",
+        "train-000000-of-001024",
+        "-00000-of-01024",
+        "train-00000-of-01024.tmp",
+        "train-00000-of-01024 ",
+        "train-00000-of-01024\n",
+        "train-00000",
+        "train",
+        "",
+    ],
+)
+def test_what_is_no_shards_name(name: str) -> None:
+    """Other digits, something before or after, or half of it: no shard."""
+    assert parse_shard_name(name) is None
+
+
+def test_shards_are_those_of_the_splits(tmp_path: Path) -> None:
+    """What lies under the name of a shard of these splits is found with its size; a link to nothing is not."""
+    for name, size in {"train-00000-of-00002": 3, "train-00001-of-00002": 0, "test-00000-of-00001": 5}.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    (tmp_path / "train-00000-of-00002.partial").touch()
+    (tmp_path / "train-00000-of-00009").symlink_to(tmp_path / "nowhere")
+    layout = Layout(tmp_path)
+    assert layout.find_shards(["train"]) == {"train-00000-of-00002": 3, "train-00001-of-00002": 0}
+    assert layout.find_shards(["test", "validation"]) == {"test-00000-of-00001": 5}
+    assert Layout(tmp_path / "none").find_shards(["train"]) == {}
+
+
+def test_an_archive_is_read_where_it_is(tmp_path: Path) -> None:
+    """The raw folder comes first; what it lacks may be where download put it."""
+    layout, archive = Layout(tmp_path / "data", raw=tmp_path / "raw"), ARCHIVES["train"]
+    in_raw, own = tmp_path / "raw" / archive.filename, tmp_path / "data" / "raw-data" / archive.filename
+    for path in (in_raw, own):
+        path.parent.mkdir(parents=True)
+    assert layout.archive_path(archive) == in_raw
+    own.touch()
+    assert layout.archive_path(archive) == own
+    in_raw.touch()
+    assert layout.archive_path(archive) == in_raw
+
+
+def test_boxes_are_read_where_they_are(tmp_path: Path) -> None:
+    """What annotate made here comes before what lies in the raw folder; each split has boxes of its own."""
+    layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
+    for folder in (layout.own_raw_dir, layout.raw_dir):
+        folder.mkdir(parents=True)
+    assert layout.find_boxes_csv("train") is None
+    there = layout.raw_dir / layout.boxes_csv.name
+    there.touch()
+    assert layout.find_boxes_csv("train") == there
+    assert layout.find_boxes_csv("validation") is None
+    layout.boxes_csv.touch()
+    assert layout.find_boxes_csv("train") == layout.boxes_csv
+    layout.validation_boxes_csv.touch()
+    assert layout.find_boxes_csv("validation") == layout.validation_boxes_csv
+
+
+def test_both_folders_have_a_lock(tmp_path: Path) -> None:
+    """DATA_DIR is locked, and the folder of the shards where that is another."""
+    locks = Layout(tmp_path / "data", output=tmp_path / "out").lock_paths
+    assert {path.parent.parent for path in locks} == {tmp_path / "data", tmp_path / "out"}
+
+
+@pytest.mark.parametrize("folder", ["plain", "with blank", "it's", "$HOME", "-x", "a;b"])
+def test_a_command_can_be_copied(folder: str) -> None:
+    """A shell reads the folder as the one argument that it is, and none of it as an option."""
+    words = shlex.split(command("verify", Path(folder), "--quick"))
+    assert words == ["imagenet-prep", "verify", f"./{folder}" if folder.startswith("-") else folder, "--quick"]

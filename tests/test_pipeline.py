@@ -1,0 +1,36 @@
+"""Stages one after the other: which archives must be fetched, whatever form their content is there in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.layout import Layout
+from imagenet_prep.pipeline import missing_archives, run
+from imagenet_prep.planning import ConvertOptions
+
+PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+
+
+def test_only_what_is_missing_is_fetched(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """An archive that is not there is missing; the boxes of validation images only where they are asked for."""
+    assert missing_archives(Layout(tmp_path / "new")) == ("train", "validation", "boxes")
+    assert missing_archives(Layout(tmp_path / "new"), validation_boxes=True)[3:] == ("validation-boxes",)
+    layout = Layout(tiny_data_dir)
+    assert missing_archives(layout, validation_boxes=True) == ()
+    layout.archive_path(ARCHIVES["validation-boxes"]).unlink()
+    assert missing_archives(layout) == ()
+    assert missing_archives(layout, validation_boxes=True) == ("validation-boxes",)
+
+
+def test_boxes_that_are_given_are_not_fetched(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """With --boxes the archive of annotations is not missed: no server is asked, and the records have their boxes."""
+    layout = Layout(tiny_data_dir)
+    given = layout.archive_path(ARCHIVES["boxes"]).rename(tmp_path / "annotations.tar.gz")
+    assert missing_archives(layout) == ("boxes",)
+    summary = run(layout, make_engine("threads", 2), boxes=given, options=PART)
+    assert summary.download is None
+    assert summary.annotate is not None
+    assert layout.boxes_csv.stat().st_size
+    assert summary.verify.problems == ()

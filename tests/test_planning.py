@@ -1,0 +1,218 @@
+"""Inputs and settings -> plans: how closely images are looked at, what may be missing, which numbers can be."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.formats import tfrecord
+from imagenet_prep.formats.boxes_csv import parse_boxes
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.layout import Layout, shard_name
+from imagenet_prep.manifest import Manifest, load_manifest
+from imagenet_prep.model import Silent
+from imagenet_prep.planning import ConvertOptions, check_options, options_from, plan_imagenet
+from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.sources import imagenet
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+
+ENGINE = make_engine("threads", 2)
+PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+
+
+# --check auto --------------------------------------------------------------------------------------------------
+
+
+def _remember(layout: Layout, **changes: object) -> None:
+    """checked.json as download leaves it once the train archive had its published MD5, with some changes."""
+    archive = ilsvrc2012.ARCHIVES["train"]
+    status = layout.archive_path(archive).stat()
+    entry = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5, **changes}
+    layout.checked_path.write_text(json.dumps({archive.filename: entry}))
+
+
+def _checks(layout: Layout, options: ConvertOptions = PART) -> dict[str, str]:
+    """How closely the images of each split are looked at."""
+    found = {}
+    for split in plan_imagenet(layout, ENGINE, options, Silent()).splits:
+        assert isinstance(split.recorder, InceptionRecorder)
+        found[split.catalog.split] = split.recorder.check
+    return found
+
+
+def test_auto_trusts_the_published_digest_alone(tiny_data_dir: Path) -> None:
+    """An archive that had its published MD5 is not decoded again; the other split, of which nothing is known, is."""
+    layout = Layout(tiny_data_dir)
+    assert _checks(layout) == {"train": "decode", "validation": "decode"}
+    _remember(layout)
+    assert _checks(layout) == {"train": "header", "validation": "decode"}
+    assert _checks(layout, dataclasses.replace(PART, check="decode")) == {"train": "decode", "validation": "decode"}
+    assert _checks(layout, dataclasses.replace(PART, check="header")) == {"train": "header", "validation": "header"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"md5": "0" * 32},
+        {"md5": None},
+        {"md5": ilsvrc2012.ARCHIVES["validation"].md5},
+        {"size": 1},
+        {"mtime_ns": 1},
+        {"size": None, "mtime_ns": None},
+    ],
+    ids=str,
+)
+def test_auto_decodes_what_another_digest_size_or_time_was_known_of(
+    tiny_data_dir: Path, changes: dict[str, object]
+) -> None:
+    """Another MD5, or one of a file that was touched since, proves nothing: every image is decoded."""
+    layout = Layout(tiny_data_dir)
+    _remember(layout, **changes)
+    assert _checks(layout)["train"] == "decode"
+
+
+def test_auto_decodes_an_archive_that_was_touched_since(tiny_data_dir: Path) -> None:
+    """The same size at another time is another file."""
+    layout = Layout(tiny_data_dir)
+    _remember(layout)
+    os.utime(layout.archive_path(ilsvrc2012.ARCHIVES["train"]), ns=(1, 1))
+    assert _checks(layout)["train"] == "decode"
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "null", '{"ILSVRC2012_img_train.tar": "fine"}'])
+def test_auto_decodes_where_the_record_of_checks_says_nothing(tiny_data_dir: Path, content: str) -> None:
+    """A file of checks without an entry for the archive proves nothing."""
+    layout = Layout(tiny_data_dir)
+    layout.checked_path.write_text(content)
+    assert _checks(layout)["train"] == "decode"
+
+
+# what there is, and what there should be -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gone", ilsvrc2012.SPLITS)
+def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
+    """A set with one split alone is incomplete; allowed, it is planned alone, and said to be a part."""
+    layout = Layout(tiny_data_dir)
+    layout.archive_path(ilsvrc2012.ARCHIVES[gone]).unlink()
+    with pytest.raises(IncompleteError) as caught:
+        plan_imagenet(layout, ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+    assert gone in caught.value.detail
+    planned = plan_imagenet(layout, ENGINE, PART, Silent())
+    (rest,) = (split for split in ilsvrc2012.SPLITS if split != gone)
+    assert [split.catalog.split for split in planned.splits] == [rest]
+    assert sum("a part of ILSVRC2012" in note for note in planned.notes) == 2
+
+
+@pytest.mark.parametrize("whole", ilsvrc2012.SPLITS)
+def test_a_whole_split_does_not_make_up_for_the_other(
+    tiny_data_dir: Path, whole: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all images of one split there, and some of the other missing, the set is incomplete."""
+    true_text = imagenet.missing_text  # a split of 50,000 images is not made for this
+    monkeypatch.setattr(imagenet, "missing_text", lambda catalog, split: split != whole and true_text(catalog, split))
+    with pytest.raises(IncompleteError) as caught:
+        plan_imagenet(Layout(tiny_data_dir), ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+    assert whole not in caught.value.detail
+
+
+def test_numbers_of_shards_that_names_can_hold() -> None:
+    """1 to 99,999 shards have names of five digits; 0 and 100,000 have not."""
+    for split, count in itertools.product(("train_shards", "validation_shards"), (1, 99_999)):
+        options: dict[str, Any] = {split: count}
+        check_options(ConvertOptions(**options))
+    for split, count in itertools.product(("train_shards", "validation_shards"), (-1, 0, 100_000)):
+        options = {split: count}
+        with pytest.raises(UsageError, match=f"{count} {split.partition('_')[0]} shards"):
+            check_options(ConvertOptions(**options))
+
+
+# boxes of validation images ------------------------------------------------------------------------------------
+
+
+def _boxes(layout: Layout, split: str, shards: int) -> dict[str, int]:
+    """The number of boxes of every record of a split, by file name."""
+    found = {}
+    for index in range(shards):
+        data = layout.shard_path(shard_name(split, index, shards)).read_bytes()
+        for each in tfrecord.iter_records(memoryview(data)):
+            record = read_record(each.data)
+            found[record.filename] = len(record.boxes)
+    return found
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, asked: bool) -> None:
+    """--validation-boxes, from the archive of annotations to the records; without it no validation image has a box."""
+    layout = Layout(tiny_data_dir)
+    options = dataclasses.replace(PART, validation_boxes=asked)
+    annotate(layout, ENGINE, validation=True)
+    convert(layout, ENGINE, options)
+    table = parse_boxes(layout.validation_boxes_csv.read_bytes())
+    lines = layout.validation_boxes_csv.read_text().splitlines()
+    expected = dict.fromkeys(_boxes(layout, "validation", 2), 0)
+    for line in lines if asked else ():
+        expected[line.partition(",")[0]] += 1
+    assert lines
+    assert table is not None
+    assert _boxes(layout, "validation", 2) == expected
+    assert any(_boxes(layout, "train", 4).values())
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert manifest.settings["validation_boxes"] is asked
+    assert options_from(manifest).validation_boxes is asked
+
+
+# what a manifest says ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Manifest:
+    """The manifest of a conversion."""
+    raw = next(iter(made_tiny.archives.values())).parent
+    layout = Layout(tmp_path_factory.mktemp("set"), raw=raw)
+    convert(layout, ENGINE, PART)
+    found = load_manifest(layout.manifest_path)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "train-00004-of-00004",
+        "train-00000-of-00005",
+        "train-00001-of-00002",
+        "test-00000-of-00004",
+        "train-0-of-4",
+        "../train-00000-of-00004",
+        "train",
+    ],
+)
+def test_names_in_a_manifest_are_of_its_shards(manifest: Manifest, name: str) -> None:
+    """A name beyond the number of shards, of another number, of no split, or none at all, is not understood."""
+    assert options_from(manifest) == dataclasses.replace(PART, check="auto")
+    info = next(iter(manifest.shards.values()))
+    with pytest.raises(InputError, match="names of shards"):
+        options_from(dataclasses.replace(manifest, shards={**manifest.shards, name: info}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seed", "12345"), ("seed", True), ("seed", 1.0), ("shuffle", 1), ("shuffle", "yes"), ("compression", "lzma")],
+)
+def test_settings_of_another_type_are_not_understood(manifest: Manifest, key: str, value: object) -> None:
+    """A setting of the right name and another type is none of ours."""
+    with pytest.raises(InputError, match="settings in the manifest"):
+        options_from(dataclasses.replace(manifest, settings={**manifest.settings, key: value}))
