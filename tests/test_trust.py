@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from existing import existing
 
 from imagenet_prep import making
 from imagenet_prep.demo.archives import MadeSet
@@ -244,7 +245,7 @@ def test_what_the_disk_did_not_take_is_not_done(
     """After a sync that failed the page cache proves nothing: every shard since the last one is made again."""
     before = contents(layout)
     shutil.rmtree(layout.state_dir)
-    for path in layout.output_dir.glob("*-of-*"):
+    for path in existing(layout.output_dir, "*-of-*"):
         path.unlink()
 
     def fail(folder: Path) -> None:
@@ -260,7 +261,7 @@ def test_what_the_disk_did_not_take_is_not_done(
 
 def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sync of the journal comes after one of the file system that holds the shards and indexes of its lines."""
-    for path in layout.output_dir.glob("*-of-*"):
+    for path in existing(layout.output_dir, "*-of-*"):
         path.unlink()
     calls: list[str] = []
     sync = making.sync_file_system
@@ -269,7 +270,7 @@ def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypat
     def record(folder: Path) -> None:
         assert folder == layout.index_dir
         calls.append("file system")
-        synced.update(path.stem for path in layout.index_dir.iterdir())
+        synced.update(path.stem for path in existing(layout.index_dir, "*"))
         sync(folder)
 
     true_sync = Journal.sync
