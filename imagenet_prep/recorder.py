@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from imagenet_prep.formats import exif, inception
 from imagenet_prep.formats.image import Check, prepare
+from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.model import Item
 
@@ -37,6 +38,19 @@ class Recorder(Protocol):
         """
         ...
 
+    def as_is(self, item: Item, data: Buffer) -> str:
+        """What makes it take an item that it refused, as it is; "" where nothing does."""
+        ...
+
+
+def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
+    """Whether a recorder makes a record of an item."""
+    try:
+        recorder.record(item, data)
+    except ImageError:
+        return False
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class InceptionRecorder:
@@ -47,12 +61,14 @@ class InceptionRecorder:
         how: how to encode every image again, or None to take them as they are.
         numbers: the labels to write for 1, 2, ...; None: those themselves.
         upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
+        loosely: how to ask for a ``check`` of headers alone.
     """
 
     check: Check = "decode"
     how: Reencode | None = None
     numbers: tuple[int, ...] | None = None
     upright: bool = False
+    loosely: str = "--check header"
 
     @property
     def keeps_size(self) -> bool:
@@ -68,3 +84,7 @@ class InceptionRecorder:
             item = dataclasses.replace(item, label=self.numbers[item.label - 1])
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes)
+
+    def as_is(self, item: Item, data: Buffer) -> str:
+        """A look at the header alone, if the image passes that."""
+        return self.loosely if takes(dataclasses.replace(self, check="header"), item, data) else ""

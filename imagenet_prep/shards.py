@@ -25,10 +25,7 @@ Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
 
 
-_REMEDY = (
-    "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true; "
-    "--check header, in a recipe images: {check: header}, takes it as it is"
-)
+_REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +136,10 @@ class ShardMaker:
                 yield item, self.recorder.record(item, data)
             except jpeg.ImageError as error:
                 where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
-                problems.append(
-                    Problem(
-                        ProblemKind.BAD_IMAGE,
-                        item.filename,
-                        f"{error} ({where}, {item.where.length:,} bytes)",
-                        _REMEDY,
-                    )
-                )
+                detail = f"{error} ({where}, {item.where.length:,} bytes)"
+                as_is = self.recorder.as_is(item, data)
+                remedy = f"{_REMEDY}; {as_is} takes it as it is" if as_is else _REMEDY
+                problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self, shard: str, names: Sequence[str], crcs: Sequence[int]) -> list[str]:
         """The images whose records are not those that the shard's index lists; none if that is of other images."""

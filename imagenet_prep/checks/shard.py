@@ -29,9 +29,14 @@ def remedy_own(layout: Layout) -> str:
     """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
     if not layout.manifest_path.exists():
         return "remove it and run the same imagenet-prep convert again"
+    return f"make it anew: {command('repair', layout)}"
+
+
+def command(name: str, layout: Layout) -> str:
+    """A command on a DATA_DIR, to be pasted."""
     folder = str(layout.data_dir)
     folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
-    return f"make it anew: {shlex.join(['imagenet-prep', 'repair', folder])}"
+    return shlex.join(["imagenet-prep", name, folder])
 
 
 @dataclass(frozen=True, slots=True)

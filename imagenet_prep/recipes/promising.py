@@ -17,7 +17,7 @@ from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.reading import RecipeFile
-from imagenet_prep.recipes.recorders import MappedRecorder
+from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder, Recorder
 from imagenet_prep.sources.listing import Listing
 
@@ -106,7 +106,7 @@ def make_recorder(
     numbers = labelled.classes.numbers
     if is_inception or features is None:
         is_plain = numbers == tuple(range(1, len(numbers) + 1))
-        return InceptionRecorder(check, how, None if is_plain else numbers, upright)
+        return InceptionRecorder(check, how, None if is_plain else numbers, upright, LOOSELY)
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
     return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array, upright)
 

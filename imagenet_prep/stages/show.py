@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
+from imagenet_prep.checks.shard import command
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import compressed, jpeg, pixels
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_features
 from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
 from imagenet_prep.formats.tfrecord import FramingError, Record
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.sources.reader import map_file
 from imagenet_prep.storage import atomic_file
 
@@ -124,7 +127,8 @@ def _iter_records(path: Path) -> Iterator[Record]:
         yield from compressed.iter_records(view, compressed.detect(view))
     except FramingError as error:
         if error.offset == 0:
-            raise InputError(f"{path} is damaged at its first byte, or no TFRecord file", error.reason) from error
+            what = f"{path} is damaged at its first byte, or no TFRecord file"
+            raise InputError(what, error.reason, _remedy(path)) from error
         raise _damaged(path, error.record, error.offset, error.reason) from error
 
 
@@ -148,8 +152,23 @@ def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps
 
 
 def _damaged(path: Path, number: int, offset: int, reason: str) -> InputError:
-    hint = f"imagenet-prep verify {path.parent}    (finds all that is wrong with a set of shards)"
-    return InputError(f"{path}: record {number} at byte {offset} is damaged", reason, hint)
+    return InputError(f"{path}: record {number} at byte {offset} is damaged", reason, _remedy(path))
+
+
+def _remedy(path: Path) -> str:
+    """verify, where the file is a shard of a set that was made there; of other files nothing is known."""
+    layout = Layout(path.parent)
+    if not _is_recorded(layout, path.name):
+        return "get a sound copy of it"
+    return f"{command('verify', layout)}    (finds all that is wrong with this set of shards)"
+
+
+def _is_recorded(layout: Layout, name: str) -> bool:
+    try:
+        manifest = load_manifest(layout.manifest_path)
+        return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
+    except InputError:  # what there is can't be understood: verify says so
+        return layout.index_path(name).exists()
 
 
 # values as text ------------------------------------------------------------------------------------------------

@@ -1,0 +1,140 @@
+"""What an error proposes works: a remedy is named only where it is one."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_sets import ENGINE, PART, converted
+
+from imagenet_prep.cli.commands import cli
+from imagenet_prep.demo import images
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import DataProblemsError, InputError
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import Silent
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.show import show
+
+SHARD = "train-00003-of-00008"
+
+
+# a bad image ---------------------------------------------------------------------------------------------------
+
+
+def broken() -> bytes:
+    """A JPEG with both ends and nonsense between them."""
+    data = bytearray(images.tiny(1))
+    data[-40:-2] = b"\xff\xfe" * 19
+    return bytes(data)
+
+
+def remedy(layout: Layout, options: ConvertOptions, recipe: Path | None = None) -> str:
+    """What a conversion that meets a bad image says to do about it."""
+    progress = Silent()
+    with pytest.raises(DataProblemsError):
+        convert(layout, ENGINE, options, recipe=load(recipe, None, ENGINE) if recipe else None, progress=progress)
+    return next(note for note in progress.notes if note.startswith("bad image: "))
+
+
+def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Of ImageNet's images: --check header, where images are decoded only to be looked at."""
+    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
+    folder.mkdir(parents=True)
+    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
+    options = dataclasses.replace(PART, train_shards=1)
+    said = remedy(Layout(tmp_path), options)
+    assert "--check header takes it as it is" in said
+    assert "recipe images" not in said
+    convert(Layout(tmp_path), ENGINE, dataclasses.replace(options, check="header"))
+    (folder / f"{folder.name}_1.JPEG").write_bytes(broken()[:200])
+    said = remedy(Layout(tmp_path), dataclasses.replace(options, check="header", overwrite=True))
+    assert "header" not in said.partition(" or leave it out")[2]
+
+
+@pytest.mark.parametrize("record", ["record: inception\nlabels: labels.txt\n", ""])
+def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
+    """Of a recipe's images: its own key, which is no option."""
+    (tmp_path / "labels.txt").write_text("a.jpg:1\n")
+    (tmp_path / "a.jpg").write_bytes(broken())
+    recipe = tmp_path / "recipe.yaml"
+    text = f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{record}"
+    recipe.write_text(text)
+    said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
+    assert "images: {check: header} in the recipe takes it as it is" in said
+    assert "--check" not in said
+    recipe.write_text(f"{text}images: {{check: header}}\n")
+    convert(Layout(tmp_path / "out"), ENGINE, recipe=load(recipe, None, ENGINE))
+
+
+@pytest.mark.parametrize(
+    "more", ["content: pixels\n", "images: {quality: 80, reencode: true}\n", "images: {resize: 8}\n"]
+)
+def test_an_image_that_must_be_decoded(tmp_path: Path, more: str) -> None:
+    """Where an image has to be decoded there is no way to take it as it is."""
+    (tmp_path / "a.jpg").write_bytes(broken()[:-200])
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{more}")
+    said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
+    assert "check" not in said
+    assert "skip_bad: true" in said
+
+
+def test_an_array(tmp_path: Path) -> None:
+    """Of an array neither the option nor the key is proposed: both are refused."""
+    np.save(tmp_path / "a.npy", np.zeros(5, np.int16))
+    content = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(content[:-3])
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {files: '*.npy'}\nnum_shards: 1\n")
+    said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
+    assert "check" not in said
+    assert "skip_bad: true" in said
+
+
+# a damaged file ------------------------------------------------------------------------------------------------
+
+
+def hint(path: Path) -> str:
+    """What show says to do about a damaged file."""
+    with pytest.raises(InputError) as caught:
+        list(show(path))
+    return caught.value.hint
+
+
+def damage(path: Path, position: int) -> None:
+    """Flip a bit."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("position", [3, 100, -1])
+def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet, position: int) -> None:
+    """show proposes verify of the folder that holds the set, in a form that can be pasted, and that works."""
+    layout = converted(tmp_path / "my data", made_tiny)
+    damage(layout.shard_path(SHARD), position)
+    words = shlex.split(hint(layout.shard_path(SHARD)).partition("    (")[0])
+    assert words == ["imagenet-prep", "verify", str(layout.data_dir)]
+    assert cli.main(words[1:], standalone_mode=False) == 3
+
+
+def test_show_of_any_other_file(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Of a file that is no shard of a set, be one beside it or not, verify is not proposed."""
+    layout = converted(tmp_path / "data", made_tiny)
+    for path in (
+        layout.data_dir / "copy.tfrecord",
+        layout.data_dir / "train-00009-of-00016",
+        tmp_path / SHARD,
+        tmp_path / "any",
+    ):
+        shutil.copy(layout.shard_path(SHARD), path)
+        damage(path, 100)
+        assert "verify" not in hint(path)
+        assert "sound copy" in hint(path)
