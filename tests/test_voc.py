@@ -110,7 +110,7 @@ AS_IN_2016 = {
     "a mark of UTF-8": (b"\xef\xbb\xbf" + xml((40, 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
     "another namespace": (xml((40, 50, 400, 100)).replace(b"<object>", b"<object xmlns='u'>"), []),
     "text before and behind a child": (xml(("40<b>1</b>2", 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
-    "a corner within a corner": (xml(("40<xmin>-1</xmin>", 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
+    "a corner within a corner": (xml(("40<xmin>-1</xmin>9", 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
     "an element round all": (b"<a><b>" + xml((40, 50, 400, 100)) + b"</b></a>", [(0.1, 0.25, 1.0, 0.5)]),
     "a second size": (xml((40, 50, 400, 100)).replace(b"</size>", b"</size><width>7</width>"), [(0.1, 0.25, 1.0, 0.5)]),
 }
@@ -120,7 +120,10 @@ AS_IN_2016 = {
 def test_odd_files_give_the_boxes_of_2016(case: str) -> None:
     """What the script of 2016 made boxes of, however odd, gives the same boxes here."""
     content, boxes = AS_IN_2016[case]
-    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in parse_annotation(content).boxes] == boxes
+    said = parse_annotation(content)
+    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in said.boxes] == boxes
+    assert said.ended_early == (case in ("a fault behind an xmin of -1", "a corner within a corner"))
+    assert said.no_area == 0
 
 
 def test_xmin_of_minus_one_ends_the_list() -> None:
@@ -310,6 +313,15 @@ def test_the_official_shape_is_read_by_the_pattern() -> None:
     for old, new in ((b"<depth>", b"<depth >"), (b"n1_7", b"&amp;"), (b">400<", b">0<"), (b">2<", b">2.0<")):
         assert voc._read_usual(usual.replace(old, new)) is None
     assert voc._read_usual(usual + b"<") is None
+
+
+def test_blanks_of_a_label_in_the_usual_shape() -> None:
+    """They belong to the label there too, whether a file has one box or more."""
+    one = (" n2 ", "1", "2", "3", "4")
+    for boxes in ([one], [one, one]):
+        content = official(boxes, ("9", "9"), "x", "\n")
+        assert voc._read_usual(content) is not None
+        assert parse_annotation(content).label == " n2 "
 
 
 @settings(max_examples=400)

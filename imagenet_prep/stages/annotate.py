@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
+from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.formats.boxes_csv import encode_boxes
 from imagenet_prep.formats.tar import TarFault, stream_members
 from imagenet_prep.formats.voc import LARGEST, AnnotationFault, parse_annotation
@@ -275,7 +275,9 @@ def _read_all(source: Path, split: str, engine: Engine, progress: Progress) -> _
     try:
         for outcome in engine.map(_Parser(split), _batches(files)):
             if not isinstance(outcome, Done):
-                error = outcome.error
+                (folder, name, _), *others = outcome.task
+                after = f" or one of the {len(others)} files after it" if others else ""
+                error = named(outcome.error, f"{source}, {folder}/{name}.xml{after}")
                 raise error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
             results.append(outcome.value)
     finally:
