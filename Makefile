@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test lint check portable exhaustive mutants bench rehearsal screenshots clean
+.PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint                    ruff and mypy"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
+	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
@@ -67,6 +68,15 @@ portable: $(OTHER)/test
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive $(ARGS)
+
+SECONDS ?= 600
+
+$(VENV)/fuzz: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
+	@touch $@
+
+fuzz: $(VENV)/fuzz
+	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) $(ARGS)
 
 mutants: $(VENV)/dev
 	$(BIN)/python scripts/mutants.py $(ARGS)

@@ -117,6 +117,8 @@ def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:
     """A ShardInfo from its JSON form; raises TypeError or KeyError if it isn't one."""
+    if type(value["name"]) is not str:
+        raise TypeError("the name of a shard is no text")
     lists = {"set_aside": tuple(value["set_aside"]), "repairs": tuple(value.get("repairs", ()))}
     return ShardInfo(**{**value, **lists})
 

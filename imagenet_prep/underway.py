@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,10 +55,20 @@ def load_beginning(layout: Layout) -> Beginning | None:
     try:
         value = load_json(layout.conversion_path)
         shards = {str(split): int(count) for split, count in value["shards"].items()}
-        raw = value["raw"]
-        return Beginning(shards, tuple(map(str, value["options"])), None if raw is None else Path(raw))
-    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return Beginning(shards, tuple(map(str, value["options"])), _path(value["raw"]))
+    except (InputError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None
+
+
+def _path(kept: object) -> Path | None:
+    """A path that was kept as text; None if it is none, or none that a system can have."""
+    if not isinstance(kept, str) or "\0" in kept:
+        return None
+    try:
+        os.fsencode(kept)
+    except UnicodeEncodeError:
+        return None
+    return Path(kept)
 
 
 def option_words(options: ConvertOptions) -> list[str]:
@@ -148,8 +159,7 @@ def find_recipe_set(layout: Layout) -> RecipeSet | None:
         kept = load_json(layout.recipe_path)
     except InputError:
         kept = None
-    path, root = (kept.get(key) if isinstance(kept, dict) else None for key in ("recipe", "root"))
-    places = [Path(each) if isinstance(each, str) else None for each in (path, root)]
+    places = [_path(kept.get(key)) if isinstance(kept, dict) else None for key in ("recipe", "root")]
     if manifest is not None:
         return RecipeSet(manifest, *places) if manifest.recipe is not None else None
     return RecipeSet(None, *places) if places[0] is not None else None

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookiejar import LoadError, MozillaCookieJar
+from http.cookiejar import MozillaCookieJar
 from pathlib import Path
 from typing import NoReturn
 
@@ -44,8 +44,16 @@ def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | N
     username, password = os.environ.get(USERNAME_VARIABLE), os.environ.get(ACCESS_KEY_VARIABLE)
     if username and password:
         return Credentials(username, password)
-    found = requests.utils.get_netrc_auth(base_url) or (prompt() if prompt else None)
+    found = _from_netrc(base_url) or (prompt() if prompt else None)
     return Credentials(*found) if found and found[0] else None
+
+
+def _from_netrc(base_url: str) -> tuple[str, str] | None:
+    """User name and password for a server from netrc; None if it has none, or can't be read."""
+    try:
+        return requests.utils.get_netrc_auth(base_url)
+    except UnicodeDecodeError:  # all else that is wrong with one requests passes over
+        return None
 
 
 def open_session(
@@ -152,7 +160,7 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # http.cookiejar reports a bad line as a bug of its own as well
             jar.load(str(path), ignore_discard=True, ignore_expires=True)
-    except (OSError, LoadError, UnicodeDecodeError):
+    except Exception:  # noqa: BLE001 - whatever http.cookiejar stumbles over is the file's fault
         # the original's text quotes the line it could not read, and with it a cookie
         raise UsageError(
             f"{path} can't be read as cookies", "expected a cookies.txt in Netscape's format", "export it once more"

@@ -183,7 +183,7 @@ def _load(path: Path, remote: Remote) -> list[Span]:
         saved = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
         spans = _merged((int(start), int(stop)) for start, stop in state["done"] if start < stop)
         size = path.stat().st_size
-    except (KeyError, TypeError, ValueError, FileNotFoundError):
+    except (KeyError, TypeError, ValueError, OverflowError, FileNotFoundError):
         return []
     fits = all(start >= 0 and stop <= min(size, remote.total) for start, stop in spans)
     return spans if fits and remote.ranges and remote.is_same_version(saved) else []

@@ -20,6 +20,7 @@ PROBE = 1024  # bytes: enough to tell an archive from a page
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 
@@ -77,7 +78,7 @@ def _ask(session: Session, url: str, span: str | None) -> Remote | None:
             found = content_range(response)
             if span and found and found[0] == 0 and found[1] == min(PROBE, found[2]):
                 return remote_of(response, url, found[2], ranges=True)
-        elif response.headers.get("Content-Length", "").isdecimal():
+        elif _LENGTH.fullmatch(response.headers.get("Content-Length", "")):
             return remote_of(response, url, int(response.headers["Content-Length"]), ranges=False)
     return None
 

@@ -1,0 +1,242 @@
+"""Targets that parse what imagenet-prep keeps of a set, what a server sends, and names."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import os
+from contextlib import suppress
+
+import mutations
+import requests
+import urllib3
+from target import HOME, SHARD, Here, file_of, target
+
+from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.index import read_index, read_written
+from imagenet_prep.checks.inventory import check_names, check_sizes, take_inventory
+from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.verdict import load_verdict
+from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.fetch import access, login, partial, reply, session
+from imagenet_prep.fetch.patience import CutError, Pace
+from imagenet_prep.fetch.reply import Remote
+from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.planning import options_from
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.download import pending
+from imagenet_prep.stages.status import status
+from imagenet_prep.underway import find_recipe_set, load_beginning
+
+_URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
+_REMOTE = Remote(_URL, 6_744_924_160, '"6a1c"', "Thu, 14 Jun 2012 00:00:00 GMT")
+
+# what imagenet-prep keeps of a set -----------------------------------------------------------------------------
+
+
+@target()
+def shard_index(data: bytes) -> None:
+    """The two files beside a shard, divided by a blank line: read, and compared with their shard."""
+    layout = HOME.copy("shard_index")
+    index, _, listing = data.partition(b"\n\n")
+    paths = layout.index_paths(SHARD)
+    paths[0].write_bytes(index)
+    paths[1].write_bytes(listing)
+    read_written(layout, HOME.infos[SHARD])
+    if read_index(*paths, HOME.infos[SHARD].records) is not None:
+        ShardCheck(layout, HOME.infos)(SHARD)
+
+
+@target(limit=8192, mutate=mutations.json_value)
+def manifest_json(data: bytes) -> None:
+    """manifest.json of a set, and all that it decides."""
+    layout = HOME.copy("manifest_json")
+    layout.manifest_path.write_bytes(data)
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        return
+    if manifest is not None and manifest.recipe is None:
+        with suppress(InputError):
+            options_from(manifest)
+    _take_inventory(layout)
+    find_recipe_set(layout)
+    with suppress(PrepError):
+        status(layout)
+
+
+def _take_inventory(layout: Layout) -> None:
+    with suppress(InputError):
+        inventory, _ = take_inventory(layout)
+        check_names(inventory, layout)
+        check_sizes(inventory, layout)
+
+
+@target(limit=8192, mutate=mutations.json_line)
+def journal_lines(data: bytes) -> None:
+    """journal.jsonl of a set that has no manifest yet."""
+    layout = HOME.copy("journal_lines")
+    layout.manifest_path.unlink(missing_ok=True)
+    layout.journal_path.write_bytes(data)
+    journal = Journal(layout.journal_path)
+    assert all(journal.get(name) is not None for name in journal.names())
+    if journal.names():
+        _take_inventory(layout)
+        with suppress(PrepError):
+            status(layout)
+
+
+@target(limit=8192, mutate=mutations.json_value)
+def verdict_json(data: bytes) -> None:
+    """What the last verify found, as status and report read it."""
+    layout = HOME.copy("verdict_json")
+    layout.verdict_path.write_bytes(data)
+    kept = load_verdict(layout)
+    if kept is not None:
+        json.dumps(kept.verdict.as_dict())
+        with suppress(PrepError):
+            status(layout)
+
+
+@target(mutate=mutations.json_value)
+def conversion_json(data: bytes) -> None:
+    """What a conversion was begun with."""
+    layout = HOME.copy("conversion_json")
+    layout.conversion_path.write_bytes(data)
+    if load_beginning(layout) is not None:
+        with suppress(PrepError):
+            status(layout)
+
+
+@target(mutate=mutations.json_value)
+def recipe_json(data: bytes) -> None:
+    """By which recipe a set was begun, that has no manifest yet."""
+    layout = HOME.copy("recipe_json")
+    layout.manifest_path.unlink(missing_ok=True)
+    layout.recipe_path.write_bytes(data)
+    if find_recipe_set(layout) is not None:
+        _take_inventory(layout)
+        with suppress(PrepError):
+            status(layout)
+
+
+@target(mutate=mutations.json_value)
+def checked_json(data: bytes) -> None:
+    """Which archives were compared with their digests."""
+    layout = HOME.copy("checked_json")
+    layout.checked_path.write_bytes(data)
+    with suppress(InputError):
+        pending(layout, only=("validation",))
+
+
+@target(mutate=mutations.json_value)
+def annotate_json(data: bytes) -> None:
+    """What annotate made, and from what: the boxes come out the same, whatever it says."""
+    layout = HOME.copy("annotate_json")
+    layout.annotate_path.write_bytes(data)
+    annotate(layout, Here())
+    assert layout.boxes_csv.read_bytes() == HOME.layout.boxes_csv.read_bytes()
+
+
+# what a server sends -------------------------------------------------------------------------------------------
+
+
+class _Answers:
+    """A session whose every request is answered by the same bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def get(self, url: str, headers: object = None) -> requests.Response:
+        """The answer, as urllib3 and requests understand it."""
+        head, _, body = self._data.partition(b"\n\n")
+        status, _, fields = head.partition(b"\n")
+        try:
+            parsed = http.client.parse_headers(io.BytesIO(fields + b"\n\n")).items()
+        except http.client.HTTPException:
+            raise CutError("no headers") from None
+        response = requests.Response()
+        response.status_code = int(status[:3]) if status[:3].isdigit() else 206
+        response.raw = urllib3.HTTPResponse(
+            io.BytesIO(body), urllib3.HTTPHeaderDict(parsed), response.status_code, preload_content=False
+        )
+        response.headers = requests.structures.CaseInsensitiveDict(response.raw.headers)
+        response.url = url
+        return response
+
+
+@target(
+    limit=8192,
+    words="Content-Range: Content-Length: Content-Type: Retry-After: ETag: bytes text/html 206 416 503 <html",
+)
+def http_reply(data: bytes) -> None:
+    """The answer to a request for a file: status and headers, a blank line, the body."""
+    with suppress(AccessError, NetworkError):
+        remote = reply.inspect(_Answers(data), _URL, Pace(tries=1))  # type: ignore[arg-type]
+        assert remote.total >= 0
+    with suppress(CutError):
+        response = _Answers(data).get(_URL)
+        found = reply.content_range(response)
+        assert found is None or 0 <= found[0] < found[1] <= found[2]
+        assert reply.retry_after(response.headers.get("Retry-After")) >= 0
+
+
+@target(limit=1024, words="http:// https:// ftp:// // ? # @ [::1] : %2f .. image-net.org")
+def redirect(data: bytes) -> None:
+    """Where a redirect leads: never from https to http."""
+    for first in (_URL + "?key=secret", "http://127.0.0.1:8000/a?b=c"):
+        with suppress(NetworkError):
+            where = session.redirect_target(first, first, data.decode("latin-1"))
+            assert session.origin(where)[0] == "https" or first.startswith("http:")
+            session.host_of(where)
+            session.bare_url(where)
+
+
+@target(mutate=mutations.json_value)
+def partial_state(data: bytes) -> None:
+    """The state beside a part of a download: never more than is there."""
+    path = file_of(bytes(1000), "input.part")
+    partial.state_path(path).write_bytes(data)
+    assert 0 <= partial.durable_bytes(path, _REMOTE) <= 1000
+
+
+@target(
+    limit=16_384,
+    words="<form <input <button type=password name= action= method=post hidden checked <!-- <![CDATA[ <script> &#x",
+)
+def sign_in_page(data: bytes) -> None:
+    """A page that may hold a form to sign in: an answer for anything."""
+    form = login.find_login_form(data, _URL)
+    if form is not None:
+        assert form.filled("user", "password")[form.password] == "password" or form.username == form.password
+
+
+@target(limit=16_384, words="# Netscape HTTP Cookie File TRUE FALSE / image-net.org")
+def cookies_file(data: bytes) -> None:
+    """A cookies.txt."""
+    with suppress(UsageError):
+        access._load_cookies(file_of(data))
+
+
+@target(words="machine default login password account macdef")
+def netrc_file(data: bytes) -> None:
+    """A netrc: what can't be read holds no credentials."""
+    os.environ["NETRC"] = str(file_of(data, "netrc"))
+    access.find_credentials("https://image-net.org/", prompt=None)
+
+
+# names ---------------------------------------------------------------------------------------------------------
+
+
+@target(limit=256, words="train- validation- -of- 00000 ILSVRC2012_val_ .JPEG n01440764_")
+def names(data: bytes) -> None:
+    """Names of shards and images."""
+    name = data.decode("utf-8", "surrogateescape")
+    parsed = parse_shard_name(name)
+    assert parsed is None or name == f"{parsed[0]}-{parsed[1]:05d}-of-{parsed[2]:05d}"
+    number = ilsvrc2012.validation_number(name)
+    assert number is None or 1 <= number <= 50_000
+    wnid = ilsvrc2012.train_wnid(name)
+    assert wnid is None or ilsvrc2012.is_wnid(wnid)
