@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import shlex
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.formats.image import Check
 from imagenet_prep.formats.pixels import Reencode, codec
@@ -221,7 +221,7 @@ def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progr
         raise InputError(
             f"no images in {layout.raw_dir}",
             "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
-            f"imagenet-prep download {shlex.quote(str(layout.data_dir))}    (or name the folder with --raw)",
+            f"imagenet-prep download {quoted(str(layout.data_dir))}    (or name the folder with --raw)",
         )
     catalogs: dict[str, Catalog] = {}
     for split, source in sources.items():
@@ -298,7 +298,7 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: imagenet-prep annotate {shlex.quote(str(layout.data_dir))}",
+            f"remove it and make it again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
         ) from fault
 
 

@@ -285,8 +285,7 @@ def _hold(path: Path) -> Iterator[None]:
             yield
         finally:
             _held.remove(path)
-            path.unlink(missing_ok=True)
-            os.close(descriptor)
+            _let_go(descriptor, path)
     finally:
         for folder in created:  # a command that failed at once leaves nothing behind
             with contextlib.suppress(OSError):
@@ -308,10 +307,10 @@ def _acquire(path: Path) -> int:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            holder = _holder(descriptor)
             os.close(descriptor)
             if error.errno not in (errno.EACCES, errno.EAGAIN):
-                raise
+                raise OSError(error.errno, error.strerror, os.fspath(path)) from error
             raise BusyError(
                 f"another run holds {path.parent.parent}",
                 f"held by {holder or 'a process that is just starting'}",
@@ -323,6 +322,14 @@ def _acquire(path: Path) -> int:
         os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
 
 
+def _holder(descriptor: int) -> str:
+    """Who signed the lock; empty if nobody has yet, or it can't be read."""
+    try:
+        return os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def _sign(descriptor: int, path: Path) -> None:
     """Write into the lock who holds it; where that fails, on a full disk, nothing stays behind."""
     try:
@@ -330,9 +337,19 @@ def _sign(descriptor: int, path: Path) -> None:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
     except BaseException:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
+        _let_go(descriptor, path)
         raise
+
+
+def _let_go(descriptor: int, path: Path) -> None:
+    """Remove a lock of ours. Where the system refuses that, it lies there and hinders nobody: its process is gone.
+
+    What is raised here would take the place of the error that the work has ended with.
+    """
+    with contextlib.suppress(OSError):
+        path.unlink()
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def _is_current(descriptor: int, path: Path) -> bool:

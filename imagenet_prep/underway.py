@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import ConvertOptions, PlannedSet, plan_recipe
@@ -214,4 +214,4 @@ def command(stage: str, data_dir: Path, *options: str) -> str:
     """A command to copy."""
     folder = str(data_dir)
     folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
-    return shlex.join(["imagenet-prep", stage, folder, *options])
+    return command_line(["imagenet-prep", stage, folder, *options])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import faulthandler
 import os
 import pickle
@@ -42,6 +44,23 @@ try:
         pass
 except KeyboardInterrupt:
     sys.exit(130)
+"""
+
+LIMITED = """
+import os, resource, sys
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.errors import PrepError
+
+list(ProcessEngine(1).map(abs, [1]))  # what it imports, another user may not be able to read
+limit = 1
+if os.geteuid() == 0:  # no limit holds for root; nobody else is this user, so that one more process can be started
+    os.setresuid(59873, 59873, 59873)
+    limit = 2
+resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+try:
+    list(ProcessEngine(2).map(abs, range(5)))
+except PrepError as error:
+    print(error)
 """
 
 
@@ -238,6 +257,164 @@ def test_an_answer_that_cant_be_sent_is_a_failure() -> None:
     """A result that can't be pickled ends as a failed task, not as a hanging run."""
     outcomes = list(ProcessEngine(2).map(lambda task: (lambda: task) if task else 0, [0, 1]))
     assert {type(outcome) for outcome in outcomes} == {Done, Failed}
+
+
+# answers and tasks that can't be read ----------------------------------------------------------------------------
+
+
+class _Unreadable:
+    """Pickles as a call that raises where it is read again."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
+
+    def __reduce__(self) -> tuple[Callable[[type[BaseException]], None], tuple[type[BaseException]]]:
+        return _raise, (self.error,)
+
+
+def _raise(error: type[BaseException]) -> None:
+    raise error("in unpickling")
+
+
+class _UnreadableError(PrepError):
+    """An error of ours whose own arguments are not those it is made of again."""
+
+    def __init__(self, one: str, two: str, three: str, four: str) -> None:
+        super().__init__(one + two, three + four)
+        self.args = (one,)
+
+
+@contextlib.contextmanager
+def bounded(seconds: int = 10) -> Iterator[None]:
+    """End what hangs: the alarm raises here, whatever is waited for."""
+
+    def ring(number: int, frame: object) -> None:
+        raise AssertionError(f"still not at its end after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("error", [EOFError, OSError, TypeError, MemoryError])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_answer_that_cant_be_read_is_a_failure(
+    error: type[Exception], workers: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever its unpickling raises: that task has failed, the others are done, and nothing hangs or is printed."""
+    with bounded():
+        outcomes = list(ProcessEngine(workers).map(lambda task: _Unreadable(error) if task == 1 else task, range(4)))
+    (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
+    assert failed.task == 1
+    assert isinstance(failed.error, WorkerError)
+    assert "in unpickling" in str(failed.error)
+    assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == [0, 2, 3]
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_that_cant_be_read_is_a_failure() -> None:
+    """An error of a worker that can't be made again in the parent still ends as its task's failure."""
+
+    def call(task: int) -> int:
+        if task == 1:
+            raise _UnreadableError("a", "b", "c", "d")
+        return task
+
+    with bounded():
+        outcomes = {outcome.task: outcome for outcome in ProcessEngine(2).map(call, range(3))}
+    failed = outcomes.pop(1)
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, WorkerError)
+    assert outcomes == {0: Done(0, 0), 2: Done(2, 2)}
+
+
+def test_an_answer_that_cant_be_pickled_says_so_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """It is tried once, its error says what could not be sent, and the worker prints no traceback of its own."""
+    with bounded():
+        (outcome,) = ProcessEngine(2).map(lambda task: lambda: task, [0])
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, WorkerError)
+    assert "pickle" in str(outcome.error)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("error", [EOFError, OSError, TypeError])
+def test_a_task_that_cant_be_read_is_a_failure(error: type[Exception], capfd: pytest.CaptureFixture[str]) -> None:
+    """A task whose unpickling raises in the worker has failed; the worker goes on with the next one."""
+    tasks: list[object] = [_Unreadable(error), 1]
+    with bounded():
+        outcomes = list(ProcessEngine(1).map(lambda task: os.getpid(), tasks))
+    assert {type(outcome) for outcome in outcomes} == {Done, Failed}
+    (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
+    assert "in unpickling" in str(failed.error)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_worker_that_lives_on_without_its_pipe_is_ended(tmp_path: Path, tries: int) -> None:
+    """A worker that lost its end of the pipe and runs on is killed before it is waited for, its task tried again."""
+
+    def call(task: int) -> int:
+        marks = len(list(tmp_path.iterdir()))
+        if marks < tries:
+            (tmp_path / f"{marks}").touch()
+            os.closerange(3, 256)  # the pipe among them: the parent reads end of file
+            time.sleep(60)
+        return task
+
+    with bounded():
+        (outcome,) = ProcessEngine(1).map(call, [7])
+    assert isinstance(outcome, Done if tries < TRIES else Failed)
+
+
+# a system that starts nothing more -------------------------------------------------------------------------------
+
+
+def _refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")  # what CPython says where pthread_create has failed
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+@both
+def test_a_thread_that_cant_be_started_is_an_error(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither engine prints a traceback: one error names the limit and what to do."""
+    _refuse_threads(monkeypatch)
+    with bounded(), pytest.raises(PrepError, match="no worker can be started") as caught:
+        list(make(2).map(_square, range(5)))
+    assert not isinstance(caught.value, (WorkerError, DataProblemsError))
+    assert "ulimit -u" in caught.value.hint
+    assert capfd.readouterr().err == ""
+
+
+def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
+    """Where RLIMIT_NPROC lets a worker begin but not its thread, that is all there is to read."""
+    result = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20)
+    assert result.stderr == ""
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+        "no worker can be started",
+        "the system says",
+        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+    ]
+
+
+def test_a_process_that_cant_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork that the system refuses is the same error, with the system's reason."""
+
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", fork)
+    with pytest.raises(PrepError, match="no worker can be started") as caught:
+        list(ProcessEngine(2).map(_square, range(5)))
+    assert "Resource temporarily unavailable" in caught.value.detail
 
 
 # an end before the end -----------------------------------------------------------------------------------------

@@ -17,13 +17,13 @@ ROOT = Path(imagenet_prep.__file__).parent
 
 # A module imports only what stands on a line above its own, and, within its own folder, its neighbours.
 ORDER = """
-errors model
+errors model escaping
 formats
 ilsvrc2012
 layout
 order
 storage
-manifest
+manifest refusals
 sources engines fetch
 records
 recorder

@@ -20,10 +20,11 @@ import pytest
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import BusyError, SpaceError, WriteError
+from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.refusals import as_error
 from imagenet_prep.shards import ShardMaker
 from imagenet_prep.sources.imagenet import read_catalog
 from imagenet_prep.storage import (
@@ -335,6 +336,62 @@ def test_an_exception_lets_go(tmp_path: Path) -> None:
     assert not Layout(tmp_path).lock_paths[0].exists()
     with hold(Layout(tmp_path)):
         pass
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: int, file: str = "") -> None:
+    """Let a call fail as the system would; only for a path of this name, if one is given."""
+    real = getattr(module, name)
+
+    def refused(*arguments: object, **more: object) -> object:
+        if file and Path(str(arguments[0])).name != file:
+            return real(*arguments, **more)
+        raise OSError(number, os.strerror(number), *([str(arguments[0])] if file else []))
+
+    monkeypatch.setattr(module, name, refused)
+
+
+@pytest.mark.parametrize("error", [InputError("the real error"), KeyboardInterrupt(), None])
+def test_a_lock_that_cant_be_removed_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
+) -> None:
+    """The work's own error, or its success, is what is told; the next run takes the lock that was left."""
+    layout = Layout(tmp_path)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        _refuse(patch, Path, "unlink", errno.EIO, "lock")
+        with pytest.raises(type(error)) if error else contextlib.nullcontext() as caught, hold(layout):
+            if error:
+                raise error
+    assert not error or caught.value is error
+    (left,) = layout.lock_paths
+    assert left.exists()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    with hold(layout):
+        _assert_busy_elsewhere(tmp_path)
+    assert not left.exists()
+
+
+def test_a_lock_that_cant_be_signed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that it can't be removed, should that fail as well."""
+    with monkeypatch.context() as patch:
+        _refuse(patch, Path, "unlink", errno.EIO, "lock")
+        _refuse(patch, os, "pwrite", errno.ENOSPC)
+        with pytest.raises(SpaceError), hold(Layout(tmp_path)):
+            pass
+    with hold(Layout(tmp_path)):
+        pass
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither that it has none, nor that the holder's name can't be read, is a bug of ours."""
+    _refuse(monkeypatch, fcntl, "lockf", errno.ENOLCK)
+    _refuse(monkeypatch, os, "pread", errno.EIO)
+    with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path)):
+        pass
+    refused = as_error(caught.value)
+    assert refused is not None
+    assert str(Layout(tmp_path).lock_paths[0]) in refused.what
+    assert "locks" in refused.hint
 
 
 def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.index import on_record
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -91,7 +91,7 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
-            f"imagenet-prep convert {shlex.quote(str(layout.data_dir))}    (or name the folder that holds them)",
+            f"imagenet-prep convert {quoted(str(layout.data_dir))}    (or name the folder that holds them)",
         )
     if manifest is not None:
         infos = on_record(layout, manifest, Journal(layout.journal_path))
@@ -114,7 +114,7 @@ def _wrong_entries(layout: Layout, manifest: Manifest, infos: Mapping[str, Shard
     for name, info in infos.items():
         if info != manifest.shards[name]:
             detail = f"its entry of {name} is damaged: the journal has another one, with which the index agrees"
-            remedy = f"correct it: {shlex.join(['imagenet-prep', 'repair', str(layout.data_dir)])}"
+            remedy = f"correct it: {command_line(['imagenet-prep', 'repair', str(layout.data_dir)])}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 
@@ -122,7 +122,7 @@ def _without_manifest(layout: Layout, problems: list[Problem]) -> InputError:
     """Shards of a recipe are not to be held against ILSVRC2012, and nothing else tells what they must be."""
     kept = load_json(layout.recipe_path)
     recipe = kept.get("recipe") if isinstance(kept, dict) else None
-    again = f"run the same imagenet-prep convert again, with --config {shlex.quote(str(recipe or 'RECIPE'))}"
+    again = f"run the same imagenet-prep convert again, with --config {quoted(str(recipe or 'RECIPE'))}"
     if problems:
         what = f"{layout.manifest_path} is damaged: {problems[0].detail}"
         return InputError(what, "nothing else tells what the shards of a recipe must be", f"remove it and {again}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
+from imagenet_prep.escaping import command_line
 from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
 from imagenet_prep.formats.index import encode_index, encode_listing
@@ -36,7 +36,7 @@ def command(name: str, layout: Layout) -> str:
     """A command on a DATA_DIR, to be pasted."""
     folder = str(layout.data_dir)
     folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
-    return shlex.join(["imagenet-prep", name, folder])
+    return command_line(["imagenet-prep", name, folder])
 
 
 @dataclass(frozen=True, slots=True)

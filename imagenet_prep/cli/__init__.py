@@ -5,30 +5,35 @@ Nothing heavy is imported before a command needs it: ``imagenet-prep --help`` lo
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import shlex
 import signal
 import sys
-import traceback
 from types import FrameType
 
 import click
 
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say
 from imagenet_prep.errors import PrepError, Terminated, WorkerError
+from imagenet_prep.escaping import command_line, traced
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
+
+_BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
 
 
 def main() -> None:
     """Run the command line and exit with its status (docs/cli.md)."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file's name need not be UTF-8, and is printed as it is
-            stream.reconfigure(errors="surrogateescape")
-    sys.exit(_status())
+    prepare_streams()
+    try:
+        status = _status()
+    except ReaderGoneError:
+        status = PIPE_CLOSED
+    sys.exit(status)
 
 
 def _status() -> int:
@@ -36,7 +41,7 @@ def _status() -> int:
         result = cli.main(prog_name="imagenet-prep", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return error.exit_code
     except PrepError as error:
         _show(error)
@@ -45,42 +50,42 @@ def _status() -> int:
         return _stopped(INTERRUPTED)
     except Terminated:
         return _stopped(TERMINATED)
-    except BrokenPipeError:  # whoever read our output has gone: | head
-        _drop_output()
-        return PIPE_CLOSED
     except OSError as error:
-        from imagenet_prep.cli.system import as_error
+        from imagenet_prep.refusals import as_error
 
         known = as_error(error)
         if known is None:
-            return _bug()
+            return _bug(error)
         _show(known)
-        if error.filename is None:
-            _drop_output()
         return known.exit_code
-    except Exception:  # noqa: BLE001 - a bug of ours: say so, with all there is to report it
-        return _bug()
+    except Exception as error:  # noqa: BLE001 - a bug of ours: say so, with all there is to report it
+        return _bug(error)
 
 
-def _bug() -> int:
-    traceback.print_exc()
-    click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)
+def _bug(error: Exception) -> int:
+    say(*traced(error).split("\n"), _BUG, error=True)
     return 1
-
-
-def _drop_output() -> None:
-    """Let what is still to be written go nowhere: Python would try it once more at its end, and complain."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(error: PrepError) -> None:
     from imagenet_prep.cli.printing import to_copy
 
-    click.secho("error: ", fg="red", nl=False, err=True)
-    click.echo(to_copy(str(error)), err=True)
+    say("error: ", colour="red", end="", error=True)
+    say(to_copy(error.what), error=True)
     if isinstance(error, WorkerError):
-        click.echo("This is a bug in imagenet-prep. Please report it with the lines above.", err=True)
+        say(*error.detail.split("\n"), _BUG, error=True)
+    else:
+        say(*(to_copy(line) for line in (error.detail, error.hint) if line), error=True)
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """What click says of a call: the usage, in lines of its own, and the message, which may quote any name."""
+    shown = io.StringIO()
+    error.show(shown)
+    message = error.format_message()
+    usage = shown.getvalue().removesuffix("\n").removesuffix(message)
+    *before, prefix = usage.split("\n")
+    say(*before, prefix + message, error=True)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
@@ -94,6 +99,7 @@ def _stopped(status: int) -> int:
     from imagenet_prep.cli.printing import program
 
     word = "interrupted" if status == INTERRUPTED else "terminated"
-    command = shlex.join([program(), *sys.argv[1:]])
-    click.echo(f"\n{word}; everything finished so far is kept. To go on:\n  {command}", err=True)
+    command = command_line([program(), *sys.argv[1:]])
+    with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
+        say("", f"{word}; everything finished so far is kept. To go on:", f"  {command}", error=True)
     return status

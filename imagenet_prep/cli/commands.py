@@ -15,6 +15,7 @@ import click
 from imagenet_prep import __version__, ilsvrc2012
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.progress import make_progress
+from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.layout import Layout
 
@@ -283,13 +284,16 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
     imagenet-prep status /data/imagenet
     """
     from imagenet_prep.cli import printing
-    from imagenet_prep.cli.system import unknown
-    from imagenet_prep.stages.status import status
+    from imagenet_prep.refusals import as_error
+    from imagenet_prep.stages.status import status, unknown
 
     try:
         found = status(Layout(data_dir, raw, output))
-    except (PermissionError, InputError) as error:
-        found = unknown(error, output or data_dir)
+    except (OSError, InputError) as error:
+        said = as_error(error) if isinstance(error, OSError) else error
+        if said is None:
+            raise
+        found = unknown(said, output or data_dir)
     printing.print_status(found, as_json)
     return 0
 
@@ -338,7 +342,7 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
     for shown in show(file, limit=limit, record=record):
         printing.print_record(shown, as_json)
     if shown is None:
-        click.echo(f"{file} holds no records", err=True)
+        say(f"{file} holds no records", error=True)
     if image is not None:
         save_image(file, record or 0, image)
     return 0
@@ -403,7 +407,7 @@ def _credentials(given: Mapping[str, Any]) -> Credentials | None:
 
 
 def _prompt() -> tuple[str, str]:
-    click.echo(f"Credentials for image-net.org (sign up at {ilsvrc2012.SIGN_UP_URL}):", err=True)
+    say(f"Credentials for image-net.org (sign up at {ilsvrc2012.SIGN_UP_URL}):", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
@@ -517,7 +521,7 @@ def _open(page: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(page.resolve().as_uri()):
-        click.echo(f"no browser to be found here: open {page} in one", err=True)
+        say(f"no browser to be found here: open {page} in one", error=True)
 
 
 def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:

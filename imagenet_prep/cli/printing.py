@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from imagenet_prep import ilsvrc2012
+from imagenet_prep.cli.terminal import say
+from imagenet_prep.escaping import quoted
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -43,21 +42,21 @@ def program() -> str:
 
 def to_copy(text: str) -> str:
     """A text whose commands, at the start of a line or after a colon, call this program as it was called."""
-    return _COMMAND.sub(lambda found: f"{found[1]}{shlex.quote(program())} ", text)
+    return _COMMAND.sub(lambda found: f"{found[1]}{quoted(program())} ", text)
 
 
 def _word(path: Path | str) -> str:
     """A path as a word of a command line, never taken for an option."""
     text = str(path)
-    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+    return quoted(f"./{text}" if text.startswith("-") else text)
 
 
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
-        click.echo(f"found {summary.found}\nwrote {summary.recipe}:\n\n{summary.text}")
+        say(f"found {summary.found}", f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        click.echo(to_copy(f"next: imagenet-prep convert {_word(shards)} --config {_word(summary.recipe)}"))
+        say(to_copy(f"next: imagenet-prep convert {_word(shards)} --config {_word(summary.recipe)}"))
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -75,7 +74,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """What was fetched, what was there."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        click.echo(f"download: fetched {fetched} ({_size(summary.size)}); {_were_there(len(summary.present))}")
+        say(f"download: fetched {fetched} ({_size(summary.size)}); {_were_there(len(summary.present))}")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
@@ -83,7 +82,7 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
     if not quiet:
         for split in summary.splits:
             count = f"{_number(split.images, 'image')} in {_number(split.classes, 'class', 'classes')}"
-            click.echo(f"untar: {split.split}: {count}, {split.written:,} written now")
+            say(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
 def print_convert(summary: ConvertSummary, quiet: bool) -> None:
@@ -91,13 +90,13 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
     if quiet:
         return
     for split in summary.splits:
-        click.echo(
+        say(
             f"convert: {split.split}: {_number(split.images, 'image')} in {_number(split.shards, 'shard')}, "
             f"{split.made:,} made now"
         )
         _print_changes(split.repairs)
         if split.set_aside:
-            click.echo(f"  set aside: {_number(split.set_aside, 'image')}")
+            say(f"  set aside: {_number(split.set_aside, 'image')}")
     _print_problems(summary.problems)
 
 
@@ -107,14 +106,14 @@ def _print_changes(repairs: Sequence[str]) -> None:
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
     if repaired:
-        click.echo(f"  repaired: {', '.join(repaired[:5])}" + (", ..." if len(repaired) > 5 else ""))
+        say(f"  repaired: {', '.join(repaired[:5])}" + (", ..." if len(repaired) > 5 else ""))
     counts = count_changes(repairs)
     if counts["png"]:
         lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
         what = f"{_number(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
-        click.echo(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
+        say(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
     if counts[TURNED]:
-        click.echo(f"  turned upright, as their EXIF asks: {_number(counts[TURNED], 'image')}")
+        say(f"  turned upright, as their EXIF asks: {_number(counts[TURNED], 'image')}")
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
@@ -127,16 +126,16 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
         if split.split == ilsvrc2012.TRAIN:
             of_files, of_boxes = f" (original: {ilsvrc2012.BOX_FILES:,})", f" (original: {ilsvrc2012.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
-        click.echo(
+        say(
             f"annotate: {split.split}: {_number(totals.files, 'file')}{of_files}, "
             f"{_number(totals.boxes, 'box', 'boxes')}{of_boxes}, {state}"
         )
-        click.echo(
+        say(
             f"  left out: {_number(totals.other_class, 'box', 'boxes')} of another class, "
             f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
             f"files of other classes: {totals.other_files:,}"
         )
-        click.echo(
+        say(
             f"  {_number(totals.images, 'image has', 'images have')} boxes; "
             f"{_number(totals.without, 'file was', 'files were')} left without any"
         )
@@ -153,29 +152,27 @@ def print_verdict(verdict: Verdict) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        click.echo("  ".join(cells))
+        say("  ".join(cells))
     if verdict.depth != "quick":
         if verdict.dataset == "ILSVRC2012":
             differences = "; ".join(verdict.differences)
-            click.echo(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-            click.echo(f"order: {verdict.order}")
-        click.echo(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
+            say(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
+            say(f"order: {verdict.order}")
+        say(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     _print_problems(verdict.problems)
     if verdict.problems:
         count = len(verdict.problems)
-        click.secho(f"{count:,} problems found." if count > 1 else "1 problem found.", fg="red")
+        say(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
     elif verdict.depth == "quick":
-        click.secho("A quick look found nothing wrong. What is in the shards was not read.", fg="green")
+        say("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
     elif verdict.is_part and not verdict.has_manifest:
-        click.secho(
-            "These records of ILSVRC2012 are right; whether any is missing only a manifest could tell.", fg="green"
-        )
+        say("These records of ILSVRC2012 are right; whether any is missing only a manifest could tell.", colour="green")
     elif verdict.is_part:
-        click.secho("These shards are whole and right as what they are: a part of ILSVRC2012.", fg="green")
+        say("These shards are whole and right as what they are: a part of ILSVRC2012.", colour="green")
     else:
-        click.secho(f"These shards are {verdict.dataset}, whole and right.", fg="green")
+        say(f"These shards are {verdict.dataset}, whole and right.", colour="green")
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
@@ -184,21 +181,21 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
         return
     for name in run.repair.made:
         kinds = {problem.kind.value: None for problem in run.found.problems if problem.subject == name}
-        click.echo(f"repair: {name} made again ({', '.join(kinds)})")
+        say(f"repair: {name} made again ({', '.join(kinds)})")
     for name in run.repair.unchanged:
-        click.echo(f"repair: {name} left alone: it is as convert made it")
+        say(f"repair: {name} left alone: it is as convert made it")
     for name in run.repair.corrected:
-        click.echo(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
+        say(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
     if not run.repair.made:
-        click.echo("repair: nothing to make again")
+        say("repair: nothing to make again")
 
 
 def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Where the page is, and that it has problems to show."""
-    click.echo(summary.path)
+    say(str(summary.path))
     if summary.verdict.problems and not quiet:
         count = _number(len(summary.verdict.problems), "problem")
-        click.secho(f"{count} found: see the page.", fg="red", err=True)
+        say(f"{count} found: see the page.", colour="red", error=True)
 
 
 def save_verdict(verdict: Verdict, path: Path) -> None:
@@ -211,48 +208,51 @@ def save_verdict(verdict: Verdict, path: Path) -> None:
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:
-        click.echo(json.dumps({**status.as_dict(), "next_command": to_copy(status.next_command)}, indent=2))
+        _say_json({**status.as_dict(), "next_command": to_copy(status.next_command)}, indent=2)
         return
     for stage in status.stages:
-        click.echo(f"{stage.stage:10}{stage.state:12}{stage.detail}")
-    click.echo(to_copy(f"next: {status.next_command}"))
+        say(f"{stage.stage:10}{stage.state:12}{stage.detail}")
+    say(to_copy(f"next: {status.next_command}"))
 
 
 def print_record(shown: ShownRecord, as_json: bool) -> None:
     """A record's features, one line each, or as one JSON object."""
     if as_json:
-        click.echo(json.dumps(shown.as_dict()))
+        _say_json(shown.as_dict())
         return
-    for line in shown.lines():
-        click.echo(line)
+    say(*shown.lines())
 
 
 def print_demo_end(data_dir: Path | None) -> None:
     """What to do for the real thing."""
-    called = shlex.quote(program())
+    called = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        click.echo(f"\nLook at a record:       {called} show {_word(shard)} --limit 1")
-        click.echo(f"Look at all of it:      {called} report {_word(data_dir)} --open")
-    click.echo(
-        "\nFor the real ImageNet, sign up at "
-        f"{ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):\n"
-        "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...\n"
-        "  make imagenet DATA_DIR=/data/imagenet      or: "
-        f"{called} run /data/imagenet"
+        say("", f"Look at a record:       {called} show {_word(shard)} --limit 1")
+        say(f"Look at all of it:      {called} report {_word(data_dir)} --open")
+    say(
+        "",
+        f"For the real ImageNet, sign up at {ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):",
+        "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
+        f"  make imagenet DATA_DIR=/data/imagenet      or: {called} run /data/imagenet",
     )
+
+
+def _say_json(value: object, indent: int | None = None) -> None:
+    """A value as JSON, which writes out by itself all but DEL of what a terminal must not get."""
+    say(*json.dumps(value, indent=indent).replace("\x7f", "\\u007f").split("\n"))
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
     """The first problems, then what to do about them, each remedy once."""
     shown = problems[:SHOWN_PROBLEMS]
     for problem in shown:
-        click.secho(f"{problem.kind.value}: ", fg="red", nl=False)
-        click.echo(f"{problem.subject}: {problem.detail}")
+        say(f"{problem.kind.value}: ", colour="red", end="")
+        say(f"{problem.subject}: {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
-        click.echo(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
+        say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
     for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
-        click.echo(to_copy(f"to do: {remedy}"))
+        say(to_copy(f"to do: {remedy}"))
 
 
 def _number(count: int, one: str, many: str = "") -> str:

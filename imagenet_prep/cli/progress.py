@@ -6,7 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
+from imagenet_prep.cli.terminal import say
+from imagenet_prep.escaping import escaped
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -28,7 +29,7 @@ class Bars:
         tqdm.monitor_interval = 0  # its monitor is a thread, and workers are forked
         is_bytes = unit == "B"
         self._bar = tqdm(
-            desc=label,
+            desc=escaped(label),
             total=total,
             initial=done,
             unit=unit if is_bytes else f" {unit}",
@@ -52,9 +53,9 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
+            self._bar.write(escaped(text), file=sys.stderr)
         else:
-            click.echo(text, err=True)
+            say(text, error=True)
 
 
 class Lines:
@@ -89,7 +90,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Write a line."""
-        click.echo(text, err=True)
+        say(text, error=True)
 
     def _write(self, now: float) -> None:
         rate = (self._done - self._initial) / max(now - self._started, 1e-9)
@@ -100,7 +101,7 @@ class Lines:
             line += f", {self._amount(rate)}/s"
             if self._total is not None and self._total > self._done:
                 line += f", {_duration((self._total - self._done) / rate)} left"
-        click.echo(line, err=True)
+        say(line, error=True)
 
     def _amount(self, value: float) -> str:
         if self._unit == "B":

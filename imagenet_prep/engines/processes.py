@@ -13,20 +13,24 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
 
-from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
+from imagenet_prep.engines.faults import fault, no_worker
+from imagenet_prep.errors import DataProblemsError, PrepError
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 TRIES = 3
 """How often a task may lose its worker before it counts as failed."""
+
+_NO_THREAD = os.EX_OSERR
+"""The exit status of a worker that could not begin."""
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class _Pool(Generic[T, R]):
             worker.connection.close()
         for worker in self._workers:
             worker.process.join()
+            worker.process.close()
 
     def _idle_worker(self) -> _Worker[T] | None:
         for worker in self._workers:
@@ -90,9 +95,12 @@ class _Pool(Generic[T, R]):
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process.start()
+        except OSError as error:  # a limit of processes, or of memory
+            ours.close()
+            raise no_worker(error.strerror or str(error)) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        theirs.close()
+            theirs.close()
         worker: _Worker[T] = _Worker(process, ours)
         self._workers.append(worker)
         return worker
@@ -107,7 +115,7 @@ class _Pool(Generic[T, R]):
         for connection in wait(list(busy)):
             worker = busy[connection]
             try:
-                succeeded, value = worker.connection.recv()
+                answer = worker.connection.recv_bytes()
             except (EOFError, OSError):  # an OSError if it died in the middle of its answer
                 failure = self._replace(worker)
                 if failure is not None:
@@ -115,17 +123,27 @@ class _Pool(Generic[T, R]):
                 continue
             task = worker.task
             worker.task, worker.tries = None, 0
+            succeeded, value = _read(answer)
             yield Done(task, value) if succeeded else Failed(task, value)  # type: ignore[arg-type]
 
     def _replace(self, worker: _Worker[T]) -> Failed[T] | None:
-        """Put a new worker in the place of a dead one, and its task before it once more, if it may be tried again."""
+        """Put a new worker in the place of one that is lost, and give it the task, if that may be tried again.
+
+        Raises:
+            PrepError: it could not begin; nor could another.
+        """
+        worker.process.kill()  # one that lives on without its pipe would be waited for without end
         worker.process.join()
         worker.connection.close()
         self._workers.remove(worker)
+        exit_code = worker.process.exitcode
+        worker.process.close()
+        if exit_code == _NO_THREAD:
+            raise no_worker("can't start new thread")
         if worker.tries < TRIES:
             self._give(self._start(), worker.task, worker.tries + 1)  # type: ignore[arg-type]
             return None
-        return Failed(worker.task, _death(worker.process.exitcode))  # type: ignore[arg-type]
+        return Failed(worker.task, _death(exit_code))  # type: ignore[arg-type]
 
 
 def _death(exit_code: int | None) -> PrepError:
@@ -151,22 +169,30 @@ def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[in
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     os.close(lifeline[1])
-    threading.Thread(target=_die_with_parent, args=(lifeline[0],), daemon=True).start()
-    while True:
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_attempt(function, task))
-
-
-def _attempt(function: Callable[[T], R], task: T) -> tuple[bool, Any]:
     try:
-        return True, function(task)
-    except PrepError as error:
-        return False, error
+        threading.Thread(target=_die_with_parent, args=(lifeline[0],), daemon=True).start()
+    except RuntimeError:  # a limit of processes counts threads too
+        os._exit(_NO_THREAD)
+    with contextlib.suppress(EOFError, OSError):  # the parent has gone
+        while True:
+            connection.send_bytes(_attempt(function, connection.recv_bytes()))
+
+
+def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:
+    """A pickled task -> the pickled answer: whether it succeeded, and its result or its error."""
+    try:
+        return ForkingPickler.dumps((True, function(ForkingPickler.loads(task))))
     except Exception as error:  # noqa: BLE001 - a bug of ours must reach the parent as a value, with its traceback
-        return False, WorkerError(f"a bug in a worker: {error!r}", traceback.format_exc())
+        return ForkingPickler.dumps((False, fault(error)))
+
+
+def _read(answer: bytes) -> tuple[bool, Any]:
+    """An answer as the worker gave it; one that can't be read is the failure of its task."""
+    try:
+        succeeded, value = ForkingPickler.loads(answer)
+    except Exception as error:  # noqa: BLE001 - whatever reading it runs into
+        return False, fault(error)
+    return succeeded, value
 
 
 def _die_with_parent(lifeline: int) -> None:

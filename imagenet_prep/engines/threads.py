@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from imagenet_prep.errors import PrepError, WorkerError
+from imagenet_prep.engines.faults import fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 
 
@@ -26,7 +25,7 @@ class ThreadEngine:
                 if len(running) == self.workers:
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in finished)
-                running.add(pool.submit(_attempt, function, task))
+                running.add(_submit(pool, function, task))
             while running:
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in finished)
@@ -34,10 +33,15 @@ class ThreadEngine:
             pool.shutdown(cancel_futures=True)
 
 
+def _submit(pool: ThreadPoolExecutor, function: Callable[[T], R], task: T) -> Future[Done[T, R] | Failed[T]]:
+    try:
+        return pool.submit(_attempt, function, task)
+    except RuntimeError as error:  # a new thread can't be started
+        raise no_worker(str(error)) from error
+
+
 def _attempt(function: Callable[[T], R], task: T) -> Done[T, R] | Failed[T]:
     try:
         return Done(task, function(task))
-    except PrepError as error:
-        return Failed(task, error)
     except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome; a bug is reported, not lost
-        return Failed(task, WorkerError(f"a bug in a worker: {error!r}", traceback.format_exc()))
+        return Failed(task, fault(error))

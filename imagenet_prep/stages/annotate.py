@@ -12,7 +12,6 @@ import hashlib
 import operator
 import os
 import re
-import shlex
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
+from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.boxes_csv import encode_boxes
 from imagenet_prep.formats.tar import TarFault, stream_members
 from imagenet_prep.formats.voc import LARGEST, AnnotationFault, parse_annotation
@@ -171,7 +171,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> Path:
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
             f"expected {archive.filename} or a folder {_FOLDERS[split][0]}",
-            f"imagenet-prep download {shlex.quote(str(layout.data_dir))} --only {archive.key}",
+            f"imagenet-prep download {quoted(str(layout.data_dir))} --only {archive.key}",
         )
     if not source.exists():
         raise UsageError(f"{source} isn't there", "expected an archive of annotations or an unpacked folder of them")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import ilsvrc2012, storage
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import durable_bytes, finish, state_path
 from imagenet_prep.fetch.patience import Pace
@@ -260,5 +260,5 @@ def _not_the_archive(path: Path, detail: str) -> InputError:
     return InputError(
         f"{path} is there, but is not the expected archive",
         detail,
-        f"move it away (mv {shlex.quote(str(path))} ELSEWHERE) and run the same command again to fetch it",
+        f"move it away (mv {quoted(str(path))} ELSEWHERE) and run the same command again to fetch it",
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import escaped, quoted
 from imagenet_prep.formats.labels_file import LabelsFault, LabelTable, form_of, parse_labels
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.columns import Content, column_name, usual
@@ -180,7 +181,7 @@ def _in_words(look: _Look) -> str:
 def _render(look: _Look, folder: Path, recipe: Path) -> str:
     where = _where(folder, recipe)
     blocks = [
-        f"# {_in_words(look)}.\n# To use it: imagenet-prep convert DATA_DIR --config {recipe.name}",
+        f"# {escaped(_in_words(look))}.\n# To use it: imagenet-prep convert DATA_DIR --config {quoted(recipe.name)}",
         _render_source(look, where),
         *([_render_labels(look, where)] if look.table else []),
         f"content: {look.content}" + _CONTENT_NOTES[look.content],
@@ -209,9 +210,9 @@ def _where(folder: Path, recipe: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as YAML; JSON's strings are YAML's."""
+    """A text as YAML; JSON's strings are YAML's, and so is what JSON leaves to be escaped."""
     is_plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII) and text.lower() not in ("true", "false", "null")
-    return text if is_plain else json.dumps(text, ensure_ascii=False)
+    return text if is_plain else escaped(json.dumps(text, ensure_ascii=False))
 
 
 def _below(where: str, name: str) -> str:
@@ -236,7 +237,7 @@ def _render_source(look: _Look, where: str) -> str:
 def _render_labels(look: _Look, where: str) -> str:
     assert look.table is not None
     path, table = look.table
-    columns = f", with the columns {', '.join(table.columns)}" if table.columns else ""
+    columns = f", with the columns {escaped(', '.join(table.columns))}" if table.columns else ""
     return f"labels: {_quoted(_below(where, path))}   # {len(table.paths):,} lines{columns}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from imagenet_prep.checks.index import agrees, on_record
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.formats import pixels
 from imagenet_prep.formats.compressed import iter_records
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
@@ -217,7 +217,7 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        f"make their file again: imagenet-prep annotate {shlex.quote(str(layout.data_dir))}",
+        f"make their file again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import options_from
@@ -246,6 +247,13 @@ def _under_way(layout: Layout) -> str:
 
 
 # what next -----------------------------------------------------------------------------------------------------
+
+
+def unknown(reason: PrepError, folder: Path) -> Status:
+    """What there is to say where one may not look: why, and the command that shows whose the folder is."""
+    said = ": ".join(part for part in (reason.what, reason.detail) if part)
+    stages = tuple(StageStatus(stage, "unknown", said) for stage in ("convert", "verify"))
+    return Status(stages, command_line(["ls", "-la", str(folder)]))
 
 
 def _next_command(layout: Layout, states: dict[str, State]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
+from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.tar import Member, iter_members
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
@@ -115,7 +115,7 @@ def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"found neither {names}",
-            f"imagenet-prep download {shlex.quote(str(layout.data_dir))}",
+            f"imagenet-prep download {quoted(str(layout.data_dir))}",
         )
     return archives
 

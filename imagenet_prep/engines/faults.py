@@ -1,0 +1,26 @@
+"""What goes wrong with a task or a worker -> the error that the caller gets."""
+
+from __future__ import annotations
+
+from imagenet_prep.errors import PrepError, WorkerError
+from imagenet_prep.escaping import traced
+from imagenet_prep.refusals import as_error
+
+
+def fault(error: Exception) -> PrepError:
+    """An exception as an error of ours: as it is, as what the system refused, or as a bug with its traceback."""
+    if isinstance(error, PrepError):
+        return error
+    refused = as_error(error) if isinstance(error, OSError) else None
+    if refused is not None:
+        return refused
+    return WorkerError(f"a bug in a worker: {error!r}", traced(error))
+
+
+def no_worker(reason: str) -> PrepError:
+    """The error for a system that starts no more processes or threads."""
+    return PrepError(
+        "no worker can be started",
+        f"the system says: {reason}",
+        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+    )
