@@ -363,7 +363,7 @@ def test_a_lock_that_cant_be_removed_hides_nothing(
             if error:
                 raise error
     assert not error or caught.value is error
-    (left,) = layout.lock_paths
+    left = layout.lock_paths[0]
     assert left.exists()
     assert len(os.listdir("/proc/self/fd")) == descriptors
     with hold(layout):
