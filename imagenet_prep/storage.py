@@ -267,8 +267,9 @@ def hold(layout: Layout) -> Iterator[None]:
         WriteError: the folder can't be written.
     """
     with contextlib.ExitStack() as stack:
-        for path in sorted({path.resolve() for path in layout.lock_paths}):
-            stack.enter_context(_hold(path))
+        # Not Path.resolve: of a link to itself that makes, before Python 3.13, an error that is none of the system's.
+        for path in sorted({os.path.realpath(path) for path in layout.lock_paths}):
+            stack.enter_context(_hold(Path(path)))
         yield
 
 

@@ -394,6 +394,58 @@ def test_a_folder_that_cannot_be_searched_is_named(tmp_path: Path) -> None:
     assert {stage["state"] for stage in json.loads(as_json.stdout)["stages"]} == {"unknown"}
 
 
+@pytest.mark.parametrize("command", ["verify", "status", "untar", "convert", "annotate"])
+@pytest.mark.parametrize(("kind", "reason"), [("loop", "Too many levels of symbolic links"), ("x" * 300, "too long")])
+def test_a_path_that_the_system_refuses_is_no_bug(command: str, kind: str, reason: str, tmp_path: Path) -> None:
+    """A link to itself, or a name that is too long, as DATA_DIR: what and why in three lines, never a traceback."""
+    if kind == "loop":
+        (tmp_path / kind).symlink_to(kind)
+    result = prep(command, tmp_path / kind)
+    assert "Traceback" not in result.stderr
+    if command == "status":
+        assert result.returncode == 0
+        assert reason in result.stdout
+    else:
+        assert result.returncode in (1, 2, 4)
+        assert len(error_lines(result)) <= 3
+        assert reason in result.stderr or "is not there" in result.stderr
+
+
+SYSTEM_CALLS = """
+import errno, mmap, os, sys
+import imagenet_prep.cli as cli
+
+name, number, *words = sys.argv[1:]
+number = getattr(errno, number)
+
+def refuse(*arguments, **more):
+    raise OSError(number, os.strerror(number))
+
+if name == "fstat":
+    os.fstat = refuse
+elif name == "mmap":
+    mmap.mmap = refuse
+elif name == "scandir":
+    def scandir(path="."):
+        raise OSError(number, os.strerror(number), os.fspath(path))
+    os.scandir = os.listdir = scandir
+sys.argv[1:] = words
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", ["EIO", "EACCES", "ESTALE"])
+@pytest.mark.parametrize("call", ["fstat", "mmap", "scandir"])
+def test_a_system_call_that_fails_is_no_bug(call: str, number: str, tmp_path: Path) -> None:
+    """Whichever call it is, in the parent or in a worker: three lines, or a finding, and no traceback."""
+    a_shard(tmp_path / "train-00000-of-00001")
+    for command in ("verify", "untar"):
+        words = [sys.executable, "-c", SYSTEM_CALLS, call, number, command, str(tmp_path), "--workers", "1"]
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert "Traceback" not in result.stderr, result.stderr
+        assert "This is a bug" not in result.stderr
+
+
 def test_a_report_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     """report of a folder without the right to write names page and folder before it reads a shard."""
     folder = a_shard(tmp_path / "d" / "train-00000-of-00001").parent

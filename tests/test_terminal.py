@@ -112,6 +112,13 @@ def test_one_function_does_the_printing() -> None:
             assert not writing.findall(path.read_text()), path
 
 
+def test_one_function_quotes_words() -> None:
+    """shlex.quote would leave a newline in a command that is printed on one line."""
+    package = Path(imagenet_prep.__file__).parent
+    users = {str(path.relative_to(package)) for path in package.rglob("*.py") if "shlex" in path.read_text()}
+    assert users == {"escaping.py"}
+
+
 def test_a_bar_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither a bar's name nor a note above it reaches the terminal as it is."""
     bars = Bars()
