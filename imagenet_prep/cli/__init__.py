@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from types import FrameType
 
 import click
@@ -29,6 +30,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
     prepare_streams()
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries, to whoever calls them: what matters to a user is said by us
     try:
         status = _status()
     except ReaderGoneError:

@@ -22,6 +22,9 @@ Buffer = bytes | memoryview
 MAX_BYTES = 1 << 31
 """Larger arrays are refused: no record can hold one."""
 
+_DEFLATES_TO = 1032
+"""Bytes that one byte of deflated data can stand for, at most."""
+
 _ZIP = b"PK\x03\x04"
 _MAGIC = b"\x93NUMPY"
 _KINDS = "biuf"  # bool, integers, floats: what records can hold
@@ -53,8 +56,10 @@ def _member(data: Buffer, key: str | None) -> bytes:
             info = names.get(next(iter(names)) if key is None else key)
             if info is None:
                 raise ArrayError(f"it has no array {key!r}, only {_some(list(names))}")
-            if info.file_size > MAX_BYTES:
-                raise ArrayError(f"its array claims {info.file_size:,} bytes, over the limit of {MAX_BYTES:,}")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
+            if info.file_size > min(MAX_BYTES, _DEFLATES_TO * len(data)):
+                raise ArrayError(f"its array claims {info.file_size:,} bytes: more than {len(data):,} bytes can hold")
             with archive.open(info) as stream:
                 return stream.read(info.file_size + 1)
     except (ArrayError, MemoryError):

@@ -14,6 +14,12 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_PIXELS = 1 << 28
 """Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels. ILSVRC2012's largest has some 30 million."""
 
+FREE_PIXELS = 1 << 25
+"""Up to these an image is decoded whatever its file holds: some 100 MB of memory, a fraction of a second."""
+
+MOST_PER_BYTE = 128
+"""Beyond them a byte of its file stands for no more pixels than these: a photograph's are two, a blank page's fewer."""
+
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a length: TEM, RST0 to RST7
@@ -32,6 +38,16 @@ class Header(NamedTuple):
     width: int
     height: int
     components: int
+
+
+def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
+    """Raise ImageError for a size that an image of ``length`` bytes does not fill: a decoder would ask for the memory.
+
+    ``bits`` are those of a sample; of more than 8, a pixel counts for several.
+    """
+    pixels = width * height * max(1, bits // 8)
+    if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
+        raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: taken for a decompression bomb")
 
 
 def read_header(data: Buffer) -> Header:

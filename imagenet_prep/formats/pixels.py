@@ -10,7 +10,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
+from imagenet_prep.formats import jpeg, png
+from imagenet_prep.formats.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,6 +21,10 @@ Buffer = bytes | memoryview
 REDUCE = 2
 """A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the resized image then
 differs from that of the full-size way by less than a level on average, and by 8 at most (a test holds it to that)."""
+
+
+MAX_SIDE = 65_500
+"""libjpeg's own limit, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ def check_decode(data: Buffer) -> None:
     """
     import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
 
+    _check_size(data)
     try:
         simplejpeg.decode_jpeg(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True)
     except ValueError as error:
@@ -95,6 +101,7 @@ def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.
     import simplejpeg
     from PIL import Image
 
+    _check_size(data)
     try:
         pixels = simplejpeg.decode_jpeg(
             data,
@@ -135,7 +142,13 @@ def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
 
 
 def encode(image: Image.Image, quality: int) -> bytes:
-    """A baseline JPEG, 4:2:0, without anything but the picture."""
+    """A baseline JPEG, 4:2:0, without anything but the picture.
+
+    Raises:
+        ImageError: it is wider or taller than a JPEG can be.
+    """
+    if max(image.size) > MAX_SIDE:
+        raise ImageError(f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} in a row or column")
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"")
     return buffer.getvalue()
@@ -149,8 +162,9 @@ def decode_rgb(data: Buffer) -> Image.Image:
     """
     from PIL import Image
 
+    _check_size(data)
     try:
-        if bytes(data[:8]) == PNG_SIGNATURE:
+        if png.is_png(data):
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 image.verify()  # each chunk's CRC, up to the end chunk: decoding looks at neither
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
@@ -161,6 +175,16 @@ def decode_rgb(data: Buffer) -> Image.Image:
         raise
     except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
         raise ImageError(f"the image does not decode: {error}") from None
+
+
+def _check_size(data: Buffer) -> None:
+    """Raise ImageError for an image whose size its bytes do not fill."""
+    if png.is_png(data):
+        of_png = png.read_header(data)
+        check_claim(of_png.width, of_png.height, len(data), of_png.depth)
+    else:
+        header = jpeg.read_header(data)
+        check_claim(header.width, header.height, len(data))
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

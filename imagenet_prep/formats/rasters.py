@@ -6,13 +6,15 @@ once for the low ones, by telling it the other byte order.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import io
 import warnings
 import zlib
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.formats import jpeg, pixels, png
-from imagenet_prep.formats.jpeg import MAX_PIXELS, ImageError
+from imagenet_prep.formats.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +39,7 @@ def decode(data: Buffer) -> Array:
     if png.is_png(data):
         header = png.read_header(data)
         png.check_ends(data)
+        check_claim(header.width, header.height, len(data), header.depth)
         if (header.depth, header.colour_type) == (16, 4):
             return _grey_alpha_16(data)
         return _decode(data, "PNG", wide=header.depth == 16 and header.colour_type in (2, 6))
@@ -75,6 +78,8 @@ def _decoded(data: Buffer, kind: str, *, wide: bool | None) -> Array:
                 raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
             if getattr(image, "n_frames", 1) != 1 and kind == "TIFF":
                 raise ImageError("it has several pages: save each as a file of its own")
+            if kind == "TIFF":
+                _check_tiff(image, len(data))
             if wide is None:
                 wide = _is_wide(image)
             low = _low_bytes(data, kind) if wide else None
@@ -84,6 +89,31 @@ def _decoded(data: Buffer, kind: str, *, wide: bool | None) -> Array:
         raise
     except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
         raise ImageError(f"the {kind} does not decode: {error}") from None
+
+
+def _check_tiff(image: Image.Image, length: int) -> None:
+    """Raise ImageError for a TIFF whose image, or a tile of it, its bytes do not fill; let libtiff be quiet."""
+    from PIL.TiffImagePlugin import BITSPERSAMPLE, TILELENGTH, TILEWIDTH, TiffImageFile
+
+    assert isinstance(image, TiffImageFile)
+    bits = max(image.tag_v2.get(BITSPERSAMPLE, (1,)))
+    check_claim(image.width, image.height, length, bits)
+    check_claim(image.tag_v2.get(TILEWIDTH, 0), image.tag_v2.get(TILELENGTH, 0), length, bits)
+    _hush_libtiff()
+
+
+@functools.cache
+def _hush_libtiff() -> None:
+    """libtiff writes to standard error what it finds, and Pillow lets it: what matters comes back as an error, too.
+
+    Its handler is taken away by its own function, which is found among what Pillow's module is linked with.
+    """
+    import ctypes
+
+    from PIL import _imaging
+
+    with contextlib.suppress(OSError, AttributeError):  # a libtiff that is a part of Pillow hides its functions
+        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
 def _is_wide(image: Image.Image) -> bool:
