@@ -16,8 +16,6 @@ from syscalls import Operation, record
 
 from imagenet_prep.demo.archives import MadeSet
 
-_CONVERT = ("convert", ".", "--allow-incomplete", "--train-shards", "2", "--validation-shards", "1", "--workers", "1")
-_RECIPE = ("convert", ".", "--config", "recipe.yaml", "--workers", "1")
 _OWN = ("checked.json", "annotate.json", "recipe.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
 
@@ -62,20 +60,20 @@ def _archives(folder: Path, made: MadeSet, _: Commands) -> None:
         shutil.copy2(path, folder / "raw-data")
 
 
-def _converted(folder: Path, made: MadeSet, commands: Commands) -> None:
-    _archives(folder, made, commands)
-    _must(commands, _CONVERT, folder)
+def _damaged(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
+    """A set with a byte of one shard flipped, another shard cut, and an index of a third gone."""
 
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _archives(folder, made, commands)
+        _must(commands, convert, folder)
+        first, second, *_, last = sorted(folder.glob("*-of-*"))
+        data = bytearray(first.read_bytes())
+        data[len(data) // 2] ^= 1
+        first.write_bytes(data)
+        second.write_bytes(second.read_bytes()[:-5])
+        (folder / f"imagenet-prep/index/{last.name}.idx").unlink()
 
-def _damaged(folder: Path, made: MadeSet, commands: Commands) -> None:
-    """A set with a byte of one shard flipped, another shard cut, and an index of the third gone."""
-    _converted(folder, made, commands)
-    first, second = folder / "train-00000-of-00002", folder / "train-00001-of-00002"
-    data = bytearray(first.read_bytes())
-    data[len(data) // 2] ^= 1
-    first.write_bytes(data)
-    second.write_bytes(second.read_bytes()[:-5])
-    (folder / "imagenet-prep/index/validation-00000-of-00001.idx").unlink()
+    return prepare
 
 
 def _untarred_in_part(folder: Path, made: MadeSet, commands: Commands) -> None:
@@ -89,10 +87,10 @@ def _untarred_in_part(folder: Path, made: MadeSet, commands: Commands) -> None:
     images[1].write_bytes(images[1].read_bytes()[:-3])
 
 
-def _recipe(*lines: str) -> Callable[[Path, MadeSet, Commands], None]:
+def _recipe(shards: int) -> Callable[[Path, MadeSet, Commands], None]:
     def prepare(folder: Path, made: MadeSet, _: Commands) -> None:
         _photos(folder, made)
-        recipe = ["source: {files: photos/*.JPEG}", "labels: labels.csv", "shards: 3", *lines]
+        recipe = ["source: {files: photos/*.JPEG}", "labels: labels.csv", f"shards: {shards}"]
         (folder / "recipe.yaml").write_text("\n".join(recipe) + "\n")
 
     return prepare
@@ -112,13 +110,17 @@ def _photos(folder: Path, made: MadeSet) -> None:
     (folder / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
 
 
-def _relabelled(folder: Path, made: MadeSet, commands: Commands) -> None:
+def _relabelled(shards: int, convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
     """A finished set, and then other labels: each new shard has the name and the length of an old one."""
-    _recipe()(folder, made, commands)
-    _must(commands, _RECIPE, folder)
-    labels = folder / "labels.csv"
-    lines = [line[:-1] + str((int(line[-1]) + 1) % 7) for line in labels.read_text().splitlines()[1:]]
-    labels.write_text("\n".join(["path,label", *lines]) + "\n")
+
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _recipe(shards)(folder, made, commands)
+        _must(commands, convert, folder)
+        labels = folder / "labels.csv"
+        lines = [line[:-1] + str((int(line[-1]) + 1) % 7) for line in labels.read_text().splitlines()[1:]]
+        labels.write_text("\n".join(["path,label", *lines]) + "\n")
+
+    return prepare
 
 
 def _must(commands: Commands, command: tuple[str, ...], folder: Path) -> None:
@@ -126,20 +128,24 @@ def _must(commands: Commands, command: tuple[str, ...], folder: Path) -> None:
     assert status == 0, printed
 
 
-SCENARIOS = {
-    scenario.name: scenario
-    for scenario in (
-        Scenario("convert", _CONVERT, _archives),
-        Scenario("sequential", (*_CONVERT, "--read-order", "sequential"), _archives),
-        Scenario("gzip", (*_CONVERT, "--compression", "gzip"), _archives),
-        Scenario("recipe", _RECIPE, _recipe()),
-        Scenario("overwrite", (*_RECIPE, "--overwrite"), _relabelled),
-        Scenario("repair", ("repair", ".", "--workers", "1"), _damaged),
-        Scenario("untar", ("untar", ".", "--workers", "1"), _archives),
-        Scenario("merge", ("untar", ".", "--workers", "1"), _untarred_in_part),
-        Scenario("annotate", ("annotate", ".", "--workers", "1"), _archives),
+def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
+    """Every scenario by name; ``shards`` of train images, or of a recipe's."""
+    by = ("--workers", str(workers))
+    counts = ("--train-shards", str(shards), "--validation-shards", "1")
+    convert = ("convert", ".", "--allow-incomplete", *counts, *by)
+    recipe = ("convert", ".", "--config", "recipe.yaml", *by)
+    found = (
+        Scenario("convert", convert, _archives),
+        Scenario("sequential", (*convert, "--read-order", "sequential"), _archives),
+        Scenario("gzip", (*convert, "--compression", "gzip"), _archives),
+        Scenario("recipe", recipe, _recipe(shards)),
+        Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),
+        Scenario("repair", ("repair", ".", *by), _damaged(convert)),
+        Scenario("untar", ("untar", ".", *by), _archives),
+        Scenario("merge", ("untar", ".", *by), _untarred_in_part),
+        Scenario("annotate", ("annotate", ".", *by), _archives),
     )
-}
+    return {scenario.name: scenario for scenario in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,11 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
         status, printed = commands.run((*recording.scenario.command, "--overwrite"), folder)
     if status:
         return f"exit status {status}: {printed[-2000:]}"
-    found = results(read(folder))
+    return differing(recording, read(folder))
+
+
+def differing(recording: Recording, files: dict[str, bytes]) -> str:
+    """In which files a folder differs from what the unbroken run ended with, in words; "" if in none."""
+    found = results(files)
     wrong = sorted(path for path in {*found, *recording.expected} if found.get(path) != recording.expected.get(path))
     return f"other bytes in {', '.join(wrong)}" if wrong else ""

@@ -1,0 +1,349 @@
+"""Every command broken off in every way, on a disk of its own, and run again: it must end with the same bytes.
+
+    python scripts/torture.py                               # 200 rounds, then every recorded power cut
+    python scripts/torture.py --rounds 50 --only cut,full   # kinds of rounds, or commands, by name
+    python scripts/torture.py --seed 7                      # other moments
+
+The disk is a file with ext4 on it, mounted by a loop device: that takes root. Where it can't be mounted, that is said,
+and only what needs no disk of its own is run. Each round makes a new one and runs a command on a tiny set:
+
+    cut        the power goes in mid-run: the file system stops, and what it did not write is lost
+    after      the power goes right after exit status 0: all must be there
+    full       so much space is left as the round's number draws; some is made free, and the command run again
+    readonly   the file system finds a fault in mid-run and lets nothing more be written
+    inject     the system refuses one call (strace)
+    replay     a run is recorded (strace), and each state that a power cut may leave on any file system is made
+
+After each round the command is run again: exit status 0, and every shard, index, list and manifest, every image and
+box is, to the byte, what an unbroken run made. Exit status 1 if a round ends otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from power_cut import Commands, build, read, replay  # noqa: E402 -- they are found beside the tests
+from scenarios import FOLDER, Recording, differing, record_scenario, run_after, scenarios  # noqa: E402
+from syscalls import environment  # noqa: E402
+
+from imagenet_prep.demo.archives import make  # noqa: E402
+
+MOUNTED = ("cut", "after", "full", "readonly")
+KINDS = (*MOUNTED, "inject", "replay")
+
+_SIZE = 48 << 20
+_OPTIONS = ("defaults", "noauto_da_alloc", "noauto_da_alloc,data=writeback", "noauto_da_alloc,commit=1")
+"""ext4 syncs a file that is renamed over another on its own account; most file systems don't, so it is told not to."""
+_SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
+_NO_LOG_FLUSH = 2  # what it has not written by now is lost
+_CALLS = ("fsync", "syncfs", "rename", "write", "writev", "pwrite64", "unlink", "mkdir", "ftruncate", "copy_file_range")
+_ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
+
+
+class Disk:
+    """An ext4 file system in a file, mounted."""
+
+    def __init__(self, folder: Path, options: str) -> None:
+        self._image = folder / "disk.img"
+        self.path = folder / "disk"
+        self._options = options
+        self.path.mkdir(exist_ok=True)
+        self._image.unlink(missing_ok=True)
+        with self._image.open("wb") as file:
+            file.truncate(_SIZE)
+        _call("mkfs.ext4", "-q", "-F", "-b", "1024", "-m", "0", "-I", "256", str(self._image))
+        self.mount()
+
+    def mount(self) -> None:
+        """Mount it: the journal is replayed, as after a power cut."""
+        _call("mount", "-o", f"loop,errors=remount-ro,{self._options}", str(self._image), str(self.path))
+
+    def unmount(self) -> None:
+        """Unmount it; a worker may take a moment to end."""
+        for _ in range(100):
+            if subprocess.run(["umount", str(self.path)], capture_output=True, check=False).returncode == 0:
+                return
+            time.sleep(0.05)
+        _call("umount", str(self.path))
+
+    def cut(self) -> None:
+        """Cut the power: from now on nothing reaches the disk."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+        finally:
+            os.close(descriptor)
+
+    def fail(self) -> None:
+        """Let the file system find a fault: it allows no more writing."""
+        device = Path(_call("findmnt", "-no", "SOURCE", str(self.path)).strip()).name
+        Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("torture\n")
+
+    def check(self) -> None:
+        """Clear the mark of a fault, as one does before mounting again."""
+        subprocess.run(["e2fsck", "-fy", str(self._image)], capture_output=True, check=False)
+
+
+def _call(*command: str) -> str:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise OSError(f"{command[0]}: {ended.stderr.strip()}")
+    return ended.stdout
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every round needs: a folder, what runs commands, chance, and how long each scenario takes."""
+
+    folder: Path
+    commands: Commands
+    draw: random.Random
+    took: dict[str, float]
+
+    @contextlib.contextmanager
+    def disk(self, recording: Recording) -> Iterator[tuple[Disk, Path]]:
+        """A new disk with what lies there before the command, all of it safe; and the folder to run in."""
+        disk = Disk(self.folder, self.draw.choice(_OPTIONS))
+        try:
+            shutil.copytree(recording.before, disk.path / FOLDER)
+            disk.unmount()
+            disk.mount()
+            yield disk, disk.path / FOLDER
+        finally:
+            disk.unmount()
+
+    def run_beside(self, recording: Recording, folder: Path, act: Callable[[], None]) -> tuple[int, str]:
+        """Run the command, and ``act`` at some moment of it."""
+        ended: list[tuple[int, str]] = []
+        thread = threading.Thread(
+            target=lambda: ended.append(self.commands.run(recording.scenario.command, folder)), daemon=True
+        )
+        thread.start()
+        thread.join(self.draw.uniform(0, self.took[recording.scenario.name]))
+        act()
+        thread.join()
+        return ended[0]
+
+
+def cut(bench: Bench, recording: Recording) -> str:
+    """The power goes in mid-run."""
+    with bench.disk(recording) as (disk, folder):
+        status, _ = bench.run_beside(recording, folder, disk.cut)
+        disk.unmount()
+        disk.mount()
+        lost = differing(recording, read(folder)) if status == 0 else ""
+        return (lost and f"lost after status 0: {lost}") or run_after(recording, folder, bench.commands, "")
+
+
+def after(bench: Bench, recording: Recording) -> str:
+    """The power goes right after exit status 0."""
+    with bench.disk(recording) as (disk, folder):
+        status, printed = bench.commands.run(recording.scenario.command, folder)
+        disk.cut()
+        disk.unmount()
+        disk.mount()
+        lost = f"exit status {status}: {printed}" if status else differing(recording, read(folder))
+        return (lost and f"lost after status 0: {lost}") or run_after(recording, folder, bench.commands, "")
+
+
+def full(bench: Bench, recording: Recording) -> str:
+    """The disk is full sooner or later."""
+    grown = sum(map(len, recording.expected.values()))
+    with bench.disk(recording) as (disk, folder):
+        ballast = disk.path / "ballast"
+        free = shutil.disk_usage(disk.path).free - bench.draw.randrange(2 * grown)
+        with ballast.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(1, free))
+        status, printed = bench.commands.run(recording.scenario.command, folder)
+        if status not in (0, 7):
+            return f"full: exit status {status}: {printed[-2000:]}"
+        lost = differing(recording, read(folder)) if status == 0 else ""
+        ballast.unlink()
+        return lost or run_after(recording, folder, bench.commands, "")
+
+
+def readonly(bench: Bench, recording: Recording) -> str:
+    """Nothing more can be written from some moment on."""
+    with bench.disk(recording) as (disk, folder):
+        status, printed = bench.run_beside(recording, folder, disk.fail)
+        disk.unmount()
+        disk.check()
+        disk.mount()
+        lost = differing(recording, read(folder)) if status == 0 else _bug(printed)
+        return lost or run_after(recording, folder, bench.commands, "")
+
+
+def inject(bench: Bench, recording: Recording) -> str:
+    """The system refuses one call, of which the command may make another attempt."""
+    folder = bench.folder / "inject" / FOLDER
+    shutil.rmtree(folder.parent, ignore_errors=True)
+    shutil.copytree(recording.before, folder)
+    call, error = bench.draw.choice(_CALLS), bench.draw.choice(_ERRORS)
+    refusal = f"inject={call}:error={error}:when={bench.draw.randrange(1, 30)}"
+    command = [sys.executable, "-m", "imagenet_prep", *recording.scenario.command]
+    ended = subprocess.run(
+        ["strace", "-f", "-o", os.devnull, "-e", f"trace={call}", "-e", refusal, *command],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    printed = ended.stderr.decode(errors="replace")
+    lost = differing(recording, read(folder)) if ended.returncode == 0 else _bug(printed)
+    lost = lost or run_after(recording, folder, bench.commands, "")
+    return lost and f"{refusal}: {lost}"
+
+
+def _bug(printed: str) -> str:
+    return f"no error of its own: {printed[-2000:]}" if "This is a bug" in printed or "Traceback" in printed else ""
+
+
+def replay_all(bench: Bench, recording: Recording, most: int | None) -> Iterator[str]:
+    """Each state that a power cut may leave after each operation; what is wrong after each."""
+    found = list(replay(recording.before, recording.operations))
+    if most is not None and most < len(found):
+        found = bench.draw.sample(found, most)
+    for done, called, tree in found:
+        folder = bench.folder / "replay" / FOLDER
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        folder.parent.mkdir()
+        build(tree, folder)
+        fault = run_after(recording, folder, bench.commands, called)
+        yield fault and f"after {done} of {len(recording.operations)} operations, {called}: {fault}"
+
+
+class Tally:
+    """How many rounds there were of each kind and command, and how many ended wrong."""
+
+    def __init__(self) -> None:
+        self.rounds: Counter[tuple[str, str]] = Counter()
+        self.faults: Counter[tuple[str, str]] = Counter()
+
+    def add(self, kind: str, name: str, fault: str) -> None:
+        """Count a round."""
+        self.rounds[kind, name] += 1
+        if fault:
+            self.faults[kind, name] += 1
+            print(f"FAULT {kind} {name}, round {sum(self.rounds.values())}: {fault}", flush=True)
+
+    def line(self, kind: str) -> str:
+        """One kind of rounds in a line."""
+        rounds = sum(count for (each, _), count in self.rounds.items() if each == kind)
+        faults = sum(count for (each, _), count in self.faults.items() if each == kind)
+        return f"{kind}: {rounds:,} rounds, {faults} faults"
+
+    def table(self, kinds: list[str], names: list[str]) -> str:
+        """Rounds by command and kind; faults after a slash, where there are some."""
+        rows = [["", *kinds]]
+        for name in names:
+            cells = ((self.rounds[kind, name], self.faults[kind, name]) for kind in kinds)
+            rows.append([name, *(f"{rounds}/{faults}" if faults else str(rounds) for rounds, faults in cells)])
+        return "\n".join("".join(f"{cell:<12}" for cell in row).rstrip() for row in rows)
+
+
+def why_no_mount(folder: Path) -> str:
+    """Why a disk of one's own can't be had here; "" if it can."""
+    try:
+        disk = Disk(folder, _OPTIONS[0])
+        disk.unmount()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=200, help="of cut, after, full, readonly, inject together")
+    parser.add_argument("--replays", type=int, help="of each command at most; default: all")
+    parser.add_argument("--only", default="", help="kinds of rounds and commands, with commas; default: all")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def _chosen(only: str, names: list[str]) -> tuple[list[str], list[str]]:
+    """The kinds and the commands that were asked for."""
+    words = [word for word in only.split(",") if word]
+    unknown = [word for word in words if word not in (*KINDS, *names)]
+    if unknown:
+        raise SystemExit(f"{unknown[0]} is neither a kind ({', '.join(KINDS)}) nor a command ({', '.join(names)})")
+    kinds = [kind for kind in KINDS if kind in words] or list(KINDS)
+    return kinds, [name for name in names if name in words] or names
+
+
+def _available(kinds: list[str], folder: Path) -> list[str]:
+    """The kinds that this machine can do; says which it can't, and why."""
+    reason = why_no_mount(folder) if {*kinds} & {*MOUNTED} else ""
+    if reason:
+        print(
+            f"NOT RUN: {', '.join(kind for kind in kinds if kind in MOUNTED)}: no disk can be mounted here ({reason})"
+        )
+    if not shutil.which("strace"):
+        raise SystemExit("there is no strace: apt-get install strace")
+    return [kind for kind in kinds if not (reason and kind in MOUNTED)]
+
+
+def _timed(recording: Recording, commands: Commands, folder: Path) -> float:
+    """How many seconds a scenario takes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(recording.before, folder / FOLDER)
+    began = time.monotonic()
+    commands.run(recording.scenario.command, folder / FOLDER)
+    return time.monotonic() - began
+
+
+def main() -> int:
+    """Torture; the exit status."""
+    options = _parse()
+    large, small = scenarios(shards=24, workers=2), scenarios(shards=2, workers=1)
+    kinds, names = _chosen(options.only, list(large))
+    tally, draw = Tally(), random.Random(options.seed)
+    with tempfile.TemporaryDirectory(prefix="imagenet-prep-torture-") as temporary, Commands() as commands:
+        folder = Path(temporary)
+        kinds = _available(kinds, folder)
+        made = make(folder / "made", classes=4, per_class=40, validation=20, tiny=True)
+        recordings = {name: record_scenario(large[name], folder / "large", made, commands) for name in names}
+        took = {name: _timed(recording, commands, folder / "timed") for name, recording in recordings.items()}
+        bench = Bench(folder, commands, draw, took)
+        rounds = [kind for kind in kinds if kind != "replay"]
+        pairs = [(kind, name) for name in names for kind in rounds]
+        for number in range(options.rounds if rounds else 0):
+            if number % len(pairs) == 0:
+                draw.shuffle(pairs)
+            kind, name = pairs[number % len(pairs)]
+            tally.add(kind, name, globals()[kind](bench, recordings[name]))
+        for kind in rounds:
+            print(tally.line(kind), flush=True)
+        if "replay" in kinds:
+            tiny = make(folder / "tiny", classes=2, per_class=4, validation=4, tiny=True)
+            for name in names:
+                recording = record_scenario(small[name], folder / "small", tiny, commands)
+                for fault in replay_all(bench, recording, options.replays):
+                    tally.add("replay", name, fault)
+            print(tally.line("replay"), flush=True)
+    print(f"\n{tally.table(kinds, names)}\n")
+    faults = sum(tally.faults.values())
+    print(f"{sum(tally.rounds.values()):,} rounds, seed {options.seed}: {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
