@@ -160,7 +160,7 @@ def after(bench: Bench, recording: Recording) -> str:
         disk.cut()
         disk.unmount()
         disk.mount()
-        lost = f"exit status {status}: {printed}" if status else differing(recording, read(folder))
+        lost = f"exit status {status}: {_end(printed)}" if status else differing(recording, read(folder))
         return (lost and f"lost after status 0: {lost}") or run_after(recording, folder, bench.commands, "")
 
 
@@ -174,7 +174,7 @@ def full(bench: Bench, recording: Recording) -> str:
             os.posix_fallocate(file.fileno(), 0, max(1, free))
         status, printed = bench.commands.run(recording.scenario.command, folder)
         if status not in (0, 7):
-            return f"full: exit status {status}: {printed[-2000:]}"
+            return f"exit status {status}: {_end(printed)}"
         lost = differing(recording, read(folder)) if status == 0 else ""
         ballast.unlink()
         return lost or run_after(recording, folder, bench.commands, "")
@@ -214,7 +214,11 @@ def inject(bench: Bench, recording: Recording) -> str:
 
 
 def _bug(printed: str) -> str:
-    return f"no error of its own: {printed[-2000:]}" if "This is a bug" in printed or "Traceback" in printed else ""
+    return f"no error of its own: {_end(printed)}" if "This is a bug" in printed else ""
+
+
+def _end(printed: str) -> str:
+    return "\n".join(printed.strip().splitlines()[-4:])
 
 
 def replay_all(bench: Bench, recording: Recording, most: int | None) -> Iterator[str]:

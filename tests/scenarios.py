@@ -185,7 +185,7 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     if status == 2 and called.startswith("names") and "were not made here" in printed:
         status, printed = commands.run((*recording.scenario.command, "--overwrite"), folder)
     if status:
-        return f"exit status {status}: {printed[-2000:]}"
+        return f"exit status {status}: {printed[-1000:]}"
     return differing(recording, read(folder))
 
 

@@ -142,7 +142,7 @@ def test_a_tree_is_built_as_it_was(tmp_path: Path) -> None:
 
 SCENARIOS = scenarios(shards=2, workers=1)
 
-SAMPLE = 10
+SAMPLE = 8
 """So many of a command's trees are run here; make torture runs them all."""
 
 
@@ -371,6 +371,7 @@ def test_what_was_saved_stays(partial: tuple[Path, list[Operation]]) -> None:
                 assert len(set(files["raw-data/.partial/a.part"][start:stop])) == 1
         else:
             assert state is None or told == "finished"
+            assert told == "finished" or flat(disk.tree())["raw-data/.partial/a.part"] == b""
             assert told == "reset" or files["raw-data/a"] == b"3" * 3000
     assert markers == ["saved"] * 7 + ["reset", "saved", "finished"]
 
@@ -392,6 +393,24 @@ def test_a_file_being_finished_is_never_lost(partial: tuple[Path, list[Operation
             assert json.loads(files["raw-data/.partial/a.part.json"])["done"] == [[0, 3000]], called
             seen.add("partial")
     assert seen == {"partial", "final"}
+
+
+def test_a_file_is_synced_before_it_is_finished(tmp_path: Path) -> None:
+    """Bytes that no save has made durable are so before the file gets its name."""
+    require_strace()
+    for name in ("before", "work"):
+        (tmp_path / name).mkdir()
+    script = PARTIAL.partition("first, second")[0] + textwrap.dedent("""
+        with PartialFile(part, Remote("https://x/a", 3000, "one", None)) as file:
+            file.write(0, b"3" * 3000)
+        final.parent.mkdir(exist_ok=True)
+        finish(part, final)
+    """)
+    done = record(["-c", script], tmp_path / "work", tmp_path / "trace")
+    found = [
+        files["raw-data/a"] for _, _, tree in replay(tmp_path / "before", done) if "raw-data/a" in (files := flat(tree))
+    ]
+    assert set(found) == {b"3" * 3000}
 
 
 DOWNLOAD = """
