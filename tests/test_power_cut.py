@@ -451,6 +451,34 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
 # one file at a time -------------------------------------------------------------------------------------------
 
 
+JOURNAL = """
+from pathlib import Path
+from imagenet_prep.manifest import Journal
+from imagenet_prep.model import ShardInfo
+
+with Journal(Path("journal.jsonl")) as journal:
+    journal.append(ShardInfo("a", "f", 1, 2, "d", (), ()))
+    journal.sync()
+    Path("synced").mkdir()
+    journal.append(ShardInfo("b", "f", 1, 2, "d", (), ()))
+Path("closed").mkdir()
+"""
+
+
+def test_a_journal_line_stays_once_it_is_synced(tmp_path: Path) -> None:
+    """Sync and close make every line so far durable, and the journal's own name."""
+    require_strace()
+    for name in ("before", "work"):
+        (tmp_path / name).mkdir()
+    disk, lines = Disk(tmp_path / "before"), []
+    for operation in record(["-c", JOURNAL], tmp_path / "work", tmp_path / "trace"):
+        disk.apply(operation)
+        if operation.kind == "mkdir":
+            journal = flat(next(disk.after_cut())[1]).get("journal.jsonl", b"")
+            lines.append([json.loads(line)["name"] for line in journal.splitlines()])
+    assert lines == [["a"], ["a", "b"]]
+
+
 def test_an_atomic_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     """Old bytes or new ones at every moment, the new ones for good once it is closed."""
     require_strace()
