@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants bench rehearsal screenshots clean
+.PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -18,6 +18,7 @@ help:
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
+	@echo "make torture                 power cuts, full disks, refused calls, on a disk of their own; takes root, half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
@@ -80,6 +81,9 @@ fuzz: $(VENV)/fuzz
 
 mutants: $(VENV)/dev
 	$(BIN)/python scripts/mutants.py $(ARGS)
+
+torture: $(VENV)/dev
+	$(BIN)/python scripts/torture.py $(ARGS)
 
 bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)
