@@ -371,6 +371,16 @@ def test_a_worker_that_lives_on_without_its_pipe_is_ended(tmp_path: Path, tries:
     assert isinstance(outcome, Done if tries < TRIES else Failed)
 
 
+@both
+def test_what_the_system_refuses_a_worker_names_the_file(make: Make, tmp_path: Path) -> None:
+    """An OSError in a worker is no bug: the error says which file, and what to do."""
+    (outcome,) = make(1).map(lambda path: path.read_bytes(), [tmp_path])
+    assert isinstance(outcome, Failed)
+    assert type(outcome.error) is InputError
+    assert str(tmp_path) in outcome.error.what
+    assert outcome.error.hint
+
+
 # a system that starts nothing more -------------------------------------------------------------------------------
 
 
