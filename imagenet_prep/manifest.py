@@ -116,11 +116,46 @@ def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
 
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:
-    """A ShardInfo from its JSON form; raises TypeError or KeyError if it isn't one."""
-    if type(value["name"]) is not str:
-        raise TypeError("the name of a shard is no text")
-    lists = {"set_aside": tuple(value["set_aside"]), "repairs": tuple(value.get("repairs", ()))}
-    return ShardInfo(**{**value, **lists})
+    """A ShardInfo from its JSON form; raises TypeError, KeyError or ValueError if it isn't one."""
+    lists = {"set_aside": _texts(value["set_aside"]), "repairs": _texts(value.get("repairs", []))}
+    info = ShardInfo(**{**value, **lists})
+    _texts([info.name, info.fingerprint, info.digest, info.file_digest])
+    _counts(info.records, info.size)
+    return info
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """A list of texts that UTF-8 can write; anything else raises TypeError or ValueError."""
+    if type(value) is not list or not all(type(each) is str for each in value):
+        raise TypeError("expected texts")
+    "".join(value).encode()
+    return tuple(value)
+
+
+def _counts(*values: object) -> None:
+    """Raise TypeError unless each is a whole number, 0 or more."""
+    if not all(type(each) is int and each >= 0 for each in values):
+        raise TypeError("expected numbers")
+
+
+def _split_totals(value: dict[str, Any]) -> SplitTotals:
+    totals = SplitTotals(**value)
+    _counts(*dataclasses.astuple(totals))
+    return totals
+
+
+def _recipe(value: Any) -> dict[str, Any] | None:
+    """What a manifest says of a recipe, once it is known to be of its form."""
+    if value is None:
+        return None
+    features = value["features"]
+    _texts([value.get("name", ""), *value.get("splits", []), *features, *(each["kind"] for each in features.values())])
+    for each in features.values():
+        if type(each["optional"]) is not bool:
+            raise TypeError("expected true or false")
+        _counts(each["values"] or 0)
+    _counts(*value.get("turned", {}).values())
+    return dict(value)
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
@@ -206,9 +241,9 @@ def load_manifest(path: Path) -> Manifest | None:
             version=str(value["version"]),
             settings=dict(value["settings"]),
             sources=dict(value["sources"]),
-            totals={split: SplitTotals(**total) for split, total in value["totals"].items()},
+            totals={split: _split_totals(total) for split, total in value["totals"].items()},
             shards={name: shard_info(info) for name, info in value["shards"].items()},
-            recipe=value.get("recipe"),
+            recipe=_recipe(value.get("recipe")),
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
