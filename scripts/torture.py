@@ -334,6 +334,8 @@ def main() -> int:
                 draw.shuffle(pairs)
             kind, name = pairs[number % len(pairs)]
             tally.add(kind, name, globals()[kind](bench, recordings[name]))
+            if (number + 1) % 20 == 0:
+                print(f"{number + 1} of {options.rounds} rounds", file=sys.stderr, flush=True)
         for kind in rounds:
             print(tally.line(kind), flush=True)
         if "replay" in kinds:
@@ -342,6 +344,7 @@ def main() -> int:
                 recording = record_scenario(small[name], folder / "small", tiny, commands)
                 for fault in replay_all(bench, recording, options.replays):
                     tally.add("replay", name, fault)
+                print(f"replay: {name}", file=sys.stderr, flush=True)
             print(tally.line("replay"), flush=True)
     print(f"\n{tally.table(kinds, names)}\n")
     faults = sum(tally.faults.values())

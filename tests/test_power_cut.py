@@ -256,9 +256,10 @@ def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: di
         tree = disk.tree(data=lambda file: file.durable)
         assert tree[operation.to] == disk.tree()[operation.to], f"{operation.to} is renamed before it is safe"
         if was_taken:
+            line = f'"{operation.to}"'.encode()
             following = recording.operations[number + 1 :]
-            journalled = itertools.takewhile(lambda each: each.kind != "write", following)
-            assert any(each.kind == "synced" and each.path in ("", None) for each in journalled), operation.to
+            before_line = itertools.takewhile(lambda each, line=line: line not in each.data, following)  # type: ignore[misc]
+            assert any(each.kind == "synced" and each.path in ("", None) for each in before_line), operation.to
     assert shards >= 2
 
 
