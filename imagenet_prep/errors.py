@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+_SHOWN = 20
+
 
 class PrepError(Exception):
     """Base of every error this package raises on purpose.
@@ -42,6 +46,17 @@ class InputError(PrepError):
     """An input is corrupt or incomplete: an archive, an image, an annotation archive."""
 
     exit_code = 4
+
+
+def all_of(obstacles: Sequence[InputError]) -> InputError:
+    """Several obstacles as one error that names each: so that none waits for the next run to be seen."""
+    if len(obstacles) == 1:
+        return obstacles[0]
+    shown = [each.what for each in obstacles[:_SHOWN]]
+    if len(obstacles) > _SHOWN:
+        shown.append(f"and {len(obstacles) - _SHOWN:,} more")
+    hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
+    return InputError(f"{len(obstacles):,} obstacles in one folder", "; ".join(shown), "; ".join(hints))
 
 
 class IncompleteError(InputError):

@@ -128,7 +128,6 @@ INPUTS = {
         "less2.txt, line 2: label 1, expected 0 to 0",
         "",
     ),
-    "a class folder that is empty": ("source: {folders: hollow}\n", "hollow/rose holds no file", ""),
     "a file beside class folders": ("source: {folders: loose}\n", "x.png lies in no class folder", "loose/CLASS/FILE"),
     "a GIF": ("source: {folders: gifs}\n", "rose/0.gif is no image that can be read", ".jpeg, .jpg, .png"),
     "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),

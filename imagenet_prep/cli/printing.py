@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.untar import UntarSummary
 
 SHOWN_PROBLEMS = 20
+SHOWN_CLASSES = 20
 
 _COMMAND = re.compile(r"(^|: )imagenet-prep (?=[a-z])", re.MULTILINE)
 
@@ -54,9 +55,19 @@ def _word(path: Path | str) -> str:
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
-        say(f"found {summary.found}", f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
+        say(f"found {summary.found}")
+        if summary.classes:
+            say(f"classes: {_counts(summary.classes)}")
+        say(*(f"passed over: {text}" for text in summary.passed))
+        say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
         say(to_copy(f"next: imagenet-prep convert {_word(shards)} --config {_word(summary.recipe)}"))
+
+
+def _counts(classes: Mapping[str, int]) -> str:
+    """Classes with the number of their files: of very many the first, and how many there are."""
+    shown = ", ".join(f"{name} {count:,}" for name, count in list(classes.items())[:SHOWN_CLASSES])
+    return shown + (f", ... ({len(classes):,} in all)" if len(classes) > SHOWN_CLASSES else "")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:

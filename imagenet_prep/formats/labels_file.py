@@ -80,6 +80,21 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
     return table
 
 
+def columns_of(content: bytes, form: Form) -> list[str]:
+    """The columns of a file of labels; none of ``path:label`` lines.
+
+    Raises:
+        LabelsFault: it has none.
+    """
+    if form == "lines":
+        return []
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LabelsFault(1, "it is not UTF-8") from error
+    return (_read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ","))[0]
+
+
 def _parse_lines(text: str) -> LabelTable:
     table = LabelTable([], [], [], {}, is_text=True)
     assert table.labels is not None

@@ -7,6 +7,7 @@ from collections import Counter
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.layouts import counted, listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.listing import Listing
 
@@ -45,27 +46,39 @@ def _is_known(name: str) -> bool:
     return is_of("pixels", name) or is_of("array", name)
 
 
-def keep(file: RecipeFile, inputs: Inputs, content: Content) -> tuple[Listing, list[str]]:
+def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Listing, list[str]]:
     """The files of this content, and what to tell the user of the others.
 
-    In folders and tars other files are left out; a pattern or a manifest that names one is wrong.
+    In folders and tars other files are left out, but for images of a format that can't be read: those are among the
+    ``obstacles`` of the inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A
+    pattern or a manifest that names another file is wrong.
 
     Raises:
-        InputError: an image is of a format that can't be read, or nothing is left.
+        InputError: such a file is named, or nothing is left.
     """
     listing = inputs.listing
+    odd = [name for name in listing.names if is_odd(content, name)]
+    others = [name for name in listing.names if not is_of(content, name) and not is_odd(content, name)]
     rows = [row for row, name in enumerate(listing.names) if is_of(content, name)]
-    if len(rows) == len(listing):
-        return listing, []
-    others = [name for name in listing.names if not is_of(content, name)]
-    odd = [name for name in others if content != "array" and name.lower().endswith(_OTHER_IMAGES)]
-    if odd or not rows or not inputs.has_folders:
-        first = (odd or others)[0]
-        endings = ", ".join(ENDINGS[content])
-        raise InputError(
-            f"{inputs.origin}: {first} is no {content} that can be read, as {len(odd or others):,} in all",
-            f"expected names that end in {endings}, since content is {content}",
-            f"convert or remove them, or say in {file.path} what the content is",
+    if (odd and not skip_bad) or not rows or (others and not inputs.has_folders):
+        wrong = odd or others
+        error = InputError(
+            f"{inputs.origin}: {wrong[0]} is no {content} that can be read, as {len(wrong):,} in all: {counted(wrong)}",
+            f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
+            f"convert or remove them, or say in {file.path} what the content is"
+            + ("; skip_bad: true, or --skip-bad, leaves them out" if odd and rows else ""),
         )
-    shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-    return listing.picked(rows), [f"{len(others):,} files that are no {content} are left out: {shown}"]
+        if not rows or not inputs.has_folders:
+            raise error
+        inputs.obstacles.append(error)
+    elif odd:
+        rows = [row for row, name in enumerate(listing.names) if is_of(content, name) or is_odd(content, name)]
+    if not others:
+        return (listing if len(rows) == len(listing) else listing.picked(rows)), []
+    more = f" ({counted(others)})" if len(others) > 3 else ""
+    return listing.picked(rows), [f"{len(others):,} files that are no {content} are left out: {listed(others)}{more}"]
+
+
+def is_odd(content: Content, name: str) -> bool:
+    """Whether a file is an image, of a format that this content can't be read from: data that would be missing."""
+    return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)

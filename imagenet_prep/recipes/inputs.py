@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep import order
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
@@ -57,6 +57,11 @@ class Inputs:
     has_folders: bool = False
     manifest: Manifest | None = None
 
+    @property
+    def obstacles(self) -> list[InputError]:
+        """What keeps the folder from being taken, so far: raised together, so that no run finds just one."""
+        return self.listing.obstacles
+
 
 def data_root(file: RecipeFile, root: Path | None) -> Path:
     """What is put before relative paths: ``root``, else DATAPATH of the environment, else the recipe's own folder.
@@ -101,6 +106,8 @@ def find_inputs(
         assert source.files is not None
         found = _matching(file, ("source", "files"), _several(source.files), root, engine)
     if not len(found.listing):
+        if found.obstacles:
+            raise all_of(found.obstacles)
         key: Key = ("source",) if source is not None else ("input_file_pattern",)
         raise InputError(f"{_line(file, key)}: no files in {found.origin}", "expected at least one")
     return found

@@ -1,4 +1,4 @@
-"""Which class each file is of, and which number a record gets for it: by class folders, or by a file of labels."""
+"""Which class each file is of, and which number a record gets for it: by a file of labels."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
 from imagenet_prep.recipes.classes import Classes, check_count, numbered
-from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.layouts import listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.listing import Listing
 from imagenet_prep.storage import read_plain
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def _matched(
     notes = []
     unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
     if unlabelled:
-        text = f"{len(unlabelled):,} files have no label in {path}: {_some(unlabelled)}"
+        text = f"{len(unlabelled):,} files have no label in {path}: {listed(unlabelled)}"
         if known is None or known.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
@@ -109,7 +107,7 @@ def _matched(
     missing = [number for number in range(len(table.paths)) if number not in seen]
     if missing:
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
-        text = f"{path} labels {len(missing):,} files that are not there: {_some(lines)}"
+        text = f"{path} labels {len(missing):,} files that are not there: {listed(lines)}"
         if known is None or known.missing == "error":
             hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
@@ -118,17 +116,28 @@ def _matched(
 
 
 def _look_up(inputs: Inputs, listing: Listing, table: LabelTable, path: Path) -> array[int]:
-    """Paths are relative to the source, else to the file of labels, else bare names; the first way that finds any."""
+    """Paths are relative to the source, else to the file of labels, else bare names, else to a folder above.
+
+    That is the one above the file of labels, or above the source: flowers/x.png of a file that lies in flowers. The
+    first way counts that finds any.
+    """
     names = {name: row for row, name in enumerate(listing.names)}
-    beside = Path(os.path.relpath(path.parent, inputs.base)).as_posix()
+    base = os.path.normpath(inputs.base)
+    beside = os.path.normpath(path.parent)
+
+    def found_from(folder: str) -> Callable[[str], int]:
+        return lambda text: names.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
+
     bare: dict[str, int] = {}
     for row, name in enumerate(listing.names):
-        base = name.rpartition("/")[2]
-        bare[base] = -1 if base in bare else row
+        last = name.rpartition("/")[2]
+        bare[last] = -1 if last in bare else row
     ways: tuple[Callable[[str], int], ...] = (
         lambda text: names.get(_plain(text), -1),
-        lambda text: names.get(os.path.normpath(f"{beside}/{text}"), -1),
+        found_from(beside),
         lambda text: bare.get(text, -1),
+        found_from(str(Path(beside).parent)),
+        found_from(str(Path(base).parent)),
     )
     for way in ways:
         found = array("q", [-1]) * len(listing)
@@ -143,10 +152,6 @@ def _look_up(inputs: Inputs, listing: Listing, table: LabelTable, path: Path) ->
 
 def _plain(text: str) -> str:
     return text.removeprefix("./")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def _numbered(
@@ -215,62 +220,3 @@ def _check_every(
             labels[row] = -1
         elif label == 0:
             raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"))
-
-
-# class folders -------------------------------------------------------------------------------------------------
-
-
-def label_by_folder(
-    file: RecipeFile,
-    inputs: Inputs,
-    listing: Listing,
-    divisions: Sequence[Division],
-    given: Classes | None,
-    first: int,
-) -> Labelled:
-    """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
-
-    Raises:
-        InputError: a file lies in no class folder, a class folder is empty, or is not among the recipe's classes.
-    """
-    names: dict[int, str] = {}
-    for division in divisions:
-        for row in division.rows:
-            name, slash, _ = listing.names[row].removeprefix(division.lead).partition("/")
-            if not slash:
-                raise InputError(
-                    f"{listing.names[row]} lies in no class folder",
-                    f"expected {inputs.origin.name}/{division.lead}CLASS/FILE",
-                    "move it, or name a file of labels in the recipe",
-                )
-            names[row] = name
-    if inputs.listing.containers[0].is_folder:
-        _refuse_empty(inputs.base, divisions, set(names.values()))
-    found = sorted(set(names.values()), key=str.encode)
-    classes = given or numbered(found, found, first)
-    place = {name: label for label, name in enumerate(classes.names, 1)}
-    strange = next((row for row in names if names[row] not in place), None)
-    if strange is not None:
-        raise InputError(
-            f"{listing.names[strange]} lies in {names[strange]}, which is not among the classes of {file.path}",
-            f"expected one of {_some(classes.names)}",
-            "add the class, or take the folder out",
-        )
-    check_count(classes.names, inputs.origin)
-    labels = array("q", [place[names[row]] if row in names else -1 for row in range(len(listing))])
-    without = [name for name in classes.names if name not in set(found)]
-    notes = (f"{len(without):,} classes have no file: {_some(without)}",) if without else ()
-    return Labelled(classes, labels, notes=notes)
-
-
-def _refuse_empty(base: Path, divisions: Sequence[Division], found: set[str]) -> None:
-    for lead in {division.lead for division in divisions}:
-        for entry in sorted(os.scandir(base / lead), key=lambda each: each.name):
-            if entry.is_dir() and not entry.name.startswith(".") and entry.name not in found and lead + entry.name:
-                if any(f"{entry.name}/" == each.lead for each in divisions):
-                    continue
-                raise InputError(
-                    f"{entry.path} holds no file of this content",
-                    "expected a class folder to hold some",
-                    "fill it, or remove it",
-                )

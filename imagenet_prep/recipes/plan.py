@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep import order
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import contents, labelling, promising, rules
+from imagenet_prep.recipes.by_folder import label_by_folder
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.dividing import ONLY, Division, divide
@@ -155,8 +156,13 @@ def plan_recipe(
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = contents.decide(file, inputs.listing)
-    listing, notes = contents.keep(file, inputs, content)
-    found = _labelled(file, inputs, listing, folder, content)
+    listing, notes = contents.keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
+    try:
+        found = _labelled(file, inputs, listing, folder, content)
+    except InputError as error:
+        raise all_of([*inputs.obstacles, error]) from error
+    if inputs.obstacles:
+        raise all_of(inputs.obstacles)
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
     extra = extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
@@ -223,7 +229,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, co
         labelled = labelling.label_by_table(file, inputs, listing, *table, given, first)
         divisions = [_without_left_out(file, each, labelled) for each in divisions]
     elif in_folders:
-        labelled = labelling.label_by_folder(file, inputs, listing, divisions, given, first)
+        labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
         labelled = Labelled(Classes(), array("q", [0]) * len(listing))
     for key in ("classes", "first_label"):

@@ -9,18 +9,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.formats.patterns import compile_pattern, depth_of, split_pattern
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Container
-from imagenet_prep.sources.listing import Found, Listing, join
+from imagenet_prep.sources.listing import Found, Listing, fault_of_name, join
+
+HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
+"""What is passed over in a folder; macOS puts the last into every archive, for its own use."""
 
 
 def list_folder(base: Path, engine: Engine) -> Listing:
     """Every file below ``base``, but for those whose own name or folder begins with a dot.
 
+    What it passes over is counted. A folder that can't be read, a link to one, and a name that can't be written are
+    ``obstacles`` of the listing: whoever takes it raises them all together.
+
     Raises:
-        InputError: a folder can't be read, a folder in it is a link, or a name can't be written.
+        InputError: ``base`` itself is no folder.
     """
     return _list(_Walk(base, "", None, None), engine)
 
@@ -29,11 +35,14 @@ def list_matching(base: Path, pattern: str, engine: Engine) -> Listing:
     """Every file below ``base`` whose path from there matches ``pattern``.
 
     Raises:
-        InputError: as list_folder.
+        InputError: what list_folder has for obstacles.
         ValueError: the pattern is none.
     """
     fixed, _ = split_pattern(pattern)
-    return _list(_Walk(base, fixed, compile_pattern(pattern), depth_of(pattern)), engine)
+    listing = _list(_Walk(base, fixed, compile_pattern(pattern), depth_of(pattern)), engine)
+    if listing.obstacles:
+        raise all_of(listing.obstacles)
+    return listing
 
 
 def _list(walk: _Walk, engine: Engine) -> Listing:
@@ -65,58 +74,77 @@ class _Walk:
             what = "is no folder" if folder.exists() else "is not there"
             raise InputError(f"{folder} {what}", "expected the folder that holds the files")
         found, folders = self._empty(), []
-        for name, entry in self._entries(self.begin):
-            if self._is_folder(entry):
+        for name, entry in self._entries(self.begin, found):
+            if self._is_folder(name, entry, found):
                 folders.append(name)
-            else:
-                self._take(found, name, entry)
         return found, folders
 
     def __call__(self, folder: str) -> Found:
         """The files below one folder."""
         found, pending = self._empty(), [folder]
         while pending:
-            for name, entry in self._entries(pending.pop()):
-                if self._is_folder(entry):
+            for name, entry in self._entries(pending.pop(), found):
+                if self._is_folder(name, entry, found):
                     pending.append(name)
-                else:
-                    self._take(found, name, entry)
         return found
 
     def _empty(self) -> Found:
         return Found(Container(self.base, is_folder=True))
 
-    def _entries(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def _entries(self, folder: str, found: Found) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """What a folder holds and the search takes; what is passed over, and what is in the way, goes to ``found``."""
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
         try:
             with os.scandir(self.base / folder) as entries:
+                is_empty = True
                 for entry in entries:
-                    if self.accept is not None or not entry.name.startswith("."):
-                        yield f"{folder}/{entry.name}" if folder else entry.name, entry
+                    is_empty = False
+                    name = f"{folder}/{entry.name}" if folder else entry.name
+                    if self.accept is not None or not self._is_apart(name, entry, found):
+                        yield name, entry
         except OSError as error:
-            raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
+            found.obstacles.append(InputError(f"{error.filename} can't be read", error.strerror or str(error)))
+            return
+        if is_empty and folder:
+            found.pass_over(folder, EMPTY)
 
-    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+    def _is_apart(self, name: str, entry: os.DirEntry[str], found: Found) -> bool:
+        if entry.name == MACOSX:
+            found.pass_over(name, MACOSX)
+        elif entry.name.startswith("."):
+            found.pass_over(name, HIDDEN)
+        else:
+            return False
+        return True
+
+    def _is_folder(self, name: str, entry: os.DirEntry[str], found: Found) -> bool:
+        """Whether it is a folder to look into; anything else is taken at once, or is in the way."""
         if entry.is_dir(follow_symlinks=False):
             return True
-        if entry.is_symlink() and Path(entry.path).is_dir():  # a link to itself is none: _take says so
-            raise InputError(
-                f"{entry.path} is a link to another folder",
-                "expected a folder: links of folders may lead out of the data, or in circles",
-                "put the folder in its place, or name it in the recipe",
-            )
+        try:
+            if entry.is_symlink() and entry.is_dir():
+                raise InputError(
+                    f"{entry.path} is a link to another folder",
+                    "expected a folder: links of folders may lead out of the data, or in circles",
+                    "put the folder in its place, or name it in the recipe",
+                )
+            self._take(found, name, entry)
+        except OSError as error:  # a link to nowhere, or to itself
+            found.obstacles.append(InputError(f"{entry.path} can't be read", error.strerror or str(error)))
+        except InputError as error:
+            found.obstacles.append(error)
         return False
 
     def _take(self, found: Found, name: str, entry: os.DirEntry[str]) -> None:
         if self.accept is not None and not self.accept.fullmatch(name):
             return
-        try:
-            status = entry.stat()
-        except OSError as error:  # a link to nowhere
-            raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
+        status = entry.stat()
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{entry.path} is no file", "expected files and folders", "remove it")
+        fault = fault_of_name(name, self.base)
+        if fault is not None:
+            raise fault
         found.add(name, 0, status.st_size, status.st_mtime_ns)
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(self.base.resolve()):
             found.links.append(name)

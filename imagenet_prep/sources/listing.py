@@ -16,7 +16,8 @@ class Found:
     """Files of one container; parallel lists. ``names`` are relative to it, "/" between folders.
 
     ``offsets`` are bytes within an archive (0 for a file of its own), ``lengths`` are bytes, ``stamps`` modification
-    times in ns. ``links`` names those that are links out of the folder that was searched.
+    times in ns. ``links`` names those that are links out of the folder that was searched. ``passed`` names what was
+    passed over, by the reason; ``obstacles`` are what can't be passed over.
     """
 
     container: Container
@@ -25,6 +26,8 @@ class Found:
     lengths: array[int] = field(default_factory=lambda: array("Q"))
     stamps: array[int] = field(default_factory=lambda: array("q"))
     links: list[str] = field(default_factory=list)
+    passed: dict[str, list[str]] = field(default_factory=dict)
+    obstacles: list[InputError] = field(default_factory=list)
 
     def add(self, name: str, offset: int, length: int, stamp: int) -> None:
         """Append one file."""
@@ -32,6 +35,10 @@ class Found:
         self.offsets.append(offset)
         self.lengths.append(length)
         self.stamps.append(stamp)
+
+    def pass_over(self, name: str, reason: str) -> None:
+        """Remember what is not taken."""
+        self.passed.setdefault(reason, []).append(name)
 
 
 @dataclass(slots=True)
@@ -45,6 +52,8 @@ class Listing:
     lengths: array[int]
     stamps: array[int]
     links: list[str]
+    passed: dict[str, list[str]] = field(default_factory=dict)
+    obstacles: list[InputError] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,7 +65,7 @@ class Listing:
             for column in (self.container_ids, self.offsets, self.lengths, self.stamps)
         )
         names = [self.names[row] for row in rows]
-        return Listing(self.containers, names, ids, offsets, lengths, stamps, self.links)
+        return Listing(self.containers, names, ids, offsets, lengths, stamps, self.links, self.passed, self.obstacles)
 
     def where(self, row: int) -> Path:
         """The file of a row, or the archive that holds it."""
@@ -72,6 +81,9 @@ def join(parts: Iterable[Found]) -> Listing:
     """
     listing = in_order(sorted(parts, key=lambda part: part.container.path))  # they come as workers finish
     listing.links.sort()
+    listing.obstacles.sort(key=str)
+    for names in listing.passed.values():
+        names.sort()
     keys = [_key(name, row, listing) for row, name in enumerate(listing.names)]
     ordered = listing.picked(sorted(range(len(keys)), key=keys.__getitem__))
     _refuse_twice(ordered)
@@ -90,21 +102,31 @@ def in_order(parts: Iterable[Found]) -> Listing:
         listing.lengths.extend(part.lengths)
         listing.stamps.extend(part.stamps)
         listing.links += part.links
+        for reason, names in part.passed.items():
+            listing.passed.setdefault(reason, []).extend(names)
+        listing.obstacles += part.obstacles
     listing.containers = list(ids)
     return listing
 
 
 def _key(name: str, row: int, listing: Listing) -> bytes:
-    """A name as bytes; what can't be a line of UTF-8 could be neither listed nor found again."""
+    fault = fault_of_name(name, listing.containers[listing.container_ids[row]].path)
+    if fault is not None:
+        raise fault
+    return name.encode()
+
+
+def fault_of_name(name: str, where: Path) -> InputError | None:
+    """The error for a name that can't be a line of UTF-8: it could be neither listed nor found again."""
     try:
         key = name.encode()
     except UnicodeEncodeError:
         key = b"\n"
     if len(name) < 8192 and not any(byte < 32 for byte in key) and b"\x7f" not in key:
-        return key
+        return None
     shown = name.encode("utf-8", "backslashreplace").decode("unicode_escape", "replace") if name.isascii() else name
-    raise InputError(
-        f"{listing.containers[listing.container_ids[row]].path} holds a file whose name can't be written: {shown!r}",
+    return InputError(
+        f"{where} holds a file whose name can't be written: {shown!r}",
         "expected UTF-8 without control characters",
         "rename it",
     )

@@ -1,0 +1,126 @@
+"""Class folders -> labels; and what is in the way of taking folders for classes."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.classes import Classes, check_count, numbered
+from imagenet_prep.recipes.dividing import Division
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.layouts import listed, misread, nested
+from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.sources.class_folders import MACOSX
+from imagenet_prep.sources.listing import Listing
+
+
+def label_by_folder(
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Listing,
+    divisions: Sequence[Division],
+    given: Classes | None,
+    first: int,
+) -> Labelled:
+    """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
+
+    A file that lies in no class folder, or in one that is not among the recipe's classes, and folders that would be
+    misread as classes, are added to the ``obstacles`` of the inputs. A folder without a file is passed over, with a
+    note.
+    """
+    names = _folders(inputs, listing, divisions)
+    found = sorted(set(names.values()), key=str.encode)
+    classes = given or numbered(found, found, first)
+    check_count(classes.names, inputs.origin)
+    notes = _passed(inputs, divisions, set(found))
+    if given is None:
+        notes += _doubt(inputs, listing, names, divisions)
+    else:
+        _refuse_strange(file, inputs, listing, names, given)
+    without = [name for name in classes.names if name not in set(found)]
+    if without:
+        notes.append(f"{len(without):,} classes have no file: {listed(without)}")
+    place = {name: label for label, name in enumerate(classes.names, 1)}
+    labels = array("q", [place.get(names.get(row, ""), -1) for row in range(len(listing))])
+    return Labelled(classes, labels, notes=tuple(notes))
+
+
+def _folders(inputs: Inputs, listing: Listing, divisions: Sequence[Division]) -> dict[int, str]:
+    """The class folder of each file, by row; files in none are an obstacle."""
+    names: dict[int, str] = {}
+    loose: list[tuple[str, str]] = []
+    for division in divisions:
+        for row in division.rows:
+            name, slash, _ = listing.names[row].removeprefix(division.lead).partition("/")
+            if slash:
+                names[row] = name
+            else:
+                loose.append((listing.names[row], division.lead))
+    if loose:
+        others = f" (and {len(loose) - 1:,} others)" if len(loose) > 1 else ""
+        inputs.obstacles.append(
+            InputError(
+                f"{loose[0][0]} lies in no class folder{others}",
+                f"expected {inputs.origin.name}/{loose[0][1]}CLASS/FILE",
+                "move it, or name a file of labels in the recipe",
+            )
+        )
+    return names
+
+
+def _refuse_strange(
+    file: RecipeFile, inputs: Inputs, listing: Listing, names: Mapping[int, str], given: Classes
+) -> None:
+    """A folder that is not among the recipe's classes is an obstacle."""
+    strange = sorted(set(names.values()) - set(given.names), key=str.encode)
+    if strange:
+        inside = next(listing.names[row] for row in names if names[row] == strange[0])
+        others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
+        inputs.obstacles.append(
+            InputError(
+                f"{inside} lies in {strange[0]}, which is not among the classes of {file.path}{others}",
+                f"expected one of {listed(given.names)}",
+                "add the class, or take the folder out",
+            )
+        )
+
+
+def _doubt(inputs: Inputs, listing: Listing, names: Mapping[int, str], divisions: Sequence[Division]) -> list[str]:
+    """What to tell the user of folders within classes; folders that are no classes are an obstacle."""
+    files: dict[str, list[str]] = {}
+    for division in divisions:
+        for row in division.rows:
+            if row in names:
+                inner = listing.names[row].removeprefix(division.lead).removeprefix(f"{names[row]}/")
+                files.setdefault(names[row], []).append(inner)
+    wrong = misread(files)
+    if wrong is not None:
+        what = f"{inputs.origin}: {wrong.what}"
+        inputs.obstacles.append(InputError(what, "expected a folder a class", f"name the choice: {wrong.choice}"))
+    inner_folders = nested(files)
+    if not inner_folders:
+        return []
+    return [f"the first folder is the class: {listed(inner_folders)} are only told apart by their paths"]
+
+
+def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
+    """What to tell the user of folders that hold nothing of this content, and of those that are nobody's data."""
+    notes = [f"{name} is passed over: macOS keeps its own data there" for name in inputs.listing.passed.get(MACOSX, ())]
+    if not inputs.listing.containers[0].is_folder:
+        return notes
+    leads = {division.lead for division in divisions}
+    empty = []
+    for lead in sorted(leads):
+        known = {*found, MACOSX, *(each.rstrip("/") for each in leads if not lead)}
+        entries = sorted(os.scandir(inputs.base / lead), key=lambda each: each.name)
+        empty += [
+            lead + each.name
+            for each in entries
+            if each.is_dir() and not each.name.startswith(".") and each.name not in known
+        ]
+    if empty:
+        notes.append(f"{len(empty):,} folders without a file of this content are passed over: {listed(empty)}")
+    return notes

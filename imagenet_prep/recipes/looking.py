@@ -1,0 +1,285 @@
+"""A folder -> what it holds: files, classes, splits, labels; what is passed over, and what is in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import InputError, all_of
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.contents import is_odd, is_of
+from imagenet_prep.recipes.dividing import FOLDERS
+from imagenet_prep.recipes.layouts import annotations_in, counted, listed, misread, mixed_masks, nested, suffix_of
+from imagenet_prep.recipes.tables import SUFFIXES, Table, Tables, find_table
+from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
+from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.tars import list_tars
+
+_HEAD, _TAIL = 1 << 16, 1 << 12
+_LOOKED_INTO = 3  # files of a type that may be annotations
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a folder holds.
+
+    Args:
+        kind: how the recipe names it.
+        content: what the files are.
+        names: the files that count, by their paths from ``lead``.
+        lengths: their bytes.
+        lead: the folders that lead to them all, with a slash; or "".
+        archives: the tars that hold them.
+        splits: the given ones, by folder.
+        classes: how many files each has.
+        table: a file of labels.
+        passed: what is passed over, and why, in words.
+    """
+
+    kind: str
+    content: Content
+    names: Sequence[str]
+    lengths: Sequence[int]
+    lead: str = ""
+    archives: Sequence[str] = ()
+    splits: Mapping[str, str] | None = None
+    classes: Mapping[str, int] | None = None
+    table: Table | None = None
+    passed: tuple[str, ...] = ()
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the files have classes."""
+        return bool(self.classes)
+
+
+def look_at(folder: Path, engine: Engine) -> Look:
+    """Look at a folder.
+
+    Raises:
+        InputError: there is nothing that records could be made of; or something is in the way, or would be misread:
+            the error names all of it, and the choices.
+    """
+    listing = list_folder(folder, engine)
+    archives = [name for name in listing.names if name.lower().endswith(".tar") and "/" not in name]
+    inside, kind, content = listing, "folders", _main_content(listing)
+    if content is None and archives:
+        inside, kind = list_tars([folder / name for name in archives], engine, folder_each=False), "tar"
+        content = _main_content(inside)
+    if content is None:
+        raise all_of([*listing.obstacles, _nothing(folder, listing)])
+    rows = [row for row, name in enumerate(inside.names) if is_of(content, name)]
+    shape = _shape_of([inside.names[row] for row in rows], kind)
+    tables = Tables()
+    if kind == "folders":
+        files = list(zip(listing.names, listing.lengths, strict=True))
+        names = [inside.names[row] for row in rows]
+        tables = find_table(folder, files, names, in_classes=bool(shape.classes))
+    is_labelled = bool(shape.classes) or (tables.taken is not None and tables.taken.has_labels)
+    passed, unread = _others(folder, listing, inside, content, tables)
+    obstacles = [*listing.obstacles, *_wrong_formats(folder, inside, content)]
+    if not is_labelled:
+        obstacles += [*tables.half, *unread]
+    if tables.taken is None:
+        obstacles += _wrong_shape(folder, shape)
+    if obstacles:
+        raise all_of(obstacles)
+    lengths = [inside.lengths[row] for row in rows]
+    return _with(shape, content, lengths, archives if kind == "tar" else (), tables, (*passed, *_apart(listing)))
+
+
+def _nothing(folder: Path, listing: Listing) -> InputError:
+    return InputError(
+        f"{folder} holds nothing to make records of",
+        "expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found "
+        + (counted(listing.names, 5) or "nothing"),
+    )
+
+
+def _main_content(listing: Listing) -> Content | None:
+    """What most files are; TIFFs can only be read as numbers, so they are that only where there is no other image."""
+    arrays = sum(is_of("array", name) for name in listing.names)
+    images = sum(is_of("image", name) for name in listing.names)
+    tiffs = sum(is_of("pixels", name) for name in listing.names) - images
+    if not arrays + images + tiffs:
+        return None
+    if arrays >= images + tiffs:
+        return "array"
+    return "image" if images else "pixels"
+
+
+def _wrong_formats(folder: Path, listing: Listing, content: Content) -> list[InputError]:
+    """Images of formats that can't be read; TIFFs among others are a choice."""
+    odd = [name for name in listing.names if is_odd(content, name)]
+    tiffs = [name for name in odd if is_of("pixels", name)]
+    others = [name for name in odd if not is_of("pixels", name)]
+    found = []
+    if tiffs:
+        images = sum(is_of(content, name) for name in listing.names)
+        what = f"{folder} holds {counted(tiffs)} among {images:,} images: {listed(tiffs)}"
+        hint = "convert them to PNG or JPEG; or write a recipe with content: pixels, for records of raw numbers"
+        found.append(InputError(what, "expected formats that records can hold", hint))
+    if others:
+        what = f"{folder} holds images that can't be read: {counted(others)}"
+        found.append(InputError(what, "expected JPEG, PNG or TIFF", "convert them to PNG or JPEG, or move them away"))
+    return found
+
+
+# folders -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How files lie: as ``Look`` has it; ``loose`` are those beside class folders, ``files`` those of each class."""
+
+    kind: str
+    names: Sequence[str]
+    lead: str
+    splits: Mapping[str, str] | None
+    files: Mapping[str, Sequence[str]]
+    loose: Sequence[str] = ()
+
+    @property
+    def classes(self) -> dict[str, int]:
+        return {name: len(files) for name, files in self.files.items()}
+
+
+def _shape_of(names: Sequence[str], kind: str) -> _Shape:
+    """Class folders, with given splits above them or not; files that lie in no folder are a pattern."""
+    lead = _lead(names) if kind == "folders" else ""
+    names = [name.removeprefix(lead) for name in names]
+    splits = _splits(names)
+    if splits:
+        return _Shape(kind, names, lead, splits, _by_class([name.partition("/")[2] for name in names]))
+    deep = [name for name in names if "/" in name]
+    tops = {name.partition("/")[0] for name in deep}
+    if len(tops) > 1 or (kind == "tar" and len(deep) == len(names)):
+        return _Shape(kind, names, lead, None, _by_class(deep), [name for name in names if "/" not in name])
+    return _Shape("tar" if kind == "tar" else "files", names, "", None, {})
+
+
+def _lead(names: Sequence[str]) -> str:
+    """The folders that hold all others, where there are class folders below them."""
+    lead, rest = "", names
+    while not _splits(rest):
+        tops = {name.partition("/")[0] for name in rest}
+        if len(tops) > 1:
+            return lead if all("/" in name for name in rest) else ""
+        if not all(name.count("/") > 1 for name in rest):
+            return ""
+        lead += f"{next(iter(tops))}/"
+        rest = [name.partition("/")[2] for name in rest]
+    return lead
+
+
+def _splits(names: Sequence[str]) -> dict[str, str] | None:
+    tops = {name.partition("/")[0] for name in names}
+    if "train" not in tops or not all(name.count("/") >= 2 and name.partition("/")[0] in FOLDERS for name in names):
+        return None
+    splits = {top: FOLDERS[top] for top in FOLDERS if top in tops}
+    return splits if len(set(splits.values())) == len(splits) else None
+
+
+def _by_class(names: Sequence[str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for name in names:
+        top, _, rest = name.partition("/")
+        files.setdefault(top, []).append(rest)
+    return files
+
+
+def _wrong_shape(folder: Path, shape: _Shape) -> list[InputError]:
+    """What would be misread, or lost, if folders were taken for classes."""
+    found = []
+    wrong = misread(shape.files) if shape.files else mixed_masks(shape.names)
+    if wrong is not None:
+        hint = f"a recipe can say: {wrong.choice}"
+        found.append(InputError(f"{folder}: {wrong.what}", "expected a folder a class", hint))
+    inner = nested(shape.files)
+    if inner:
+        what = f"{folder}: folders within classes would lose their names: {listed(inner)}"
+        hint = (
+            f"init {folder.name}/{inner[0].partition('/')[0]} takes the inner ones for classes; "
+            f"a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
+        )
+        found.append(InputError(what, "expected one level of class folders", hint))
+    if shape.loose:
+        others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
+        what = f"{shape.lead}{shape.loose[0]} lies in no class folder{others}"
+        hint = "move it, or label all in a file"
+        found.append(InputError(what, "expected all files in class folders, or none", hint))
+    return found
+
+
+# what is passed over -------------------------------------------------------------------------------------------
+
+
+def _others(
+    folder: Path, listing: Listing, inside: Listing, content: Content, tables: Tables
+) -> tuple[list[str], list[InputError]]:
+    """What is said of files that records are not made of; and annotations that can't be read."""
+    names = [name for name in inside.names if not is_of(content, name) and name not in tables.seen]
+    by_suffix: dict[str, list[str]] = {}
+    for name in names:
+        by_suffix.setdefault(suffix_of(name), []).append(name)
+    stems = frozenset(name.rpartition("/")[2].rpartition(".")[0] for name in inside.names if is_of(content, name))
+    what = "array" if content == "array" else "image"
+    passed, unread = [], []
+    for suffix, several in sorted(by_suffix.items(), key=lambda each: -len(each[1])):
+        tool = _tool(folder, several, stems) if inside is listing else ""
+        reason = f"{tool} annotations, which are not read" if tool else f"no {what}"
+        passed.append(f"{len(several):,} {suffix}: {reason}")
+        if tool:
+            hint = "write their labels to a CSV with the columns filename and label, and name it in `labels`"
+            unread.append(InputError(f"{folder} has {tool} annotations: {listed(several)}", "they are not read", hint))
+    return [*passed, *tables.passed], unread
+
+
+def _tool(folder: Path, names: Sequence[str], stems: frozenset[str]) -> str:
+    """Whose annotations these files of one type are; "" if nobody's who is known."""
+    if suffix_of(names[0]) not in (".json", ".xml", *SUFFIXES):
+        return ""
+    for name in names[:_LOOKED_INTO]:
+        try:
+            with (folder / name).open("rb") as file:
+                head = file.read(_HEAD)
+                file.seek(max(0, (folder / name).stat().st_size - _TAIL))
+                tail = file.read(_TAIL)
+        except OSError:
+            continue
+        tool = annotations_in(name, head, tail, stems)
+        if tool:
+            return tool
+    return ""
+
+
+def _apart(listing: Listing) -> list[str]:
+    """What was not even listed."""
+    words = {HIDDEN: ("hidden", "hidden"), EMPTY: ("empty folder", "empty folders")}
+    found = [(listing.passed[key], forms) for key, forms in words.items() if key in listing.passed]
+    said = [f"{len(names):,} {forms[len(names) > 1]}: {listed(names)}" for names, forms in found]
+    return said + [f"{name}: macOS keeps its own data there" for name in listing.passed.get(MACOSX, ())]
+
+
+def _with(
+    shape: _Shape,
+    content: Content,
+    lengths: Sequence[int],
+    archives: Sequence[str],
+    tables: Tables,
+    passed: tuple[str, ...],
+) -> Look:
+    """All of it; a file of labels, where there is one, decides the classes."""
+    if tables.taken is None:
+        return Look(
+            shape.kind, content, shape.names, lengths, shape.lead, archives, shape.splits, shape.classes, None, passed
+        )
+    classes: dict[str, int] = {}
+    if tables.taken.has_labels:
+        counts: Counter[int | str] = Counter(tables.taken.labels())
+        classes = {str(label): counts[label] for label in sorted(counts)}
+    names = [shape.lead + name for name in shape.names]
+    return Look("files", content, names, lengths, classes=classes, table=tables.taken, passed=passed)

@@ -1,0 +1,196 @@
+"""Files that may label others -> the one that does, and what is to be said of the rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.formats.labels_file import Form, LabelsFault, LabelTable, columns_of, form_of, parse_labels, typed
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
+_LARGEST = 1 << 28
+_MOST = 50  # files that are looked into
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file of labels.
+
+    Args:
+        where: its path from the folder of the data.
+        table: what it says.
+        path: the column of paths, where that has no usual name.
+        is_class: whether its labels can be classes; numbers with a fraction can't.
+    """
+
+    where: str
+    table: LabelTable
+    path: str | None = None
+    is_class: bool = True
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether it says which class a file is of."""
+        return self.is_class and self.table.labels is not None
+
+    def labels(self) -> list[int] | list[str]:
+        """The label of each file."""
+        assert self.table.labels is not None
+        _, values = typed(self.table.labels, self.table.lines, self.table.is_text)
+        return values
+
+
+@dataclass(slots=True)
+class Tables:
+    """What was found: ``taken`` labels the files; ``passed`` says of others why they don't; ``half`` fit in part."""
+
+    taken: Table | None = None
+    passed: list[str] = field(default_factory=list)
+    half: list[InputError] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+
+def find_table(folder: Path, files: Sequence[tuple[str, int]], names: Collection[str], *, in_classes: bool) -> Tables:
+    """The file of labels among ``files`` (name and size) and those beside ``folder`` that names every one of ``names``.
+
+    Where folders are classes, a file without labels is not needed, and one that fits in part is passed over.
+    """
+    found = Tables()
+    candidates = [name for name, size in files if name.lower().endswith(SUFFIXES) and size <= _LARGEST][:_MOST]
+    for where in [*candidates, *_beside(folder)]:
+        judged = _judge(folder, where, names)
+        if judged is None:
+            continue
+        found.seen.add(where)
+        if isinstance(judged, InputError):
+            found.half.append(judged)
+        elif isinstance(judged, str):
+            found.passed.append(f"{where}: {judged}")
+        elif not judged.has_labels and in_classes:
+            found.passed.append(
+                f"{where}: has no labels; labels: {folder.resolve().name}/{where} in a recipe takes its columns"
+            )
+        elif found.taken is None or (judged.has_labels and not found.taken.has_labels):
+            if found.taken is not None:
+                found.passed.append(f"{found.taken.where}: {where} is taken")
+            found.taken = judged
+        else:
+            found.passed.append(f"{where}: {found.taken.where} is taken")
+    if found.taken is not None or in_classes:
+        found.passed += [f"{error.what.removeprefix(f'{folder}/')}; {error.hint}" for error in found.half]
+        found.half = []
+    return found
+
+
+def _beside(folder: Path) -> Iterator[str]:
+    """Files of labels beside a folder, as the guides have them, whose first line begins with the folder's name."""
+    home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
+    try:
+        entries = sorted(os.scandir(home.parent), key=lambda each: each.name)
+        for entry in entries:
+            if entry.name.lower().endswith(SUFFIXES) and entry.is_file() and entry.stat().st_size <= _LARGEST:
+                with Path(entry.path).open("rb") as file:
+                    head = file.read(4096)
+                if f"{home.name}/".encode() in head:
+                    yield f"../{entry.name}"
+    except OSError:
+        return
+
+
+def _judge(folder: Path, where: str, names: Collection[str]) -> Table | InputError | str | None:
+    """A file as a table of labels of ``names``; why it fits in part, or not at all; None if it is no table."""
+    form = form_of(where)
+    try:
+        content = (folder / where).read_bytes()
+        columns = [None, *columns_of(content, form)]
+    except (LabelsFault, OSError, RecursionError):
+        return None
+    known = frozenset(names)
+    best: tuple[LabelTable, str | None, list[str]] | None = None
+    for column in columns:
+        table = _parsed(content, form, column)
+        hits = _resolved(folder, where, table, known) if table is not None else []
+        if table is not None and any(name in known for name in hits):
+            best = (table, column, hits)
+            break
+        if table is not None and column is None and form == "lines":
+            best = (table, None, hits)
+    if best is None:
+        return _by_stems(folder, where, content, form, columns, known)
+    return _fitting(folder, where, *best, known)
+
+
+def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None:
+    try:
+        table = parse_labels(content, form, column)
+    except LabelsFault:
+        return None
+    return table if table.paths else None
+
+
+def _by_stems(
+    folder: Path, where: str, content: bytes, form: Form, columns: Sequence[str | None], known: frozenset[str]
+) -> InputError | str | None:
+    """A table none of whose columns names files: perhaps one has the names without their endings."""
+    bare = {name.rpartition("/")[2]: name for name in known}
+    stems = {name.rpartition(".")[0]: name for name in bare}
+    for column in columns:
+        table = _parsed(content, form, column)
+        if table is not None and 2 * sum(path in stems for path in table.paths) >= len(known):
+            first = next(path for path in table.paths if path in stems)
+            return InputError(
+                f"{folder / where} names files without their endings",
+                "expected the names of files",
+                f"write {stems[first]} for {first}, and so on",
+            )
+    return None if form == "lines" else "names no image"
+
+
+def _fitting(
+    folder: Path, where: str, table: LabelTable, column: str | None, hits: Sequence[str], known: frozenset[str]
+) -> Table | InputError | str:
+    """The table, if its lines are those of all files; else what is wrong with it, and the choice there is."""
+    named = known & set(hits)
+    lacking, strange = len(known) - len(named), sum(name not in known for name in hits)
+    if not named:
+        return "names no image"
+    path, beginning = folder / where, f"labels: {{file: {folder.resolve().name}/{where}, "
+    if lacking:
+        what = f"{path} labels {len(named):,} of {len(known):,} images"
+        return InputError(what, "expected a line for each", f"{beginning}unlabelled: skip}} leaves the others out")
+    if strange:
+        what = f"{path} labels {strange:,} file{'s' * (strange > 1)} that are not there"
+        return InputError(what, "expected files that are there", f"{beginning}missing: ignore}} passes over such lines")
+    empty = sum(label is None for label in table.labels or ())
+    if empty:
+        what = f"{path} has {empty:,} line{'s' * (empty > 1)} without a label"
+        return InputError(what, "expected one in each", f"{beginning}unlabelled: skip}} leaves such files out")
+    return Table(where, table, column, _are_classes(table))
+
+
+def _are_classes(table: LabelTable) -> bool:
+    if table.labels is None:
+        return False
+    try:
+        kind, values = typed(table.labels, table.lines, table.is_text)
+    except LabelsFault:
+        return False
+    return kind != "float" and not any(isinstance(value, list) for value in values)
+
+
+def _resolved(folder: Path, where: str, table: LabelTable, known: frozenset[str]) -> list[str]:
+    """The names that a table's paths mean, from the folder; the first way that finds any, as a recipe's labels do."""
+    home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
+    beside = os.path.dirname(os.path.join(home, where))  # noqa: PTH118, PTH120 - texts, for hundreds of thousands
+    bare: dict[str, str] = {}
+    for name in known:
+        last = name.rpartition("/")[2]
+        bare[last] = "" if last in bare else name
+    for start in (home, beside, os.path.dirname(beside), os.path.dirname(home)):  # noqa: PTH120
+        found = [os.path.normpath(f"{start}/{path}").removeprefix(f"{home}/") for path in table.paths]
+        if any(name in known for name in found):
+            return found
+    return [bare.get(path, "") for path in table.paths]

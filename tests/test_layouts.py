@@ -1,0 +1,364 @@
+"""Folders that are no class folders: convert and init refuse what they would misread, and name the choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.sources.reader import Reader
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.init import InitSummary, init
+
+ENGINE = make_engine("threads", 2)
+
+
+def save(folder: Path, *names: str) -> None:
+    """A small image of each name, of the format that it says; a text where it is none."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".txt", ".json", ".xml", ".csv"):
+            path.write_text("x")
+        elif path.suffix == ".npy":
+            np.save(path, np.arange(3))
+        else:
+            Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
+
+
+def numbered(pattern: str, count: int = 6) -> list[str]:
+    """Names of this pattern."""
+    return [pattern.format(number) for number in range(count)]
+
+
+def plan(folder: Path, recipe: str) -> Plan:
+    """The plan of a recipe for the folder "in"."""
+    (folder / "recipe.yaml").write_text(recipe)
+    return load(folder / "recipe.yaml", None, ENGINE)
+
+
+def proposed(folder: Path) -> tuple[InitSummary, Plan]:
+    """What init proposes for the folder "in", and its plan; the first record of each split is made too."""
+    summary = init(folder / "in", folder / "r.yaml", ENGINE)
+    made = load(summary.recipe, None, ENGINE)
+    for split in made.splits:
+        item = split.catalog.item(0)
+        assert split.recorder.record(item, Reader().read(item.where)).parts
+    return summary, made
+
+
+def refused(folder: Path) -> str:
+    """What init says against the folder "in"; nothing is written."""
+    with pytest.raises(InputError) as caught:
+        init(folder / "in", folder / "r.yaml", ENGINE)
+    assert not (folder / "r.yaml").exists()
+    return str(caught.value)
+
+
+def refused_by_convert(folder: Path) -> str:
+    """What convert says against the folder "in"."""
+    with pytest.raises(InputError) as caught:
+        plan(folder, "source: {folders: in}\n")
+    return str(caught.value)
+
+
+# masks and splits, which both refuse ---------------------------------------------------------------------------
+
+MISREAD = {
+    "images and masks": ([*numbered("images/{}.jpg"), *numbered("masks/{}.png")], "images and their masks"),
+    "Pascal VOC": ([*numbered("JPEGImages/{}.jpg"), *numbered("SegmentationClass/{}.png")], "images and their masks"),
+    "pairs under other names": ([*numbered("frames/{}.jpg"), *numbered("gt/{}_mask.png")], "images and their masks"),
+    "masks beside images": (
+        [*numbered("benign/{}.png"), *numbered("benign/{}_mask.png"), *numbered("normal/{}.png")],
+        "6 of 18 files are called as masks of others are",
+    ),
+    "splits without classes": ([*numbered("train2017/{}.jpg"), *numbered("val2017/{}.jpg")], "called as splits are"),
+    "one split without classes": (
+        [*numbered("train/cat/{}.jpg"), *numbered("train/dog/{}.jpg"), *numbered("test/{}.jpg")],
+        "called as splits are",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_what_is_no_class_is_refused(tmp_path: Path, name: str) -> None:
+    """By convert and by init; the error names the choice, and listing the classes makes it."""
+    names, said = MISREAD[name]
+    save(tmp_path / "in", *names)
+    text = refused_by_convert(tmp_path)
+    assert said in text
+    assert "classes: [" in text
+    assert len(text.splitlines()) <= 3
+    assert said in refused(tmp_path)
+    classes = sorted({each.partition("/")[0] for each in names})
+    assert plan(tmp_path, f"source: {{folders: in}}\nclasses: [{', '.join(classes)}]\n").classes.names == tuple(classes)
+
+
+SOUND = {
+    "numbered alike": [*numbered("cat/{}.jpg"), *numbered("dog/{}.jpg")],
+    "a class of labels": [*numbered("food/a{}.jpg"), *numbered("labels/b{}.jpg")],
+    "a lone mask": [*numbered("cat/{}.jpg", 30), "cat/1_mask.jpg", *numbered("dog/{}.jpg", 30)],
+    "images within classes": [*numbered("n1/images/{}.jpg"), *numbered("n2/images/{}.jpg")],
+    "test among classes": [*numbered("test/{}.jpg"), *numbered("probe/{}.jpg")],
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_may_be_classes_is_taken(tmp_path: Path, name: str) -> None:
+    """A single odd name is no sign."""
+    save(tmp_path / "in", *SOUND[name])
+    classes = sorted({each.partition("/")[0] for each in SOUND[name]})
+    assert plan(tmp_path, "source: {folders: in}\n").classes.names == tuple(classes)
+    assert proposed(tmp_path)[1].classes.names == tuple(classes)
+
+
+def test_folders_within_classes(tmp_path: Path) -> None:
+    """init refuses what would lose the inner names; a recipe of one's own is told, and takes the first folder."""
+    save(tmp_path / "in", *numbered("dog/husky/{}.jpg"), *numbered("dog/poodle/{}.jpg"), *numbered("cat/{}.jpg"))
+    said = refused(tmp_path)
+    assert "dog/husky, dog/poodle" in said
+    assert "classes: [cat, dog]" in said
+    made = plan(tmp_path, "source: {folders: in}\n")
+    assert made.classes.names == ("cat", "dog")
+    assert any("dog/husky, dog/poodle are only told apart by their paths" in note for note in made.notes)
+
+
+def test_a_folder_in_the_folder_is_looked_into(tmp_path: Path) -> None:
+    """Class folders one level down, as archives unpack, are found."""
+    save(tmp_path / "in", *numbered("flowers/rose/{}.jpg"), *numbered("flowers/tulip/{}.jpg"))
+    summary, made = proposed(tmp_path)
+    assert made.classes.names == ("rose", "tulip")
+    assert "folders: in/flowers" in summary.text
+
+
+# formats -------------------------------------------------------------------------------------------------------
+
+
+def test_a_tiff_among_photographs_is_a_choice(tmp_path: Path) -> None:
+    """One TIFF does not turn all of them into numbers."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/scan.tif")
+    said = refused(tmp_path)
+    assert "1 .tif among 12 images" in said
+    assert "content: pixels" in said
+
+
+def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    """Every type with its number, by init and by convert; with skip_bad they are set aside and recorded."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"))
+    save(tmp_path / "in", *numbered("dog/a{}.gif", 3), *numbered("cat/b{}.webp", 2), "cat/c.bmp")
+    for said in (refused(tmp_path), refused_by_convert(tmp_path)):
+        assert "3 .gif, 2 .webp, 1 .bmp" in said
+    made = plan(tmp_path, "source: {folders: in}\nskip_bad: true\nshards: 2\n")
+    options = ConvertOptions(compression=made.compression, skip_bad=made.skip_bad)
+    summary = convert(Layout(tmp_path / "out"), ENGINE, options, recipe=made)
+    assert (summary.splits[0].images, summary.set_aside) == (12, 6)
+
+
+def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
+    """Links, odd names, odd formats and loose files: one error of three lines has them all."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.gif")
+    (tmp_path / "in/link").symlink_to("cat")
+    (tmp_path / "in/nowhere").symlink_to("gone")
+    (tmp_path / "in/cat/self.jpg").symlink_to("self.jpg")
+    os.mkfifo(tmp_path / "in/cat/pipe.jpg")
+    (tmp_path / "in/cat/a\nb.jpg").write_bytes(b"")
+    save(tmp_path / "in", "cat/0_mask.jpg", "cat/1_mask.jpg", "cat/2_mask.jpg")
+    for said in (refused_by_convert(tmp_path), refused(tmp_path)):
+        assert len(said.splitlines()) == 3, said
+        for part in ("in/link is a link", "in/nowhere can't be read", "self.jpg can't be read", "pipe.jpg is no file"):
+            assert part in said, part
+        for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .gif", "loose.jpg lies in no class folder"):
+            assert part in said, part
+        assert "3 of 15 files are called as masks" in said
+
+
+def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> None:
+    """With a note, by both; they are no classes."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "__MACOSX/cat/x.jpg", "notes/a.txt")
+    (tmp_path / "in/lily").mkdir()
+    (tmp_path / "in/.DS_Store").write_bytes(b"")
+    made = plan(tmp_path, "source: {folders: in}\n")
+    assert made.classes.names == ("cat", "dog")
+    assert "__MACOSX is passed over: macOS keeps its own data there" in made.notes
+    assert "2 folders without a file of this content are passed over: lily, notes" in made.notes
+    summary, _ = proposed(tmp_path)
+    assert summary.passed == (
+        *(
+            "1 .txt: no image",
+            "1 hidden: .DS_Store",
+            "1 empty folder: lily",
+            "__MACOSX: macOS keeps its own data there",
+        ),
+    )
+
+
+# labels of other tools, which only init can see ----------------------------------------------------------------
+
+
+def coco(folder: Path) -> None:
+    """images/N.jpg and annotations/instances.json."""
+    save(folder, *numbered("images/{}.jpg"), "annotations/instances.json")
+    value = {"images": [{"id": 1, "file_name": "0.jpg"}], "annotations": [{"image_id": 1}], "categories": []}
+    (folder / "annotations/instances.json").write_text(json.dumps(value))
+
+
+def voc(folder: Path) -> None:
+    """JPEGImages/N.jpg and Annotations/N.xml."""
+    save(folder, *numbered("JPEGImages/{}.jpg"), *numbered("Annotations/{}.xml"))
+    for number in range(6):
+        (folder / f"Annotations/{number}.xml").write_text("<annotation><object/></annotation>")
+
+
+def yolo(folder: Path) -> None:
+    """images/N.jpg and labels/N.txt."""
+    save(folder, *numbered("images/{}.jpg"), *numbered("labels/{}.txt"))
+    for number in range(6):
+        (folder / f"labels/{number}.txt").write_text("0 0.5 0.5 0.25 0.25\n1 0.1 0.1 0.1 0.1\n")
+
+
+def labelme(folder: Path) -> None:
+    """N.jpg and N.json side by side."""
+    save(folder, *numbered("{}.jpg"), *numbered("{}.json"))
+    for number in range(6):
+        (folder / f"{number}.json").write_text(json.dumps({"shapes": [], "imagePath": f"{number}.jpg"}))
+
+
+@pytest.mark.parametrize(("make", "name"), [(coco, "COCO"), (voc, "Pascal VOC"), (yolo, "YOLO"), (labelme, "LabelMe")])
+def test_annotations_of_other_tools_are_no_silence(tmp_path: Path, make: object, name: str) -> None:
+    """Where they are the only labels, init refuses and names the choices."""
+    assert callable(make)
+    make(tmp_path / "in")
+    said = refused(tmp_path)
+    assert f"{name} annotations" in said
+    assert "labels" in said.splitlines()[-1]
+
+
+def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
+    """The folders are the classes; what is not read is said."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml"))
+    for path in (tmp_path / "in/boxes").iterdir():
+        path.write_text("<annotation/>")
+    summary, made = proposed(tmp_path)
+    assert made.classes.names == ("cat", "dog")
+    assert "6 .xml: Pascal VOC annotations, which are not read" in summary.passed
+
+
+# files of labels -----------------------------------------------------------------------------------------------
+
+
+def table(folder: Path, name: str, header: str, *lines: str) -> None:
+    """A file of labels."""
+    (folder / name).write_text("\n".join([header, *lines]).lstrip("\n") + "\n")
+
+
+def test_columns_under_other_names_are_found_by_what_they_hold(tmp_path: Path) -> None:
+    """A CSV whose columns have no usual name: the one that names the files is found, all others become features."""
+    save(tmp_path / "in", *numbered("{}.jpg"))
+    table(tmp_path / "in", "meta.csv", "image_id,diagnosis,age", *[f"{i}.jpg,{'mb'[i % 2]},{i}" for i in range(6)])
+    summary, made = proposed(tmp_path)
+    assert {"diagnosis", "age"} <= set(made.features)
+    assert "labels: {file: in/meta.csv, path: image_id}" in summary.text
+    assert "label: COLUMN" in summary.text
+    assert not made.classes.names
+
+
+def test_a_label_under_its_usual_name_beside_an_unusual_path(tmp_path: Path) -> None:
+    """Then the files have classes."""
+    save(tmp_path / "in", *numbered("{}.jpg"))
+    table(tmp_path / "in", "meta.csv", "img,label", *[f"{i}.jpg,{'mb'[i % 2]}" for i in range(6)])
+    summary, made = proposed(tmp_path)
+    assert made.classes.names == ("b", "m")
+    assert summary.classes == {"b": 3, "m": 3}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said", "choice"),
+    [
+        ([f"{i},a" for i in range(6)], "names files without their endings", "write 0.jpg for 0"),
+        ([f"{i}.jpg,a" for i in range(4)], "labels 4 of 6 images", "unlabelled: skip"),
+        ([f"{i}.jpg,a" for i in range(9)], "labels 3 files that are not there", "missing: ignore"),
+        ([f"{i}.jpg,{'a' if i else ''}" for i in range(6)], "has 1 line without a label", "unlabelled: skip"),
+    ],
+)
+def test_a_table_that_fits_half_is_a_choice(tmp_path: Path, lines: list[str], said: str, choice: str) -> None:
+    """Labels that can't be taken as they stand are refused, not left out."""
+    save(tmp_path / "in", *numbered("{}.jpg"))
+    table(tmp_path / "in", "labels.csv", "id,label", *lines)
+    text = refused(tmp_path)
+    assert f"labels.csv {said}" in text
+    assert choice in text
+
+
+def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
+    """And named; so is one whose columns are not needed, since the folders are the classes."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/d{}.jpg"))
+    table(tmp_path / "in", "prices.csv", "item,price", "apple,1")
+    table(tmp_path / "in", "sizes.csv", "file,width", *[f"{i}.jpg,8" for i in range(6)], *numbered("d{}.jpg,8"))
+    summary, made = proposed(tmp_path)
+    assert made.classes.names == ("cat", "dog")
+    assert any(each.startswith("prices.csv: names no image") for each in summary.passed)
+    assert any(
+        each.startswith("sizes.csv: has no labels") and "labels: in/sizes.csv" in each for each in summary.passed
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "lead"),
+    [("in/labels.txt", "in/"), ("in/labels.txt", "./in/"), ("in/labels.txt", ""), ("labels.txt", "in/")],
+)
+def test_label_files_of_the_guides_are_found(tmp_path: Path, place: str, lead: str) -> None:
+    """Lines such as flowers/x.png:3, in the folder or beside it; numbers stay, and the recipe says so."""
+    save(tmp_path / "in", *numbered("{}.png"))
+    table(tmp_path, place, "", *[f"{lead}{i}.png:{3 + i % 2}" for i in range(6)])
+    summary, made = proposed(tmp_path)
+    assert made.classes.numbers == (3, 4)
+    assert "labels are the numbers of labels.txt, 3 to 4" in summary.text
+    assert summary.classes == {"3": 3, "4": 3}
+
+
+def test_labels_elsewhere_are_found_from_anywhere(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A recipe in another folder names the files in full; lines of the guides lead to them all the same."""
+    save(tmp_path / "in", *numbered("{}.png"))
+    table(tmp_path, "in/labels.txt", "", *[f"in/{i}.png:{3 + i % 2}" for i in range(6)])
+    recipe = tmp_path_factory.mktemp("other") / "r.yaml"
+    assert load(init(tmp_path / "in", recipe, ENGINE).recipe, None, ENGINE).classes.numbers == (3, 4)
+
+
+def test_numbers_below_zero_get_a_mapping(tmp_path: Path) -> None:
+    """Inception's records have no place for them."""
+    save(tmp_path / "in", *numbered("{}.png"))
+    table(tmp_path, "in/labels.txt", "", *[f"{i}.png:{i - 1}" for i in range(6)])
+    assert "image/class/label" in proposed(tmp_path)[1].features
+
+
+# what the command says -----------------------------------------------------------------------------------------
+
+
+def command(folder: Path, *words: str) -> str:
+    """What a command of ours prints."""
+    call = [sys.executable, "-m", "imagenet_prep", *words]
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
+    """All of a few, the first of very many; and what it passed over."""
+    save(tmp_path / "in", *numbered("rose/{}.jpg", 4), *numbered("tulip/{}.jpg", 2), "rose/a.txt", "rose/b.txt")
+    said = command(tmp_path, "init", "in")
+    assert "classes: rose 4, tulip 2\n" in said
+    assert "passed over: 2 .txt: no image\n" in said
+    save(tmp_path / "many", *[f"c{i:03}/1.jpg" for i in range(120)])
+    said = command(tmp_path, "init", "many")
+    assert "classes: c000 1, c001 1, " in said
+    assert "c019 1, ... (120 in all)\n" in said
+    assert "c020 1" not in said
