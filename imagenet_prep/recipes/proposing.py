@@ -148,7 +148,9 @@ def _render_record(look: Look) -> str:
     if look.content == "image" and look.is_labelled and not extra and min(numbers, default=0) >= 0:
         labels = "labels count from 1"
         if numbers and look.table:
-            labels = f"labels are the numbers of {escaped(Path(look.table.where).name)}, {min(numbers)} to {max(numbers)}"
+            labels = (
+                f"labels are the numbers of {escaped(Path(look.table.where).name)}, {min(numbers)} to {max(numbers)}"
+            )
         return f"record: inception           # the fifteen features of ImageNet's records; {labels}"
     wishes = usual(look.content, look.is_labelled, is_rescaled=False)
     lines = [f"  {_quoted(wish.feature)}: {wish.column}" for wish in wishes]
