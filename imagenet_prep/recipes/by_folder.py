@@ -119,7 +119,7 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
         empty += [
             lead + each.name
             for each in entries
-            if each.is_dir() and not each.name.startswith(".") and each.name not in known
+            if each.is_dir(follow_symlinks=False) and not each.name.startswith(".") and each.name not in known
         ]
     if empty:
         notes.append(f"{len(empty):,} folders without a file of this content are passed over: {listed(empty)}")
