@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urljoin
@@ -35,7 +36,8 @@ class LoginForm:
 def find_login_form(page: bytes, url: str) -> LoginForm | None:
     """The first form with a password field of the page that came from ``url``, or None."""
     parser = _FormParser(url)
-    parser.feed(page.decode("utf-8", errors="replace"))
+    with contextlib.suppress(Exception):  # what html.parser stumbles over is the page's fault: what came before counts
+        parser.feed(page.decode("utf-8", errors="replace"))
     return next((form for form in parser.forms if form.password), None)
 
 
