@@ -214,6 +214,20 @@ def test_a_png_of_text_is_refused() -> None:
 # damage --------------------------------------------------------------------------------------------------------
 
 
+def test_the_end_marker_of_a_thumbnail_ends_no_image() -> None:
+    """An image cut within its data is refused by its header alone, however close its thumbnail's end marker is."""
+    whole = _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7))))
+    start = whole.rindex(b"\xff\xda")
+    assert whole.count(b"\xff\xd9") == 2
+    for length in range(start + 4, len(whole) - 1):
+        with pytest.raises(ImageError, match="end-of-image"):
+            prepare(whole[:length], "header")
+    for pad in (1, 4094):
+        assert prepare(whole + bytes(pad), "header").width == 24
+    with pytest.raises(ImageError, match="end-of-image"):
+        prepare(whole + bytes(4095), "header")
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -410,6 +410,22 @@ def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pyt
     assert names(plan(tmp_path, recipe).splits[0]) == names(made.splits[0])
 
 
+def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
+    """Labels by bare names: of two files of one name in two folders it is not clear which is meant."""
+    for name in ("a/0.npy", "b/0.npy", "b/1.npy"):
+        (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / "set" / name, np.zeros(2))
+    (tmp_path / "labels.txt").write_text("0.npy:1\n1.npy:2\n")
+    recipe = "source: {files: 'set/*/*.npy'}\nlabels: "
+    with pytest.raises(InputError, match="2 files have no label") as refused:
+        plan(tmp_path, f"{recipe}labels.txt\n")
+    assert "set/a/0.npy, set/b/0.npy" in refused.value.what
+    with pytest.raises(InputError, match=r"0\.npy \(line 1\)"):
+        plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip}}\n")
+    only = plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n")
+    assert names(only.splits[0]) == ["set/b/1.npy"]
+
+
 # ImageNet's own ------------------------------------------------------------------------------------------------
 
 

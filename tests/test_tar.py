@@ -229,6 +229,47 @@ def test_pax_and_long_names_hold_for_one_member() -> None:
     assert read_all(tar) == {b"one": b"abc", b"two": b"def"}
 
 
+def extension(kind: bytes, content: bytes) -> bytes:
+    """An extension header with its content."""
+    padded = content.ljust(-(-len(content) // BLOCK) * BLOCK, b"\0")
+    return header(b"x", b"%011o\0" % len(content), kind) + padded
+
+
+def test_what_is_said_of_one_member_comes_before_what_is_said_of_all() -> None:
+    """A pax header of a member, or its long name, counts more than a global one; the next has the global one again."""
+    shared = extension(b"g", b"9 path=g\n10 size=3\n")
+    local = extension(b"x", b"9 path=x\n10 size=0\n")
+    content = b"abc".ljust(BLOCK, b"\0")
+    tar = shared + local + header(b"one") + header(b"two") + content + END
+    assert list(iter_members(tar, 0, len(tar))) == [(b"x", 5 * BLOCK, 0), (b"g", 6 * BLOCK, 3)]
+    tar = shared + extension(b"L", b"long\0") + header(b"one") + content + END
+    assert read_all(tar) == {b"long": b"abc"}
+    tar = shared + extension(b"g", b"9 path=h\n") + header(b"one") + content + END
+    assert read_all(tar) == {b"h": b"abc"}  # a later global header adds to an earlier one
+
+
+def test_a_prefix_is_one_in_ustar_alone() -> None:
+    """Where GNU's form keeps times, ustar's has the first part of a long name."""
+    for magic, name in ((b"ustar\x0000", b"first/a"), (b"ustar  \0", b"a"), (bytes(8), b"a")):
+        raw = bytearray(header(b"a"))
+        raw[257:265], raw[345:350], raw[148:156] = magic, b"first", b" " * 8
+        raw[148:156] = b"%06o\0 " % sum(raw)
+        for members in both_ways(bytes(raw) + END):
+            assert [member[0] for member in members] == [name]
+
+
+@pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])
+def test_an_extension_of_more_than_a_mebibyte_is_a_fault(kind: bytes) -> None:
+    """One of just that size is read; one of a byte more is refused at its header, before it is read."""
+    most = 1 << 20
+    record = b"%d comment=" % most if kind in b"xg" else b"long\0"
+    content = record.ljust(most - 1, b"a") + b"\n" if kind in b"xg" else record.ljust(most, b"\0")
+    tar = header(b"zero") + extension(kind, content) + header(b"one") + END
+    assert len(read_all(tar)) == 2
+    tar = header(b"zero") + extension(kind, content + b"a") + header(b"one") + END
+    assert (fault(tar).offset, fault(tar).reason) == (BLOCK, "an extension header of 1,048,577 bytes")
+
+
 @pytest.mark.parametrize("form", ["v7", "ustar", "oldgnu", "gnu", "pax"])
 def test_tar_of_the_system_is_read(form: str, tmp_path: Path) -> None:
     """What the tar command writes, in every format it has, is indexed to the same bytes, from an mmap too."""

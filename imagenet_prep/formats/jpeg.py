@@ -58,23 +58,31 @@ def read_header(data: Buffer) -> Header:
     """
     if len(data) < 4 or data[0] != 0xFF or data[1] != _SOI:
         raise ImageError("it is empty" if len(data) == 0 else f"not a JPEG: it begins {bytes(data[:4]).hex(' ')}")
+    position = _find(data, _SOF)
+    if position < 0:
+        raise ImageError("the JPEG has no frame header: it is cut or damaged")
+    return _frame_header(data, position)
+
+
+def _find(data: Buffer, wanted: frozenset[int]) -> int:
+    """Where the first of these markers stands, among those before the image data; -1 if none does."""
     position, end = 2, len(data)
     while position + 4 <= end:
         if data[position] != 0xFF:
             raise ImageError(f"no JPEG marker at byte {position}")
         marker = data[position + 1]
+        if marker in wanted:
+            return position
         if marker == 0xFF:  # fill byte
             position += 1
         elif marker in _STANDALONE:
             position += 2
-        elif marker in _SOF:
-            return _frame_header(data, position)
         elif marker in (_SOS, _EOI, _SOI):
             break
         else:
             (length,) = _LENGTH.unpack_from(data, position + 2)
             position += 2 + length
-    raise ImageError("the JPEG has no frame header: it is cut or damaged")
+    return -1
 
 
 def _frame_header(data: Buffer, position: int) -> Header:
@@ -91,6 +99,12 @@ def _frame_header(data: Buffer, position: int) -> Header:
 
 
 def check_ends(data: Buffer) -> None:
-    """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short."""
-    if data[-2:] != b"\xff\xd9" and bytes(data[-_TAIL:]).rfind(b"\xff\xd9") < 0:
+    """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short.
+
+    That of a thumbnail, which comes before the image data, is none.
+    """
+    if data[-2:] == b"\xff\xd9":
+        return
+    start = max(_find(data, frozenset({_SOS})), len(data) - _TAIL, 0)
+    if bytes(data[start:]).rfind(b"\xff\xd9") < 0:
         raise ImageError("the JPEG has no end-of-image marker: it is cut short")
