@@ -1,0 +1,252 @@
+"""verify and repair where they could call wrong what is right, or right what nobody looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_sets import ENGINE, PART, converted, copied, data_of, write
+
+from imagenet_prep import records
+from imagenet_prep.checks.content import ImageNetExaminer
+from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.verdict import SplitReport, Verdict
+from imagenet_prep.demo import images
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import BusyError, InputError, WorkerError
+from imagenet_prep.formats.example import BytesList, Feature, Int64List, encode_example, parse_example
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.repair import RepairSummary, repair
+from imagenet_prep.stages.verify import verify
+
+K = ProblemKind
+SHARD, OTHER = "train-00003-of-00008", "train-00006-of-00008"
+EXAMINE = ImageNetExaminer.examine
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """Shards of ``made_tiny`` with all that belongs to them. Read only."""
+    return converted(tmp_path_factory.mktemp("sound") / "data", made_tiny)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Layout) -> Layout:
+    """The test's own copy of ``sound``."""
+    return copied(sound, tmp_path / "data")
+
+
+def change(path: Path, number: int, **features: Feature) -> None:
+    """Change features of one record of a shard, soundly framed."""
+    data = data_of(path)
+    held = parse_example(memoryview(data[number]))
+    held.update({name.replace("__", "/"): feature for name, feature in features.items()})
+    data[number] = encode_example(held)
+    write(path, data)
+
+
+# a check that comes to no end ----------------------------------------------------------------------------------
+
+
+def test_a_worker_that_dies(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard whose check kills its worker each time is a problem: nobody has looked at it."""
+    victim = read_record(memoryview(data_of(layout.shard_path(SHARD))[2])).filename.encode()
+
+    def die(examiner: ImageNetExaminer, data: memoryview, split: str, *, intact: bool) -> object:
+        if victim in bytes(data):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return EXAMINE(examiner, data, split, intact=intact)
+
+    monkeypatch.setattr(ImageNetExaminer, "examine", die)
+    verdict = verify(layout, make_engine("processes", 2))
+    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
+    assert verdict.faulty == {SHARD: (K.UNREADABLE,)}
+    assert not verdict.is_whole
+    assert verdict.fingerprint == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(InputError("a disk", "that fails", ""), False), (ZeroDivisionError(), True)]
+)
+def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, error: Exception, raised: bool) -> None:
+    """What the storage refuses is a problem of that shard; a bug of ours is no verdict at all."""
+    check = ShardCheck.__call__
+
+    def fail(self: ShardCheck, name: str) -> object:
+        if name == SHARD:
+            raise error
+        return check(self, name)
+
+    monkeypatch.setattr(ShardCheck, "__call__", fail)
+    if raised:
+        with pytest.raises(WorkerError):
+            verify(layout, ENGINE)
+        return
+    verdict = verify(layout, ENGINE)
+    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
+    assert "a disk" in verdict.problems[0].detail
+    assert not verdict.is_whole
+
+
+# what records say ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [(), (1, 2)])
+def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values: tuple[int, ...]) -> None:
+    """A feature of a recipe that holds no value or two, where one is promised, is named with both numbers."""
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_bytes(images.tiny(number))
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {files: '*.jpg'}\nnum_shards: 1\nrecord: {image: encoded, size: height}\n")
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, recipe=load(recipe, None, ENGINE))
+    change(layout.shard_path("train-00000-of-00001"), 1, size=Int64List(values))
+    found = [problem for problem in verify(layout, ENGINE).problems if problem.kind is K.BAD_FIELD]
+    assert [(each.record, each.expected, each.got) for each in found] == [(1, "1", str(len(values)))]
+    assert f"size holds {len(values)} values, expected 1" in found[0].detail
+
+
+def test_a_feature_of_many_values(tmp_path: Path) -> None:
+    """A feature that may hold any number of values may hold none, one and several."""
+    lines = [{"path": f"{number}.jpg", "tags": list(range(number))} for number in range(3)]
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_bytes(images.tiny(number))
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "source: {files: '*.jpg'}\nnum_shards: 1\nlabels: {file: labels.jsonl, label: false}\n"
+        "record: {image: encoded, tags: {from: tags, type: int64}}\n"
+    )
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, recipe=load(recipe, None, ENGINE))
+    held = records.read(layout.shard_path("train-00000-of-00001"), lists=["tags"])
+    assert sorted(len(record["tags"]) for record in held) == [0, 1, 2]
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_a_cmyk_record(layout: Layout, tmp_path: Path) -> None:
+    """A JPEG of four components is named, since every record says RGB."""
+    from PIL import Image
+
+    Image.new("CMYK", (16, 16)).save(tmp_path / "cmyk.jpg")
+    change(layout.shard_path(SHARD), 4, image__encoded=BytesList(((tmp_path / "cmyk.jpg").read_bytes(),)))
+    (problem,) = ShardCheck(layout)(SHARD).problems
+    assert (problem.kind, problem.record) == (K.BAD_IMAGE, 4)
+    assert "4 components (CMYK)" in problem.detail
+
+
+@pytest.mark.parametrize("name", [b"n01440764_1\0.JPEG", b"\0", b""])
+def test_nul_in_a_name(layout: Layout, name: bytes) -> None:
+    """A name with NUL in it is as good as none: every other record keeps its own name and place."""
+    path = layout.shard_path(SHARD)
+    names = [read_record(memoryview(data)).filename.encode() for data in data_of(path)]
+    change(path, 4, image__filename=BytesList((name,)))
+    report = ShardCheck(layout)(SHARD)
+    assert report.filenames == [*names[:4], b"", *names[5:]]
+    assert [(problem.kind, problem.record) for problem in report.problems] == [(K.BAD_FIELD, 4)]
+    shutil.rmtree(layout.state_dir)
+    change(layout.shard_path(OTHER), 2, image__filename=BytesList((name,)))
+    problems = verify(layout, ENGINE, allow_incomplete=True).problems
+    assert [(problem.kind, problem.subject) for problem in problems] == [(K.BAD_FIELD, SHARD), (K.BAD_FIELD, OTHER)]
+
+
+# what is on record ---------------------------------------------------------------------------------------------
+
+
+def test_an_index_of_another_shard_tells_nothing(layout: Layout) -> None:
+    """What became of a damaged shard is not told by an index that is another one's."""
+    path = layout.shard_path(SHARD)
+    data = data_of(path)
+    write(path, [*data[:5], *data[6:]])
+    for other, own in zip(layout.index_paths(OTHER), layout.index_paths(SHARD), strict=True):
+        shutil.copy(other, own)
+    (problem,) = verify(layout, ENGINE).problems
+    assert (problem.kind, problem.subject, problem.record) == (K.WRONG_COUNT, SHARD, None)
+    assert "there is no sound index to tell which" in problem.detail
+
+
+@pytest.mark.parametrize(("change_to", "canonical"), [({}, True), ({"seed": 7}, False), ({"shuffle": False}, False)])
+def test_canonical_order_by_the_settings(
+    tmp_path: Path, made_tiny: MadeSet, change_to: dict[str, object], canonical: bool
+) -> None:
+    """Of a sound set the settings tell the order: the seed of 2016, and shuffled. Its names say the same."""
+    layout = converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, **change_to))  # type: ignore[arg-type]
+    expected = "canonical" if canonical else "not canonical"
+    assert verify(layout, ENGINE).order == expected
+    shutil.rmtree(layout.state_dir)
+    assert verify(layout, ENGINE, allow_incomplete=True).order == expected
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+@pytest.mark.parametrize("key", ["classes", "boxes"])
+@pytest.mark.parametrize("by", [1, -1])
+def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: str, by: int) -> None:
+    """Classes and boxes of a manifest that are not those of the records are found, in either split."""
+    manifest = json.loads(layout.manifest_path.read_bytes())
+    manifest["totals"][split][key] = max(0, manifest["totals"][split][key] + by) or 1
+    layout.manifest_path.write_text(json.dumps(manifest))
+    (problem,) = verify(layout, ENGINE).problems
+    assert (problem.kind, problem.subject) == (K.WRONG_COUNT, split)
+    assert f"{manifest['totals'][split][key]} {key}" in problem.expected
+
+
+def test_only_a_close_look_calls_a_set_whole() -> None:
+    """A verdict without problems is whole, unless it is of a part, or of a quick look."""
+    totals = (SplitReport("train", 8, 300, 300, 10, 5, 1000),)
+    for depth in ("full", "decode"):
+        assert Verdict(depth, (), totals, False, True).is_whole  # type: ignore[arg-type]
+        assert not Verdict(depth, (), totals, True, True).is_whole  # type: ignore[arg-type]
+    assert not Verdict("quick", (), totals, False, True).is_whole
+    assert Verdict("quick", (), totals, False, True).as_dict()["whole"] is False
+
+
+# repair --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeSet, compress: bool) -> None:
+    """A shard whose changed record was framed with right CRCs is made again, whatever is said to be wrong with it."""
+    import zlib
+
+    options = dataclasses.replace(PART, compression="gzip" if compress else "none")
+    layout = converted(tmp_path / "data", made_tiny, options)
+    path = layout.shard_path(SHARD)
+    sound = path.read_bytes()
+    if compress:
+        path.write_bytes(zlib.decompress(sound, 31))
+    change(path, 4, image__format=BytesList((b"jpeg",)))
+    if compress:
+        packer = zlib.compressobj(wbits=31)
+        path.write_bytes(packer.compress(path.read_bytes()) + packer.flush())
+    assert repair(layout, ENGINE, {SHARD: (K.BAD_FIELD,), OTHER: (K.DUPLICATE,)}) == RepairSummary((SHARD,), (OTHER,))
+    assert path.read_bytes() == sound
+
+
+def test_repair_holds_its_own_lock(layout: Layout) -> None:
+    """repair by itself, not only behind verify, refuses a DATA_DIR that another process holds."""
+    layout.shard_path(SHARD).unlink()
+    code = (
+        "import sys; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "from imagenet_prep.storage import hold\n"
+        f"with hold(Layout(Path({str(layout.data_dir)!r}))): print('held', flush=True); sys.stdin.read()"
+    )
+    call = [sys.executable, "-c", code]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BusyError, match=str(holder.pid)):
+            repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)})
+        assert not layout.shard_path(SHARD).exists()
+    assert repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)}).made == (SHARD,)
