@@ -170,8 +170,9 @@ def test_a_digest_that_is_none(layout: Layout) -> None:
     manifest = json.loads(layout.manifest_path.read_bytes())
     manifest["shards"][SHARD]["file_digest"] = 7
     layout.manifest_path.write_text(json.dumps(manifest))
-    first = verify(layout, ENGINE).problems[0]
-    assert (first.kind, f"its entry of {SHARD} is damaged" in first.detail) == (K.BAD_MANIFEST, True)
+    layout.journal_path.unlink()
+    first = verify(layout, ENGINE, allow_incomplete=True).problems[0]
+    assert (first.kind, first.detail) == (K.BAD_MANIFEST, f"its entry of {SHARD} is damaged")
 
 
 def test_plain_sets_record_none(tmp_path: Path, made_tiny: MadeSet) -> None:

@@ -250,3 +250,12 @@ def test_repair_holds_its_own_lock(layout: Layout) -> None:
             repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)})
         assert not layout.shard_path(SHARD).exists()
     assert repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)}).made == (SHARD,)
+
+
+def test_a_record_that_is_damaged_is_not_as_it_was(layout: Layout) -> None:
+    """A shard with a flipped bit in the data is made again though its framing is that of then."""
+    path = layout.shard_path(SHARD)
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-40] + bytes((sound[-40] ^ 1,)) + sound[-39:])
+    assert repair(layout, ENGINE, {SHARD: (K.BAD_IMAGE,)}) == RepairSummary((SHARD,))
+    assert path.read_bytes() == sound

@@ -83,6 +83,7 @@ def test_an_image_that_must_be_decoded(tmp_path: Path, more: str) -> None:
     recipe.write_text(f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{more}")
     said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
     assert "check" not in said
+    assert "as it is" not in said
     assert "skip_bad: true" in said
 
 
@@ -95,6 +96,7 @@ def test_an_array(tmp_path: Path) -> None:
     recipe.write_text("source: {files: '*.npy'}\nnum_shards: 1\n")
     said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
     assert "check" not in said
+    assert "as it is" not in said
     assert "skip_bad: true" in said
 
 
