@@ -197,7 +197,7 @@ def _width(info: ShardInfo) -> int:
 
 
 def _is_info(info: ShardInfo) -> bool:
-    texts = all(type(value) is str for value in (info.name, info.digest, info.file_digest, *info.set_aside))
+    texts = all(type(value) is str for value in (info.name, info.digest, *info.set_aside))
     return texts and all(type(value) is int and value >= 0 for value in (info.records, info.size))
 
 
