@@ -56,7 +56,7 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     if len(obstacles) > _SHOWN:
         shown.append(f"and {len(obstacles) - _SHOWN:,} more")
     hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
-    return InputError(f"{len(obstacles):,} obstacles in one folder", "; ".join(shown), "; ".join(hints))
+    return InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
 
 
 class IncompleteError(InputError):

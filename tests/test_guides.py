@@ -11,6 +11,7 @@ from PIL import Image
 
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.plan import Plan, load
 
 ENGINE = make_engine("threads", 2)
@@ -71,3 +72,62 @@ def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
     assert "These shards are recipe, whole and right." in command("verify", tmp_path / "out").stdout
     (tmp_path / "out/imagenet-prep/manifest.json").unlink()
     assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
+
+
+# manifests -----------------------------------------------------------------------------------------------------
+
+
+def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> None:
+    """The manifest names the files; that the folder of input_file_pattern is gone makes no difference."""
+    save_images(tmp_path, [f"kept/{number}.png" for number in range(3)])
+    (tmp_path / "m.txt").write_text("".join(f"kept/{number}.png\n" for number in (2, 0, 1)))
+    for pattern in ("gone/*.png", f"{tmp_path}/gone/*.png", "/nowhere/at/all/*.png"):
+        made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n")
+        assert list(made.splits[0].catalog.filenames()) == [f"kept/{number}.png" for number in (2, 0, 1)]
+
+
+SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {train: 0.75, test: 0.25}\n"
+
+
+def contents(made: Plan) -> dict[str, list[str]]:
+    """The files of each split, in order."""
+    return {split.name: list(split.catalog.filenames()) for split in made.splits}
+
+
+def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
+    """manifest_file with splits: one of each is written, and from then on it says what that split holds."""
+    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
+    first = plan(tmp_path, SPLIT)
+    first.save_manifest()
+    lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
+    assert lists == contents(first)
+    assert not (tmp_path / "lists/m.txt").exists()
+    save_images(tmp_path, ["in/new.png"])
+    moved = lists["train"].pop()
+    lists["test"].append(moved)
+    for split, names in lists.items():
+        (tmp_path / f"lists/m-{split}.txt").write_text("\n".join(names))
+    again = plan(tmp_path, SPLIT)
+    assert contents(again) == lists
+    assert again.manifest is None
+    assert not any(split.shuffle for split in again.splits)
+
+
+def test_a_manifest_of_all_is_divided_as_before(tmp_path: Path) -> None:
+    """One that an earlier version made for all splits is used as then: the same files, in the same order."""
+    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
+    first = contents(plan(tmp_path, SPLIT))
+    (tmp_path / "lists").mkdir()
+    every = plan(tmp_path, SPLIT.replace("splits:", "# splits:"))
+    every.save_manifest()
+    assert (tmp_path / "lists/m.txt").exists()
+    assert contents(plan(tmp_path, SPLIT)) == first
+
+
+def test_a_manifest_that_is_missing_among_those_of_splits(tmp_path: Path) -> None:
+    """Half of the manifests would be half of a set: the one that is not there is named."""
+    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
+    plan(tmp_path, SPLIT).save_manifest()
+    (tmp_path / "lists/m-test.txt").unlink()
+    with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
+        plan(tmp_path, SPLIT)

@@ -51,7 +51,9 @@ def divide(
         InputError: a split has no file, or a file is in two.
     """
     fractions, places = rules.fractions_of(file), rules.places_of(file)
-    if fractions:
+    if inputs.divided:
+        divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
+    elif fractions:
         shares = Shares(fractions)
         rows: dict[str, list[int]] = {name: [] for name in fractions}
         for row, name in enumerate(listing.names):

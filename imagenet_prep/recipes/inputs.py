@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pa
 from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.places import find_manifest, place_manifest
 from imagenet_prep.recipes.reading import Key, RecipeFile
 from imagenet_prep.sources.class_folders import list_folder, list_matching
@@ -31,10 +34,16 @@ ROOT_VARIABLE = "DATAPATH"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest that is still to be made: ``names`` in their order, one a line."""
+    """A manifest that is still to be made: ``names`` in their order, one a line.
+
+    With ``paths``, by split, each split gets one of its own in its place. ``lead`` is what comes before the name of a
+    file in the listing.
+    """
 
     path: Path
     names: tuple[str, ...]
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    lead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,7 @@ class Inputs:
         is_ordered: whether their order is that of a manifest.
         has_folders: whether the folders they lie in may be classes and splits.
         manifest: one that is to be made of them.
+        divided: the rows of each split, where manifests of their own say so.
     """
 
     listing: Listing
@@ -56,6 +66,7 @@ class Inputs:
     is_ordered: bool = False
     has_folders: bool = False
     manifest: Manifest | None = None
+    divided: Mapping[str, range] = field(default_factory=dict)
 
     @property
     def obstacles(self) -> list[InputError]:
@@ -220,9 +231,13 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         assert pattern is not None
         return _matching(file, ("input_file_pattern",), [pattern], root, engine)
     path = find_manifest(recipe.manifest_file, root, layout)
-    base = root if pattern is None else _based(file, ("input_file_pattern",), pattern, root)[0]
+    base = root if pattern is None else _base_of(pattern, root)
     if kind_of(path) != "nothing":
         return _listed(need_file(file, ("manifest_file",), path), base, engine)
+    parts = {split: find_manifest(name, root, layout) for split, name in _names_by_split(file).items()}
+    there = [each for each in parts.values() if kind_of(each) != "nothing"]
+    if there:
+        return _listed_by_split(file, parts, there, base, engine)
     if pattern is None:
         raise InputError(
             f"{_line(file, ('manifest_file',))}: {path} is not there",
@@ -230,12 +245,70 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
             "name an input_file_pattern, and it is made",
         )
     path = place_manifest(file, recipe.manifest_file, root, layout, is_raw=is_raw)
+    parts = {
+        split: place_manifest(file, name, root, layout, is_raw=is_raw) for split, name in _names_by_split(file).items()
+    }
+    base = _based(file, ("input_file_pattern",), pattern, root)[0]
     found = _matching(file, ("input_file_pattern",), [pattern], root, engine).listing
     if recipe.shuffle is not False:
         found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in found.names)
-    return Inputs(found, base, path, is_ordered=True, manifest=Manifest(path, names))
+    return Inputs(found, base, path, is_ordered=True, manifest=Manifest(path, names, parts, lead))
+
+
+def _base_of(pattern: str, root: Path) -> Path:
+    """Where the names of a manifest begin: as ``_based`` has it, but for a folder that is gone."""
+    if not pattern.startswith("/") or pattern.startswith(f"{root.as_posix().rstrip('/')}/"):
+        fixed = split_pattern(pattern)[0] if ".." in pattern.split("/") else ""
+    else:
+        fixed = split_pattern(pattern)[0]
+    base = Path(os.path.normpath(root / fixed))
+    return base if base.is_dir() else root
+
+
+def _names_by_split(file: RecipeFile) -> dict[str, str]:
+    """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt. None where one holds all files."""
+    recipe = file.recipe
+    assert recipe.manifest_file is not None
+    if any(sort == "manifest" for sort, _ in rules.places_of(file).values()):
+        return {}
+    folder, slash, name = recipe.manifest_file.rpartition("/")
+    path = Path(name)
+    return {split: f"{folder}{slash}{path.stem}-{split}{path.suffix}" for split in recipe.splits or ()}
+
+
+def _listed_by_split(
+    file: RecipeFile, parts: Mapping[str, Path], there: Sequence[Path], base: Path, engine: Engine
+) -> Inputs:
+    """The files of one manifest a split, which must all be there."""
+    for path in parts.values():
+        if path not in there:
+            raise InputError(
+                f"{_line(file, ('manifest_file',))}: {path} is not there, and {there[0].name} is",
+                "expected a manifest of each split, or of none",
+                "bring it back, or remove the others: all are made again",
+            )
+    listings = [look_up(read_file_list(path, base), base, engine) for path in parts.values()]
+    divided: dict[str, range] = {}
+    for split, listing in zip(parts, listings, strict=True):
+        start = max((rows.stop for rows in divided.values()), default=0)
+        divided[split] = range(start, start + len(listing))
+    names = [name for listing in listings for name in listing.names]
+    again = next((name for name, count in Counter(names).items() if count > 1), None)
+    if again is not None:
+        places = [path.name for path, each in zip(parts.values(), listings, strict=True) if again in each.names]
+        raise InputError(f"{again} is in {' and in '.join(places)}", "expected every file in one split")
+    joined = Listing(
+        listings[0].containers,
+        names,
+        array("I", [0]) * len(names),
+        array("Q", [0]) * len(names),
+        array("Q", itertools.chain.from_iterable(each.lengths for each in listings)),
+        array("q", itertools.chain.from_iterable(each.stamps for each in listings)),
+        sorted({name for each in listings for name in each.links}),
+    )
+    return Inputs(joined, base, there[0], is_ordered=True, divided=divided)
 
 
 # tars ----------------------------------------------------------------------------------------------------------

@@ -102,10 +102,18 @@ class Plan:
 
     def save_manifest(self) -> None:
         """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
-        if self.manifest is not None:
-            with writing(self.manifest.path):
-                self.manifest.path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(self.manifest.path, "".join(f"{name}\n" for name in self.manifest.names).encode())
+        made = self.manifest
+        if made is None:
+            return
+        lists = {made.path: made.names}
+        if made.paths:
+            lists = {
+                made.paths[each.name]: [made.lead + name for name in each.catalog.filenames()] for each in self.splits
+            }
+        for path, names in lists.items():
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                save_bytes(path, "".join(f"{name}\n" for name in names).encode())
 
 
 def load(
