@@ -105,11 +105,9 @@ class Plan:
         made = self.manifest
         if made is None:
             return
-        lists = {made.path: made.names}
-        if made.paths:
-            lists = {
-                made.paths[each.name]: [made.lead + name for name in each.catalog.filenames()] for each in self.splits
-            }
+        lists: dict[Path, Sequence[str]] = {} if made.paths else {made.path: made.names}
+        for split in self.splits if made.paths else ():
+            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.filenames()]
         for path, names in lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
