@@ -255,6 +255,13 @@ def test_broken_bytes_are_refused_with_a_reason(data: bytes, reason: str) -> Non
         parse_sequence_example(data)
 
 
+def test_feature_lists_are_of_their_own_wire_type() -> None:
+    """A number under the field of the feature lists is a field that nobody knows, and makes no SequenceExample."""
+    stranger = varint(2 << 3) + varint(1)
+    assert not has_feature_lists(stranger)
+    assert parse_sequence_example(stranger + encode_example({"a": Int64List((1,))})) == ({"a": Int64List((1,))}, {})
+
+
 def test_a_list_in_pieces_is_one_list() -> None:
     """The steps of a list that is set twice in one entry are joined; of two entries of one name the last one counts."""
     step = [delimited(1, delimited(3, delimited(1, varint(number)))) for number in (1, 2, 3)]
