@@ -52,10 +52,10 @@ lint: $(VENV)/dev
 
 check: lint test
 
-# Another Python has an environment of its own, without TensorFlow. What looks at pages, packages and measurements, and
+# Another Python has an environment of its own, without TensorFlow. What looks at pages, packages and this project, and
 # what compares with TensorFlow, says the same on every Python.
 OTHER := .venv-$(notdir $(PYTHON))
-SAME := exhaustive browser tensorflow packaging measuring
+SAME := exhaustive browser tensorflow packaging project
 AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml

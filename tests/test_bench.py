@@ -25,6 +25,8 @@ from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.layout import Layout
 from imagenet_prep.stages.untar import untar
 
+pytestmark = pytest.mark.project
+
 tf = tf_fixture.tf
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"

@@ -30,6 +30,8 @@ from imagenet_prep.model import ProblemKind
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 
+pytestmark = pytest.mark.project
+
 tf = tf_fixture.tf
 
 ROOT = Path(__file__).parents[1]

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.project
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from imagenet_prep import ilsvrc2012
 
+pytestmark = pytest.mark.project
+
 SCRIPT = Path(__file__).parents[1] / "scripts" / "rehearsal.py"
 SCALE = 0.001
 

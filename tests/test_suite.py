@@ -35,6 +35,8 @@ def test_expected_to_fail():
 HANGING = """
 import os, threading
 
+pytestmark = pytest.mark.project
+
 def test_hangs():
     if not (child := os.fork()):
         threading.Event().wait(60)
