@@ -48,7 +48,7 @@ MAY_SURVIVE = 0.05
 KILLED, TIMED_OUT, SURVIVED, EQUIVALENT, NOTICED = "killed", "timed out", "survived", "equivalent", "noticed"
 """What became of a mutant. Equivalent: it survived as was said. Noticed: it was said to be equivalent, and is not."""
 
-_GRACE, _SLOWER = 30.0, 10.0  # a run may take so many seconds, and so many times what its tests took without the edit
+_GRACE, _SLOWER = 120.0, 10.0  # a run may take so many seconds for imports and fixtures, and so many times its tests
 
 
 class NotApplicableError(Exception):

@@ -19,6 +19,7 @@ CANARY = "canary-31415926"  # part of every secret: wherever this turns up, a se
 USERNAME, PASSWORD = "ada", f"{CANARY}-pässword"
 COOKIE = f"{CANARY}-cookie"
 CSRF = f"{CANARY}-csrf"
+PROBE = "bytes=0-1023"
 FORM = f"""<!DOCTYPE html><html><body>
 <form action="/search"><input name="q"></form>
 <form action="/login" method="post"><input type="hidden" name="csrf" value="{CSRF}">
@@ -40,6 +41,7 @@ class Faults:
         short: send so many bytes at most, and say so in Content-Length.
         stall: fall silent after so many bytes.
         rate: bytes a second, whatever ``when`` says.
+        together: no part but the probe is sent before so many of them are asked for at the same time.
         page: a page (its type, its bytes) sent with status 200 in place of everything.
         redirect: where everything is redirected to; "{path}" is the path asked for.
         login: "redirect", "page" or "forbidden": how one without a session cookie is led to a sign-in form.
@@ -56,6 +58,7 @@ class Faults:
     short: int | None = None
     stall: int | None = None
     rate: float | None = None
+    together: int = 0
     page: tuple[str, bytes] | None = None
     redirect: str | None = None
     redirect_status: int = 302
@@ -95,6 +98,8 @@ class FaultServer(FileServer):
         self.seen: list[Seen] = []
         self.lock = threading.Lock()
         self.over = threading.Event()
+        self.open: set[int] = set()  # where the parts begin that are being sent, or waited with
+        self.gathered = threading.Event()
 
     @property
     def url(self) -> str:
@@ -103,7 +108,7 @@ class FaultServer(FileServer):
 
     def gets(self) -> list[Seen]:
         """The requests seen that were no probes."""
-        return [seen for seen in self.seen if seen.headers.get("Range") != "bytes=0-1023"]
+        return [seen for seen in self.seen if seen.headers.get("Range") != PROBE]
 
 
 @contextmanager
@@ -173,6 +178,8 @@ class FaultHandler(FileHandler):
     def send_bytes(self, file: BinaryIO, start: int, stop: int) -> None:
         """Send bytes, fewer or slower than announced."""
         faults = self.server.faults
+        if faults.together and self.headers.get("Range") != PROBE:
+            self._wait_for_others(start, faults.together)
         if not self.struck:
             faults = Faults(rate=faults.rate)
         end = min(stop, *(start + limit for limit in (faults.cut, faults.stall) if limit is not None), stop)
@@ -189,6 +196,15 @@ class FaultHandler(FileHandler):
             if faults.stall is not None:
                 self.server.over.wait(20)
             self.close_connection = True
+
+    def _wait_for_others(self, start: int, together: int) -> None:
+        with self.server.lock:
+            self.server.open.add(start)
+            if len(self.server.open) >= together:
+                self.server.gathered.set()
+        self.server.gathered.wait(20)
+        with self.server.lock:
+            self.server.open.discard(start)
 
     def _remember(self, body: bytes) -> None:
         with self.server.lock:

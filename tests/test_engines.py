@@ -248,8 +248,10 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_replaced(tmp_path: Path)
     assert next(outcomes) == Done(0, b"")
     (tmp_path / "go").touch()
     _wait_until((tmp_path / "pid").exists, 5)
-    time.sleep(0.3)  # by now the socket is full, and it waits for someone to read
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    _wait_until((tmp_path / "pid").read_text, 5)
+    pid = int((tmp_path / "pid").read_text())
+    _wait_until(partial(_waits, pid), 30)  # the socket is full, and it waits for someone to read
+    os.kill(pid, signal.SIGKILL)
     assert [len(outcome.value) for outcome in outcomes if isinstance(outcome, Done)] == [20_000_000]
 
 
@@ -443,7 +445,16 @@ def _is_gone(pid: int) -> bool:
     return not _alive(pid)
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+def _waits(pid: int) -> bool:
+    """Whether a process waits for something, ten times in a row: one that waits for the processor is running."""
+    for _ in range(10):
+        time.sleep(0.01)
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+            return False
+    return True
+
+
+def _wait_until(condition: Callable[[], object], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -210,12 +210,12 @@ def test_entities_are_never_expanded() -> None:
     levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{levels}]><annotation><name>&l11;</name></annotation>'
     outside = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation><name>&x;</name></annotation>'
-    start = time.perf_counter()
+    start = time.process_time()
     assert "document type" in reason(bomb.encode())
     assert "document type" in reason(outside.encode())
     assert "document type" in reason(b"<?xml version='1.0' encoding='latin-1'?>" + outside.encode())
     assert "document type" in reason(bomb.encode("utf-16"))
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_predefined_entities_and_character_data_are_read() -> None:
