@@ -16,7 +16,7 @@ A list is a YAML file of entries:
 The tests named must fail with the edit in place. The edits are made in copies of the project in a temporary folder,
 never in the working tree. Before that, all tests named must pass there without an edit. A test that hangs counts as
 one that failed. Exit status 1: a mutant survives without a reason, one that is said to be equivalent is noticed,
-more than 5% of all survive, or an entry does not apply.
+more than 5% of all survive, an entry does not apply, or its tests fail anyway.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_SURVIVE = 0.05
 """The share of all mutants that may survive, each with its reason."""
 
-KILLED, TIMED_OUT, SURVIVED, EQUIVALENT, NOTICED = "killed", "timed out", "survived", "equivalent", "noticed"
-"""What became of a mutant. Equivalent: it survived as was said. Noticed: it was said to be equivalent, and is not."""
+KILLED, TIMED_OUT, SURVIVED, EQUIVALENT = "killed", "timed out", "survived", "equivalent"
+NOTICED, UNTRIED = "noticed", "untried"
+"""What became of a mutant. Equivalent: it survived as was said. Noticed: it was said to be equivalent, and is not.
+Untried: its tests do not pass without it."""
 
 _GRACE, _SLOWER = 120.0, 10.0  # a run may take so many seconds for imports and fixtures, and so many times its tests
 
@@ -122,20 +124,27 @@ def with_children(process: subprocess.Popen[Any], number: int) -> None:
 
 
 def load_mutants(root: Path) -> list[Mutant]:
-    """All entries of all lists. Raises NotApplicableError with every entry that can't be tried as it stands."""
-    mutants, wrong = [], []
+    """All entries of all lists. Raises NotApplicableError if one is no entry, or two have the same name."""
+    mutants: list[Mutant] = []
+    wrong: list[str] = []
     for path in sorted((root / "scripts" / "mutants").glob("*.yaml")):
         for number, entry in enumerate(yaml.safe_load(path.read_text()) or [], 1):
             try:
                 mutants.append(Mutant(path.stem, **{**entry, "tests": tuple(entry["tests"])}))
             except (TypeError, KeyError) as error:
                 wrong.append(f"{path.name}, entry {number}: {error}")
-    wrong += [f"{each.area}: {each.name}: {fault}" for each in mutants if (fault := fault_of(root, each))]
     names = Counter(each.name for each in mutants)
     wrong += [f"{name}: {times} mutants have this name" for name, times in names.items() if times > 1]
     if wrong:
         raise NotApplicableError("\n".join(wrong))
     return mutants
+
+
+def check_mutants(root: Path, mutants: Sequence[Mutant]) -> None:
+    """Raise NotApplicableError with every entry that can't be tried as it stands."""
+    wrong = [f"{each.area}: {each.name}: {fault}" for each in mutants if (fault := fault_of(root, each))]
+    if wrong:
+        raise NotApplicableError("\n".join(wrong))
 
 
 def fault_of(root: Path, mutant: Mutant) -> str | None:
@@ -185,13 +194,17 @@ class Trial:
 
     def print_table(self) -> None:
         """Print a line an area, and each mutant that something is to be done about."""
-        columns = (KILLED, TIMED_OUT, SURVIVED, EQUIVALENT, NOTICED)
+        columns = (KILLED, TIMED_OUT, SURVIVED, EQUIVALENT, NOTICED, UNTRIED)
         print(f"\n{'list':<14}{'mutants':>9}" + "".join(f"{column:>12}" for column in columns))
         areas = sorted({mutant.area for mutant, _ in self.results})
         for area in [*areas, "all"]:
             of_area = Counter(result for mutant, result in self.results if area in (mutant.area, "all"))
             print(f"{area:<14}{of_area.total():>9}" + "".join(f"{of_area[column]:>12}" for column in columns))
-        says = {SURVIVED: "no test notices it", NOTICED: "said to be equivalent, and a test notices it"}
+        says = {
+            SURVIVED: "no test notices it",
+            NOTICED: "said to be equivalent, and a test notices it",
+            UNTRIED: "its tests do not pass without it",
+        }
         for mutant, result in self.results:
             if result in says:
                 print(f"\n{mutant.area}: {mutant.name}: {says[result]}")
@@ -201,7 +214,7 @@ class Trial:
         """Whether this is as it must be; the share that survives is asked of the whole only."""
         results = Counter(result for _, result in self.results)
         few = results[EQUIVALENT] <= MAY_SURVIVE * len(self.results)
-        return not results[SURVIVED] and not results[NOTICED] and (few or not whole)
+        return not any(results[each] for each in (SURVIVED, NOTICED, UNTRIED)) and (few or not whole)
 
 
 def copy_project(root: Path, tree: Path) -> None:
@@ -216,22 +229,27 @@ def copy_project(root: Path, tree: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def seconds_without_edits(copy: Copy, tests: Sequence[str]) -> dict[str, float]:
-    """How long each of the tests takes with nothing edited. Raises NotApplicableError when one does not pass."""
+def seconds_without_edits(copy: Copy, tests: Sequence[str]) -> tuple[dict[str, float], set[str]]:
+    """How long each of the tests takes with nothing edited, and which of them do not pass.
+
+    Raises:
+        NotApplicableError: they can't be run: one of them is not there, for instance.
+    """
     report = copy.tree / "unedited.xml"
     status = copy.pytest(sorted(set(tests)), f"--junitxml={report}")
-    cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
     seconds: dict[str, float] = {}
-    failed = []
-    for case in cases:
+    failed: set[str] = set()
+    for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
         module, name = case.attrib["classname"].replace(".", "/") + ".py", case.attrib["name"]
         for key in {module, f"{module}::{name}", f"{module}::{name.partition('[')[0]}"}:
             seconds[key] = seconds.get(key, 0.0) + float(case.attrib["time"])
-        if len(case):  # a failure, an error, or skipped
-            failed.append(f"{module}::{name}: {case[0].tag}: {case[0].attrib.get('message', '')[:200]}")
-    if status or failed:
-        raise NotApplicableError("\n".join([f"pytest ends with status {status} without any edit", *failed]))
-    return seconds
+            if len(case):  # a failure, an error, or skipped
+                failed.add(key)
+        if len(case):
+            print(f"without any edit: {module}::{name}: {case[0].tag}: {case[0].attrib.get('message', '')[:200]}")
+    if status not in (0, 1) or (status and not failed):
+        raise NotApplicableError(f"pytest ends with status {status} without any edit")
+    return seconds, failed
 
 
 def try_mutant(copy: Copy, mutant: Mutant, seconds: dict[str, float]) -> str:
@@ -254,7 +272,7 @@ def try_all(root: Path, mutants: Sequence[Mutant], jobs: int) -> Trial:
         copy_project(root, first.tree)
         subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=first.tree, check=True)
         print(f"{len(mutants)} mutants; first their tests without any edit", flush=True)
-        seconds = seconds_without_edits(first, [test for mutant in mutants for test in mutant.tests])
+        seconds, failed = seconds_without_edits(first, [test for mutant in mutants for test in mutant.tests])
         free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
         free.put(first)
         for number in range(1, jobs):
@@ -262,6 +280,8 @@ def try_all(root: Path, mutants: Sequence[Mutant], jobs: int) -> Trial:
             free.put(Copy(tree, Path(folder, f"scratch-{number}")))
 
         def in_a_copy(mutant: Mutant) -> str:
+            if failed.intersection(mutant.tests):
+                return UNTRIED
             copy = free.get()
             try:
                 return try_mutant(copy, mutant, seconds)
@@ -282,6 +302,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(arguments)
     try:
         mutants = chosen(load_mutants(root), options.only)
+        check_mutants(root, mutants)
         trial = try_all(root, mutants, options.jobs)
     except NotApplicableError as error:
         print(error, file=sys.stderr)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from existing import existing
 from test_annotate import LINE, WNID, layout, pack, refused, train, write_archive, xml
 
 from imagenet_prep.engines.processes import ProcessEngine
@@ -96,10 +97,10 @@ def test_a_hostile_tar_is_exit_4_with_the_byte(case: str, packed: bool, layout: 
 def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path) -> None:
     """Nothing is ever written under a member's name: the same CSV comes out, and no other file."""
     write_archive(layout, gzip.compress(pack([(name.format(each), content) for each, content in FILES])))
-    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    before = {path for path in existing(tmp_path, "**/*") if path.is_file()}
     assert train(layout).problems == ()
     assert layout.boxes_csv.read_bytes() == CSV
-    made = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    made = {path for path in existing(tmp_path, "**/*") if path.is_file()} - before
     assert {path.relative_to(layout.data_dir).as_posix() for path in made} <= {
         "raw-data/imagenet_2012_bounding_boxes.csv",
         "imagenet-prep/annotate.json",
@@ -149,7 +150,7 @@ def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said
 
 
 def _leftovers(layout: Layout) -> list[str]:
-    return [path.name for path in layout.data_dir.rglob("*") if "partial" in path.name]
+    return [path.name for path in existing(layout.data_dir, "**/*") if "partial" in path.name]
 
 
 SYNCS = 4

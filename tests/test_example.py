@@ -200,6 +200,7 @@ def test_a_later_entry_without_a_value_takes_a_feature_away() -> None:
     ("data", "reason"),
     [
         (b"\x0a\x05abc", "past the end"),
+        (b"\x0a\x01", "past the end"),
         (b"\x0a", "does not end"),
         (b"\xff" * 12, "does not end"),
         (b"\x0b\x0c", "wire type 3"),

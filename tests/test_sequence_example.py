@@ -262,6 +262,13 @@ def test_feature_lists_are_of_their_own_wire_type() -> None:
     assert parse_sequence_example(stranger + encode_example({"a": Int64List((1,))})) == ({"a": Int64List((1,))}, {})
 
 
+def test_a_step_is_of_its_own_field() -> None:
+    """What a later version may put beside the steps of a list is no step."""
+    step, stranger = (delimited(field, delimited(3, delimited(1, varint(7)))) for field in (1, 2))
+    entry = delimited(1, b"a") + delimited(2, step + stranger)
+    assert parse_sequence_example(delimited(2, delimited(1, entry))) == ({}, {"a": (Int64List((7,)),)})
+
+
 def test_a_list_in_pieces_is_one_list() -> None:
     """The steps of a list that is set twice in one entry are joined; of two entries of one name the last one counts."""
     step = [delimited(1, delimited(3, delimited(1, varint(number)))) for number in (1, 2, 3)]
