@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from existing import existing
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
@@ -247,7 +248,7 @@ def test_annotations_of_other_tools_are_no_silence(tmp_path: Path, make: object,
 def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
     """The folders are the classes; what is not read is said."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml"))
-    for path in (tmp_path / "in/boxes").iterdir():
+    for path in existing(tmp_path / "in/boxes", "*"):
         path.write_text("<annotation/>")
     summary, made = proposed(tmp_path)
     assert made.classes.names == ("cat", "dog")
