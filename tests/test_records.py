@@ -858,7 +858,7 @@ def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path)
     assert list(records.read(shards.paths)) == [{"a": [1, 2]}]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no Example", b"a", b"\x0a\x05\x0a"])
+@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no Example", b"a", b"\x0a\x05\x0a", b"\x08\x01", b"\x1a\x00"])
 def test_bytes_that_are_no_example_are_refused(tmp_path: Path, data: bytes) -> None:
     """Bytes of something else, an image's for instance, would make a file that nobody reads."""
     with pytest.raises(UsageError, match="record 1 is of bytes that are no serialized"):
