@@ -183,7 +183,8 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     """
     status, printed = commands.run(recording.scenario.command, folder)
     if status == 2 and called.startswith("names") and "were not made here" in printed:
-        status, printed = commands.run((*recording.scenario.command, "--overwrite"), folder)
+        commands.run((*recording.scenario.command, "--overwrite"), folder)
+        status, printed = commands.run(recording.scenario.command, folder)
     if status:
         return f"exit status {status}: {printed[-1000:]}"
     return differing(recording, read(folder))
