@@ -62,7 +62,7 @@ def load_beginning(layout: Layout) -> Beginning | None:
 
 def _path(kept: object) -> Path | None:
     """A path that was kept as text; None if it is none, or none that a system can have."""
-    if not isinstance(kept, str) or "\0" in kept:
+    if not isinstance(kept, str):
         return None
     try:
         os.fsencode(kept)

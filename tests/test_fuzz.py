@@ -91,6 +91,15 @@ def test_an_input_that_takes_too_much_memory_is_a_finding(load: Any, monkeypatch
     assert 310 < meter.megabytes < 400
 
 
+def test_what_a_parent_had_in_memory_is_not_counted() -> None:
+    """A process that is forked from a large one begins with its highest memory, as getrusage tells it."""
+    ballast = bytearray(b"x") * (330 << 20)
+    command = [sys.executable, FUZZING / "replay.py", "names"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=lambda: None)
+    assert json.loads(done.stdout)["findings"] == {}
+    assert json.loads(done.stdout)["megabytes"] < 100 < len(ballast)
+
+
 def test_a_replay_goes_on_behind_a_finding_and_shows_where_it_came_from(load: Any, tmp_path: Path) -> None:
     """Any exception that a target lets through is one, also KeyboardInterrupt's family."""
     replay, targets = load("replay"), load("target")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,17 +45,25 @@ class Meter:
             raise CostError(f"{self.megabytes:.0f} MB more than at the start, expected at most {MEGABYTES}")
 
 
+_STATUS = os.open("/proc/self/status", os.O_RDONLY)
+"""proc(5). What getrusage tells of a process begins with the memory of the one that it was forked from."""
+
+
 def _forget_peak() -> None:
     """Let the highest memory be counted from here on (proc(5), clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def _memory() -> float:
-    """The memory that the process has now, in MB (proc(5), statm)."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / (1 << 20)
+    """The memory that the process has now, in MB."""
+    return _value(b"VmRSS:")
 
 
 def _peak() -> float:
-    """The highest memory that the process had so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The highest memory that the process had since that was forgotten, in MB."""
+    return _value(b"VmHWM:")
+
+
+def _value(name: bytes) -> float:
+    status = os.pread(_STATUS, 4096, 0)
+    return int(status[status.index(name) + len(name) :].split(None, 1)[0]) / 1024
