@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from existing import existing
 
+pytestmark = pytest.mark.project
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 
@@ -34,8 +36,6 @@ def test_expected_to_fail():
 
 HANGING = """
 import os, threading
-
-pytestmark = pytest.mark.project
 
 def test_hangs():
     if not (child := os.fork()):
@@ -132,3 +132,18 @@ def test_ci_calls_what_the_readme_calls() -> None:
     assert set(told) == {"make demo", "make test"}
     calls = (ROOT / ".ci" / "run").read_text()
     assert [command for command in told if not re.search(rf"^part {command}$", calls, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(("failing", "status"), [("", 0), ("demo", 1), ("test", 1), ("lint", 1), ("portable", 1)])
+def test_ci_runs_every_part_and_fails_if_one_does(tmp_path: Path, failing: str, status: int) -> None:
+    """A part that fails stops no other one; at the end its name and the exit status say so."""
+    command = f'#!/bin/sh\necho "called: $0 $1"\n[ "$1" != "{failing}" ]\n'
+    for name in ("make", "chromium", "strace", "python3.10", "python3.13"):
+        (tmp_path / name).write_text(command)
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run([ROOT / ".ci" / "run"], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    called = re.findall(r"called: .*/make (\w+)", done.stdout)
+    assert called == ["demo", "test", "lint", "portable", "portable"]
+    assert (f"FAILED: make {failing}" in done.stderr) is bool(failing)
