@@ -213,6 +213,11 @@ class Manifest:
         return save_json(path, {"schema": SCHEMA, **value, "shards": shards})
 
     @property
+    def has_set_aside(self) -> bool:
+        """Whether images are missing from its shards because ``skip_bad`` set them aside."""
+        return any(info.set_aside for info in self.shards.values())
+
+    @property
     def is_whole(self) -> bool:
         """Whether it records the complete data set."""
         if self.recipe is not None:

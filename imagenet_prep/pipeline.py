@@ -143,7 +143,8 @@ def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Pro
             "expected the file that the shards were made by",
             "put it back, and repair again",
         )
-    return load(path, layout.raw or kept.root, engine, layout=layout, progress=progress)
+    root, skip_bad = layout.raw or kept.root, manifest.has_set_aside
+    return load(path, root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
 
 
 def report(

@@ -103,7 +103,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         compression=settings["compression"],
         validation_boxes=settings["validation_boxes"],
         allow_incomplete=not all(_was_complete(manifest, split) for split in ilsvrc2012.SPLITS),
-        skip_bad=any(info.set_aside for info in manifest.shards.values()),
+        skip_bad=manifest.has_set_aside,
     )
 
 

@@ -166,6 +166,21 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
 
 
+def test_files_set_aside_by_the_option_alone_are_known_to_repair(tmp_path: Path) -> None:
+    """Their recipe doesn't say skip_bad, but the manifest says that images were set aside."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/x.gif")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
+    command = [sys.executable, "-m", "imagenet_prep"]
+    given = ["--config", tmp_path / "recipe.yaml", "--skip-bad"]
+    assert subprocess.run([*command, "convert", tmp_path / "out", *given], capture_output=True).returncode == 3
+    shard = tmp_path / "out" / "train-00001-of-00002"
+    content = shard.read_bytes()
+    shard.unlink()
+    done = subprocess.run([*command, "repair", tmp_path / "out"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert shard.read_bytes() == content
+
+
 def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
     """Links, odd names, odd formats and loose files: one error of three lines has them all."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.gif")

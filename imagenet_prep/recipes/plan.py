@@ -115,7 +115,13 @@ class Plan:
 
 
 def load(
-    recipe: Path, root: Path | None, engine: Engine, *, layout: Layout | None = None, progress: Progress | None = None
+    recipe: Path,
+    root: Path | None,
+    engine: Engine,
+    *,
+    layout: Layout | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
 ) -> Plan:
     """Read a recipe, list its files, and plan what is to be made of them. Nothing is written.
 
@@ -124,13 +130,14 @@ def load(
         root: what relative paths begin with; None: DATAPATH of the environment, else the recipe's own folder.
         engine: where folders and archives are listed.
         layout: where the shards go, for a manifest that can't be made below ``root``.
+        skip_bad: leave bad items out, whether or not the recipe says so.
         progress: told what is being listed.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
-    return plan_recipe(read(recipe), root, engine, layout=layout, progress=progress)
+    return plan_recipe(read(recipe), root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
 
 
 def read(recipe: Path) -> RecipeFile:

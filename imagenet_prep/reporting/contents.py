@@ -171,7 +171,7 @@ def _recipe_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
 
 
 def _has_set_aside(facts: Facts) -> bool:
-    return facts.manifest is not None and any(info.set_aside for info in facts.manifest.shards.values())
+    return facts.manifest is not None and facts.manifest.has_set_aside
 
 
 def totals(facts: Facts) -> list[Totals]:

@@ -250,8 +250,7 @@ def _options_by(recipe: Plan, by_recipe: PlannedSet, manifest: Manifest) -> Conv
             f"expected {manifest.settings.get(changed[0])!r}, got {settings.get(changed[0])!r}",
             "bring back the recipe of then, or make the set anew with this one: the same convert, and --overwrite",
         )
-    skip_bad = any(info.set_aside for info in manifest.shards.values())
-    return ConvertOptions(compression=recipe.compression, skip_bad=skip_bad)
+    return ConvertOptions(compression=recipe.compression, skip_bad=manifest.has_set_aside)
 
 
 def _make(
