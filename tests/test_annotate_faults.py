@@ -156,6 +156,9 @@ def _leftovers(layout: Layout) -> list[str]:
 SYNCS = 4
 """Of the CSV, its folder, the state file, its folder."""
 
+WHERE: dict[str, Any] = {"fsync": os, "replace": Path}
+"""Whose call it is: Python 3.10's Path keeps an os.replace of its own."""
+
 
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, SpaceError), (errno.EDQUOT, SpaceError), (errno.EIO, WriteError)]
@@ -166,7 +169,7 @@ def test_a_disk_that_fails_leaves_nothing_half_done(
 ) -> None:
     """At each sync and each renaming: exit status 7 if it is full, else 1; no partial file; the next run is right."""
     write_archive(layout, gzip.compress(pack(FILES)))
-    true_call = getattr(os, call)
+    true_call = getattr(WHERE[call], call)
     calls = 0
     failed = 0
     for fails_at in range(SYNCS if call == "fsync" else SYNCS // 2):
@@ -182,10 +185,10 @@ def test_a_disk_that_fails_leaves_nothing_half_done(
                 raise OSError(number, os.strerror(number))
             return true_call(*given, **options)
 
-        monkeypatch.setattr(os, call, fail)
+        monkeypatch.setattr(WHERE[call], call, fail)
         with pytest.raises(kind) as caught:
             train(layout)
-        monkeypatch.setattr(os, call, true_call)
+        monkeypatch.setattr(WHERE[call], call, true_call)
         assert caught.value.exit_code == (1 if kind is WriteError else 7)
         assert _leftovers(layout) == []
         assert not layout.boxes_csv.exists() or layout.boxes_csv.read_bytes() == CSV
@@ -199,7 +202,7 @@ def _kill_at(call: str, number: int, layout: Layout) -> int:
     """How a process ended that annotates, and kills itself just before it makes a call for the ``number``-th time."""
     child = os.fork()
     if child == 0:  # pragma: no cover - another process
-        true_call, calls = getattr(os, call), 0
+        true_call, calls = getattr(WHERE[call], call), 0
 
         def kill(*given: Any, **options: Any) -> Any:
             nonlocal calls
@@ -208,7 +211,7 @@ def _kill_at(call: str, number: int, layout: Layout) -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
             return true_call(*given, **options)
 
-        setattr(os, call, kill)
+        setattr(WHERE[call], call, kill)
         try:
             train(layout)
         finally:

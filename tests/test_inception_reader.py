@@ -15,6 +15,7 @@ from imagenet_prep.formats import inception, inception_reader, tfrecord
 from imagenet_prep.formats.example import (
     BytesList,
     ExampleError,
+    Feature,
     FloatList,
     Int64List,
     delimited,
@@ -76,6 +77,30 @@ def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) 
     for path in paths:
         for record in tfrecord.iter_records(memoryview(path.read_bytes())):
             assert inception_reader._read_canonical(record.data) == read_features(parse_example(record.data))
+
+
+def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it can read, the general parser never sees."""
+    item = Item("a.JPEG", 1, "n01440764", "tench", (), ByteRange(Path(), 0, 0))
+    data = memoryview(encode_example(inception.features(item, 4, 3, b"image")))
+    expected = read_features(parse_example(data))
+    monkeypatch.setattr(inception_reader, "read_features", None)
+    assert read_record(data) == expected
+
+
+def test_what_stands_before_the_images_name_counts() -> None:
+    """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
+    item = Item("a.JPEG", 1, "n01440764", "tench", (), ByteRange(Path(), 0, 0))
+    features = inception.features(item, 4, 3, b"image")
+    value = delimited(2, delimited(1, delimited(1, b"other")))
+    doubled = delimited(1, value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))))
+    head, tail = (
+        b"".join(encode_entry(name, features[name]) for name in sorted(features) if is_there(name))
+        for is_there in ("image/encoded".__gt__, "image/encoded".__lt__)
+    )
+    data = memoryview(delimited(1, head + doubled + tail))
+    with pytest.raises(RecordError, match="holds 2 values"):
+        read_record(data)
 
 
 @settings(deadline=None)
@@ -154,6 +179,30 @@ def test_what_other_makers_leave_out() -> None:
     for name in features:
         with pytest.raises(RecordError, match="is missing"):
             read_features({other: feature for other, feature in features.items() if other != name})
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "reason"),
+    [
+        ("image/class/label", Int64List((1, 2)), "holds 2 values, expected 1"),
+        ("image/class/label", Int64List(()), "holds 0 values, expected 1"),
+        ("image/encoded", BytesList((b"a", b"b")), "holds 2 values, expected 1"),
+        ("image/filename", BytesList((b"\xff.JPEG",)), "is not UTF-8"),
+        ("image/class/text", BytesList((b"t\xe9nch",)), "is not UTF-8"),
+        (f"{BOX}xmin", FloatList((0.1, 0.2)), "differ in length: [2, 1, 1, 1, 1]"),
+        (f"{BOX}label", Int64List((1, 1)), "differ in length: [1, 1, 1, 1, 2]"),
+        (f"{BOX}label", Int64List(()), "differ in length: [1, 1, 1, 1, 0]"),
+    ],
+    ids=str,
+)
+def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
+    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: with the feature."""
+    item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),), ByteRange(Path(), 0, 0))
+    features = {**inception.features(item, 4, 3, b"image"), name: feature}
+    with pytest.raises(RecordError) as caught:
+        read_record(memoryview(encode_example(features)))
+    assert name.startswith(caught.value.feature)
+    assert reason in caught.value.reason
 
 
 def test_edges_of_boxes_come_together() -> None:

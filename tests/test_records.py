@@ -382,6 +382,23 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     assert caught.value.hint == ""
 
 
+def test_a_refused_record_decides_no_kind(tmp_path: Path) -> None:
+    """What a record that is refused held under other names binds nobody."""
+    with records.ShardWriter(tmp_path / "a", shards=1) as shards:
+        shards.write({"b": 1})
+        with pytest.raises(UsageError, match="'b' is of kind bytes"):
+            shards.write({"a": 1, "b": "text"})
+        shards.write({"a": "text", "b": 2})
+    assert list(records.read(shards.paths, text="a")) == [{"b": 1}, {"a": "text", "b": 2}]
+
+
+@pytest.mark.parametrize("data", [b"\x1a\x00", b"\x08\x01", b"\x0a\x00\x22\x01a"])
+def test_bytes_with_other_fields_are_no_example(tmp_path: Path, data: bytes) -> None:
+    """A message with a field that no Example has is some other message, and is not written as a record."""
+    with pytest.raises(UsageError, match=r"no serialized tf.train.Example"):
+        records.write(tmp_path / "a", [data])
+
+
 def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no reader takes is not written: beyond protobuf's limit, or, compressed, beyond our own reader's."""
     path = tmp_path / "file"

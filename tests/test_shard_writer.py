@@ -85,6 +85,27 @@ def test_a_record_that_is_larger_than_a_shard_has_one_of_its_own(tmp_path: Path)
     assert [numbers(path) for path in shards.paths] == [[0, 1], [2], [3]]
 
 
+def test_a_first_record_that_is_larger_than_a_shard_leaves_none_empty(tmp_path: Path) -> None:
+    """No empty shard stands before it."""
+    with ShardWriter(tmp_path / "movies", shard_size=200) as shards:
+        for n, length in enumerate((1000, 10)):
+            shards.write({"n": n, "text": bytes(length)})
+    assert [numbers(path) for path in shards.paths] == [[0], [1]]
+
+
+def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
+    """Half a file of a writer that was killed is removed, and not written on."""
+    for name, write in (("movies", lambda path: write_set(path, 4, shards=2)), ("one", lambda path: None)):
+        folder = tmp_path / f".{name}.writing"
+        folder.mkdir()
+        for left in ("0", "1"):
+            (folder / left).write_bytes(b"half a record")
+        write(tmp_path / name)
+    assert [numbers(tmp_path / f"movies-{index:05d}-of-00002") for index in (0, 1)] == [[0, 2], [1, 3]]
+    assert records.write(tmp_path / "one", [{"n": 5}]) == 1
+    assert numbers(tmp_path / "one") == [5]
+
+
 def test_no_record_makes_one_empty_shard(tmp_path: Path) -> None:
     """By size too there is a file, so that a pattern finds something."""
     shards = write_set(tmp_path / "movies", 0, shard_size="1MB")
