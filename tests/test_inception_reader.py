@@ -196,7 +196,7 @@ def test_what_other_makers_leave_out() -> None:
     ids=str,
 )
 def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
-    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: with the feature."""
+    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: each by name."""
     item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),), ByteRange(Path(), 0, 0))
     features = {**inception.features(item, 4, 3, b"image"), name: feature}
     with pytest.raises(RecordError) as caught:
