@@ -101,6 +101,20 @@ def fsync_dir(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> list[Path]:
+    """Make a folder and those above it, durably: what is synced in it later can't be reached without their names.
+
+    Returns:
+        The folders that had to be made, the innermost first.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in reversed(missing):
+            fsync_dir(each.parent)
+    return missing
+
+
 def sync_file_system(folder: Path) -> None:
     """Make all that was written to the file system of ``folder`` durable, in one go for any number of files.
 
@@ -126,8 +140,8 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
     Several writers may be at it at once: each has a file of its own until its last step, and the last one wins.
     """
+    make_folder(path.parent)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
         partial, descriptor = _create_partial(path)
     try:
@@ -278,7 +292,7 @@ def _hold(path: Path) -> Iterator[None]:
     if path in _held:
         yield  # by this process, further up
         return
-    created = _make_folder(path.parent)
+    created = make_folder(path.parent)
     try:
         descriptor = _acquire(path)
         _held.add(path)
@@ -291,14 +305,6 @@ def _hold(path: Path) -> Iterator[None]:
         for folder in created:  # a command that failed at once leaves nothing behind
             with contextlib.suppress(OSError):
                 folder.rmdir()
-
-
-def _make_folder(folder: Path) -> list[Path]:
-    """Make a folder; returns those that had to be made, the innermost first."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return missing
 
 
 def _acquire(path: Path) -> int:

@@ -65,7 +65,7 @@ class PartialFile:
         self._saved = _load(path, remote)
         self._starts = {stop: start for start, stop in self._saved}  # by where a span ends, which is where it grows
         with storage.space_errors(path):
-            _make_folder(path.parent)
+            storage.make_folder(path.parent)
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             if not self._saved:
                 self.reset()
@@ -133,14 +133,6 @@ class PartialFile:
         if self._file is None:
             raise ValueError(f"{self.path} is closed")
         return self._file
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, durably: what is synced in it later can't be reached without their names."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in reversed(missing):
-        storage.fsync_dir(each.parent)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
