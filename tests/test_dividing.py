@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.classes import MAX_CLASSES, check_count
 from imagenet_prep.recipes.plan import Plan, load
 from imagenet_prep.recipes.splitting import Shares
@@ -39,25 +40,21 @@ def test_folders_of_splits_come_in_their_order(tmp_path: Path) -> None:
     assert list(splits(made)) == ["train", "validation", "test"]
 
 
+def test_a_stranger_makes_all_of_it_one_split(tmp_path: Path) -> None:
+    """Where one of the folders is no split, they are classes like any others."""
+    names = ("train/a/1.jpg", "val/a/2.jpg", "other/a/3.jpg")
+    assert splits(plan(tmp_path, FOLDERS, *names)) == {"train": sorted(names)}
+
+
 @pytest.mark.parametrize(
     "names",
-    [
-        ("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"),
-        ("val/a/1.jpg", "test/a/2.jpg"),
-        ("train/a/1.jpg", "val/a/2.jpg", "other/a/3.jpg"),
-    ],
-    ids=["two folders of one split", "no train", "a folder that is no split"],
+    [("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"), ("val/a/1.jpg", "test/a/2.jpg"), ("train/1.jpg", "val/2.jpg")],
+    ids=["two folders of one split", "no train", "no classes below"],
 )
-def test_other_folders_are_no_splits(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """Two folders of one split, splits without train, a stranger among them: then all of it is one split."""
-    assert list(splits(plan(tmp_path, FOLDERS, *names))) == ["train"]
-
-
-def test_a_split_has_class_folders_in_it(tmp_path: Path) -> None:
-    """Where classes are folders, train/ with images right in it is a class called train, and no split."""
-    made = plan(tmp_path, FOLDERS, "train/1.jpg", "val/2.jpg")
-    assert splits(made) == {"train": ["train/1.jpg", "val/2.jpg"]}
-    assert made.splits[0].catalog.item(1).wnid == "val"
+def test_folders_that_could_be_splits_or_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Two folders of one split, splits without train, splits without classes: neither is made of them silently."""
+    with pytest.raises(InputError, match="called as splits are, not as classes"):
+        plan(tmp_path, FOLDERS, *names)
 
 
 def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
@@ -99,3 +96,46 @@ def test_labels_have_an_end() -> None:
     check_count(range(MAX_CLASSES), Path("set"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="65,536 classes"):
         check_count(range(MAX_CLASSES + 1), Path("set"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\t\n"])
+def test_a_list_of_no_classes_is_refused(tmp_path: Path, content: str) -> None:
+    """A file of classes that names none is a mistake, and says so."""
+    (tmp_path / "classes.txt").write_text(content)
+    with pytest.raises(PrepError, match="nothing in it"):
+        plan(tmp_path, FOLDERS + "classes: classes.txt\n", "a/1.jpg")
+
+
+LABELS = "source: {files: 'set/*.jpg'}\nlabels: {file: labels.csv}\n"
+
+
+def test_a_column_of_a_reserved_name_is_reached_as_one_of_the_labels(tmp_path: Path) -> None:
+    """A labels file may have a column "height": labels.height is that, height is the image's own."""
+    (tmp_path / "labels.csv").write_text("path,label,height\nset/1.jpg,a,77\n")
+    made = plan(tmp_path, LABELS + "record: {tall: labels.height, pixels: height}\n", "1.jpg")
+    assert made.features.keys() == {"tall", "pixels"}
+    assert made.splits[0].catalog.item(0).columns == {"labels.height": 77}
+
+
+def test_a_value_that_a_record_must_have_is_missed(tmp_path: Path) -> None:
+    """A line without a value for a feature that is not optional is named with its file; an optional one may lack it."""
+    (tmp_path / "labels.csv").write_text("path,label,note\nset/1.jpg,a,x\nset/2.jpg,a,\n")
+    with pytest.raises(InputError, match="line 3: note has no value for"):
+        plan(tmp_path, LABELS + "record: {note: note}\n", "1.jpg", "2.jpg")
+    made = plan(tmp_path, LABELS + "record: {note: {from: note, optional: true}}\n")
+    assert [made.splits[0].catalog.item(row).columns["note"] for row in (0, 1)] == ["x", None]
+
+
+def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:
+    """Bounds, and which array is taken, are among the settings that decide a record's bytes."""
+    pixels = FOLDERS + "content: pixels\n"
+    settings = [
+        plan(tmp_path, pixels + more, "a/1.png").settings
+        for more in ("", "min_val: 0\nmax_val: 1\n", "min_val: 0\nmax_val: 2\n", "min_val: -1\nmax_val: 1\n")
+    ]
+    assert all(one != other for one, other in combinations(settings, 2))
+    arrays = "source: {folders: arrays}\ncontent: array\n"
+    (tmp_path / "arrays" / "a").mkdir(parents=True)
+    (tmp_path / "arrays" / "a" / "1.npz").touch()
+    one, other = (plan(tmp_path, arrays + f"array: {name}\n").settings for name in ("x", "y"))
+    assert one != other

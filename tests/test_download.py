@@ -18,9 +18,12 @@ import pytest
 from existing import existing
 from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
 
+from imagenet_prep import storage
 from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, SpaceError, UsageError
-from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
@@ -106,6 +109,21 @@ def test_second_run_asks_nobody(server, layout):
     assert summary.fetched == ()
     assert len(summary.present) == 3
     assert snapshot(layout.data_dir) == before
+
+
+def test_space_is_asked_for_what_is_missing(server, layout, monkeypatch):
+    """What is there of an archive, durable, takes no more space; an archive named twice is one."""
+    archive, half = ARCHIVES["boxes"], len(CONTENTS["boxes"]) // 2
+    session = open_session(server.url, ADA, None, probe=archive.filename, pace=PACE)
+    with PartialFile(layout.part_path(archive), inspect(session, server.url + archive.filename, PACE)) as part:
+        part.write(0, CONTENTS["boxes"][:half])
+        part.save()
+    asked = []
+    monkeypatch.setattr(storage, "check_free_space", lambda folder, size, what: asked.append(size))
+    assert len(pending(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
+    summary = run(server, layout, only=["boxes", "boxes"])
+    assert asked == [len(CONTENTS["boxes"]) - half]
+    assert summary.fetched == (archive.filename,)
 
 
 def test_an_archive_that_was_touched_is_hashed_again(server, layout):

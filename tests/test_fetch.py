@@ -146,6 +146,33 @@ def test_connections_are_used_at_once(server, part):
     assert part.read_bytes() == CONTENT
 
 
+def test_pieces_neither_overlap_nor_leave_gaps(server, part):
+    """Each piece begins where another one ends, and the last one ends with the file."""
+    run(server, part, connections=4)
+    spans = sorted(tuple(map(int, seen.headers["Range"].removeprefix("bytes=").split("-"))) for seen in server.gets())
+    assert spans[0][0] == 0
+    assert spans[-1][1] == SIZE - 1
+    assert all(before[1] + 1 == after[0] for before, after in pairwise(spans))
+
+
+def test_a_server_without_ranges_is_asked_once(server, part):
+    """What it says to the probe is believed: no piece is asked for, whatever the number of connections."""
+    server.faults = Faults(ignore_range=True)
+    run(server, part, connections=4)
+    assert part.read_bytes() == CONTENT
+    assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
+
+
+def test_empty_answers_spend_the_budget(server, part):
+    """A server that sends nothing, and says so, again and again, is given up."""
+    leave_half(server, part)
+    server.faults = Faults(short=0, when=lambda start: start >= HALF)
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "4 attempts", "run the same command again")
+    assert len(server.gets()) == 4
+
+
 def test_connections_go_on_in_holes(server, part):
     """Whatever holes a run with several connections left, the next one fills just these."""
     remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
@@ -528,6 +555,7 @@ def test_redirect_without_end(server, part):
     with pytest.raises(NetworkError) as caught:
         run(server, part)
     assert_told(caught.value, 5, "redirect")
+    assert len(server.seen) == 10
 
 
 @pytest.mark.parametrize(

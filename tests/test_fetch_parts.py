@@ -14,6 +14,7 @@ from fault_server import PASSWORD, Faults, FaultServer, fault_server
 
 from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch import patience as module
+from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, content_range, inspect, retry_after
 from imagenet_prep.fetch.session import Session
@@ -133,6 +134,30 @@ def test_parts_of_one_version_fit_together(change: dict[str, Any], is_same: bool
     assert one.is_same_version(other) is other.is_same_version(one) is is_same
 
 
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        (
+            "<form action=/a><input name=q></form><form method=post><input name=u><input name=p type=password></form>",
+            "up",
+        ),
+        ("<form><input name=p type=password><input name=t></form>", "pt"),
+        ("<form><input name=u><input name=p type=password></form><input name=x type=hidden value=1>", "up"),
+        ("<form><input name=u><input name=t><input name=p type=password></form>", "upt"),
+    ],
+    ids=["a search first", "a field behind", "a field outside", "two fields before"],
+)
+def test_a_form_gets_its_own_fields(page: str, fields: str) -> None:
+    """The form with a password; the name goes into the first text field before it; what is outside is not sent."""
+    form = find_login_form(page.encode(), "http://a.org/")
+    assert form is not None
+    filled = form.filled("NAME", "WORD")
+    assert "".join(sorted(filled)) == "".join(sorted(fields))
+    assert filled["p"] == "WORD"
+    assert filled.get("u", "NAME") == "NAME"
+    assert filled.get("t", "") == ""
+
+
 # sessions ------------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +177,9 @@ def elsewhere(tmp_path: Path, server: FaultServer) -> Any:
         yield other
 
 
-@pytest.mark.parametrize("span", ["bytes 0-1022/100000", "bytes 0-99999/100000", "bytes 1-1024/100000"])
+@pytest.mark.parametrize(
+    "span", ["bytes 0-1022/100000", "bytes 0-99999/100000", "bytes 1-1024/100000", "bytes 1-1023/100000"]
+)
 def test_a_probe_that_is_answered_otherwise_tells_no_length(server: FaultServer, span: str) -> None:
     """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
     server.faults = Faults(content_range=span)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
 import subprocess
 import sys
 import zlib
@@ -284,6 +285,35 @@ def test_save_image(tmp_path: Path) -> None:
         assert image.getpixel((left + 5, top + 5)) != (255, 64, 0)
         assert image.getpixel((0, 0)) != (255, 64, 0)
     assert sorted(path.name for path in existing(tmp_path, "*")) == ["f", "x.png"]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        {"xmin": 0.1, "ymin": 0.1, "xmax": 1.5, "ymax": 0.9},
+        {"xmin": -0.1, "ymin": 0.1, "xmax": 0.5, "ymax": 0.9},
+        {"xmin": 0.1, "ymin": 0.1, "xmax": 0.5},
+        {"xmin": 0.6, "ymin": 0.1, "xmax": 0.5, "ymax": 0.9},
+        {"xmin": 0.1, "ymin": 0.1, "xmax": float("nan"), "ymax": 0.9},
+    ],
+    ids=str,
+)
+def test_a_box_that_can_not_be_drawn_is_left_out(tmp_path: Path, edges: dict[str, float]) -> None:
+    """A box beyond its image, back to front, without an edge or no number: the image is saved without it."""
+    image: dict[str, Feature] = {"image/encoded": BytesList((jpeg(40, 30),))}
+    boxes: dict[str, Feature] = {f"image/object/bbox/{name}": FloatList((value,)) for name, value in edges.items()}
+    for name, features in (("plain", image), ("boxed", {**image, **boxes})):
+        save_image(write(tmp_path / name, encode_example(features)), 0, tmp_path / f"{name}.png")
+    assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "boxed.png").read_bytes()
+
+
+@pytest.mark.parametrize("value", [0.1, 0.1234567, 16777216.0, 1.1754944e-38, 3.4028235e38, 0.333333343])
+def test_a_float_is_shown_by_the_fewest_digits_that_give_it_back(tmp_path: Path, value: float) -> None:
+    """JSON has the shortest number that is the same 32-bit float."""
+    (shown,) = show(write(tmp_path / "f", example(x=FloatList((value,)))))
+    (found,) = shown.as_dict()["features"]["x"]
+    assert struct.pack("<f", found) == struct.pack("<f", value)
+    assert len(repr(found)) <= len(repr(value))
 
 
 def test_save_image_of_any_feature(tmp_path: Path) -> None:

@@ -67,6 +67,9 @@ def test_download_under_way(tmp_path: Path) -> None:
     found = stage(layout, "download")
     assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 begun")
     assert status(layout).next_command == f"imagenet-prep download {tmp_path}"
+    layout.archive_path(ARCHIVES["validation"]).unlink()
+    found = stage(layout, "download")
+    assert (found.state, found.detail) == ("partly", "0 of 3 archives, 0 of them checked, 1 begun")
 
 
 def test_checked_archives(tiny_data_dir: Path) -> None:
@@ -78,6 +81,9 @@ def test_checked_archives(tiny_data_dir: Path) -> None:
     layout.checked_path.write_text(json.dumps({path.name: entry}))
     assert stage(layout, "download").detail == "3 of 3 archives, 1 of them checked"
     os.utime(path)
+    assert stage(layout, "download").detail == "3 of 3 archives, 0 of them checked"
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    layout.checked_path.write_text(json.dumps({path.name: {**entry, "md5": None}}))
     assert stage(layout, "download").detail == "3 of 3 archives, 0 of them checked"
 
 
