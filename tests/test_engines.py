@@ -487,6 +487,16 @@ def test_closing_the_iterator_stops_the_workers(tmp_path: Path) -> None:
     assert not any(map(_alive, pids))
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_threads_take_one_task_each_and_the_next(workers: int) -> None:
+    """When the first outcome is there, each thread has had a task, and only the one that comes next is taken."""
+    taken: list[int] = []
+    outcomes = ThreadEngine(workers).map(_square, (taken.append(task) or task for task in range(100)))
+    next(outcomes)
+    assert taken == list(range(workers + 1))
+    outcomes.close()  # type: ignore[attr-defined]
+
+
 def test_threads_drop_what_has_not_begun() -> None:
     """Closed early, a thread engine finishes what runs and begins nothing more."""
     begun: list[int] = []

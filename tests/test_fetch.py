@@ -147,8 +147,8 @@ def test_connections_are_used_at_once(server, part):
 
 
 def test_pieces_neither_overlap_nor_leave_gaps(server, part):
-    """Each piece begins where another one ends, and the last one ends with the file."""
-    run(server, part, connections=4)
+    """Each piece begins where another one ends, and the last one, which is shorter, ends with the file."""
+    run(server, part, connections=4, pace=dataclasses.replace(PACE, segment=170_000))
     spans = sorted(tuple(map(int, seen.headers["Range"].removeprefix("bytes=").split("-"))) for seen in server.gets())
     assert spans[0][0] == 0
     assert spans[-1][1] == SIZE - 1

@@ -40,6 +40,15 @@ def test_the_shuffle_is_that_of_python_2(count: int, digest: str) -> None:
     assert _digest(shuffled(count, SEED)) == digest
 
 
+@pytest.mark.parametrize(
+    ("seed", "order"),
+    [(1, [1, 0]), (3, [1, 0]), (0, [0, 1, 2]), (1, [2, 1, 0]), (0, [2, 0, 1, 3, 4]), (1, [1, 4, 2, 3, 0])],
+)
+def test_few_are_shuffled_as_by_python_2(seed: int, order: list[int]) -> None:
+    """What CPython 2.7 gives: seed(seed); l = range(len(order)); shuffle(l)."""
+    assert list(shuffled(len(order), seed)) == order
+
+
 def test_validation_names_come_in_the_order_of_2016() -> None:
     """The names of all validation images in record order have the published digest, first and last as published."""
     names = _validation_names()

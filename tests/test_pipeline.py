@@ -7,8 +7,10 @@ from pathlib import Path
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import ARCHIVES
 from imagenet_prep.layout import Layout
-from imagenet_prep.pipeline import missing_archives, run
+from imagenet_prep.pipeline import missing_archives, report, run
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
 
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 
@@ -34,3 +36,27 @@ def test_boxes_that_are_given_are_not_fetched(tiny_data_dir: Path, tmp_path: Pat
     assert summary.annotate is not None
     assert layout.boxes_csv.stat().st_size
     assert summary.verify.problems == ()
+
+
+def test_a_verdict_with_a_manifest_is_none_without_it(tiny_data_dir: Path) -> None:
+    """Once the manifest is gone, or come, what was found before says nothing: report verifies again."""
+    layout, engine = Layout(tiny_data_dir), make_engine("threads", 2)
+    convert(layout, engine, PART)
+    verify(layout, engine)
+    manifest = layout.manifest_path.read_bytes()
+    for change in (layout.manifest_path.unlink, lambda: layout.manifest_path.write_bytes(manifest)):
+        before = layout.verdict_path.stat().st_mtime_ns
+        report(layout, engine, samples=1)
+        assert layout.verdict_path.stat().st_mtime_ns == before
+        change()
+        report(layout, engine, samples=1)
+        assert layout.verdict_path.stat().st_mtime_ns != before
+
+
+def test_a_conversion_of_imagenet_leaves_no_recipe_behind(tiny_data_dir: Path) -> None:
+    """A state file that names no recipe goes: status would go by it."""
+    layout = Layout(tiny_data_dir)
+    layout.state_dir.mkdir(parents=True)
+    layout.recipe_path.write_text("{}")
+    convert(layout, make_engine("threads", 2), PART)
+    assert not layout.recipe_path.exists()
