@@ -90,6 +90,11 @@ RECIPES = {
     "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: ImageNet's is fixed", ""),
     "splits of ImageNet": (IMAGENET + "shards: {test: 3}\n", "shards.test: no such split", "train and validation"),
     "ImageNet's only": (FOLDERS + "allow_incomplete: true\n", "line 2: allow_incomplete: only ImageNet", ""),
+    "long pattern": (
+        f"source: {{files: 'ab{'*' * 3000}'}}\n",
+        f"'ab{'*' * 58}...' is no pattern",
+        "alone between slashes",
+    ),
     "pattern": ("source: {files: 'arrays/[x'}\n", "line 1: source.files: 'arrays/[x' is no pattern", "closed"),
 }
 

@@ -10,7 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.formats.patterns import compile_pattern
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
-from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.reading import RecipeFile, shortened
 from imagenet_prep.recipes.splitting import Shares
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
 from imagenet_prep.sources.listing import Listing
@@ -96,7 +96,7 @@ def _placed(
     try:
         accept = compile_pattern(text.removeprefix("./"))
     except ValueError as error:
-        raise file.fault(key, f"{text!r} is no pattern", str(error)) from error
+        raise file.fault(key, f"{shortened(text)!r} is no pattern", str(error)) from error
     return Division(name, [row for row, each in enumerate(listing.names) if accept.fullmatch(each)], inputs.is_ordered)
 
 

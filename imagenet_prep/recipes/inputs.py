@@ -19,7 +19,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.places import find_manifest, place_manifest
-from imagenet_prep.recipes.reading import Key, RecipeFile
+from imagenet_prep.recipes.reading import Key, RecipeFile, shortened
 from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
 from imagenet_prep.sources.listing import Listing
@@ -187,7 +187,7 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise file.fault(key, f"{pattern!r} is no pattern", str(error)) from error
+        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", str(error)) from error
     if not pattern.startswith("/") and ".." not in pattern.split("/"):
         fixed, _ = split_pattern(pattern)
         _need_folder(file, key, root / fixed)
@@ -196,7 +196,7 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
     base = Path(os.path.normpath(root / fixed))
     _need_folder(file, key, base)
     if ".." in rest.split("/"):
-        raise file.fault(key, f"{pattern!r} is no pattern", "expected .. before the first special sign only")
+        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", "expected .. before the first special sign only")
     return base, rest
 
 

@@ -124,7 +124,7 @@ class _Nodes:
                 raise self._refusal(line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels")
             for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
                 if found := getattr(event, sort, None):
-                    raise self._refusal(line, f"the {sort} {_cut(found)}", "expected plain keys and values")
+                    raise self._refusal(line, f"the {sort} {shortened(found)}", "expected plain keys and values")
             return event
 
         return get_checked
@@ -273,9 +273,10 @@ def _fault(
     return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
 
 
-def _cut(text: object) -> str:
+def shortened(text: object) -> str:
+    """What a recipe says, as an error shows it: 60 signs of it."""
     return shown if len(shown := str(text)) <= 60 else f"{shown[:60]}..."
 
 
 def _shown(key: Key) -> str:
-    return ".".join(map(_cut, key))
+    return ".".join(map(shortened, key))
