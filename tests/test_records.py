@@ -465,12 +465,17 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     assert list(records.read(path)) == [{"a": 2}]
 
 
-@pytest.mark.parametrize("path", ["/dev/null", "/tmp", "."])
-def test_what_is_no_file_is_not_replaced(path: str) -> None:
-    """A device, a folder: refused, and still there."""
+@pytest.mark.parametrize("path", ["pipe", "link-to-pipe", "folder", "."])
+def test_what_is_no_file_is_not_replaced(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe, which stands for any device, a folder: refused, and still there."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")  # never a device of the machine: a writer that is broken would replace it
+    Path("link-to-pipe").symlink_to("pipe")
+    Path("folder").mkdir()
     with pytest.raises(UsageError, match="can't be written"):
         records.write(path, [{"a": 1}])
     assert not Path(path).is_file()
+    assert sorted(os.listdir(tmp_path)) == ["folder", "link-to-pipe", "pipe"]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
 import shutil
 import struct
@@ -445,14 +446,14 @@ def test_damaged_manifest(layout: Layout, field: str, value: object, word: str) 
 
 def test_manifest_that_may_not_be_read(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manifest for which the right is missing may be sound: that is an error, and nothing is to be removed."""
-    read_bytes = Path.read_bytes
+    true_open = os.open
 
-    def refuse(path: Path) -> bytes:
-        if path == layout.manifest_path:
+    def refuse(path: Any, *given: Any, **options: Any) -> int:
+        if isinstance(path, str | Path) and Path(path) == layout.manifest_path:
             raise PermissionError(13, "Permission denied", str(path))
-        return read_bytes(path)
+        return true_open(path, *given, **options)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match="Permission denied") as caught:
         verify(layout, ENGINE)
     assert "remove" not in str(caught.value)
