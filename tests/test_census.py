@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from itertools import permutations
 
-from imagenet_prep.formats.example import BytesList, FloatList, Int64List
-from imagenet_prep.reporting.census import BYTE_STEPS, Census, Odd, Spread, bin_of
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List
+from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
 from imagenet_prep.reporting.features import FeaturesCensus
+from imagenet_prep.reporting.reading import LONGEST_TEXT, Naming, Seen, see
 
 
 def test_words_of_a_class_do_not_hang_on_the_order() -> None:
@@ -68,3 +69,38 @@ def test_features_are_counted_by_promise() -> None:
         assert (found.values.least, found.values.greatest) == (2, 3)
         assert (found.bounds.least, found.bounds.greatest) == (-2.0, 6.0)
         assert (whole.named["y"].records, whole.named["y"].bounds.greatest) == (1, 3)
+
+
+def test_a_wide_image_is_wide() -> None:
+    """Width comes before height in the bins of sizes, and above it in the ratio."""
+    counting = _Counting("train-00000-of-00001", "train", None)
+    counting._count_size((400, 100))
+    (census,) = counting.census.splits.values()
+    assert census.sides == {(bin_of(400, SIDE_STEPS), bin_of(100, SIDE_STEPS)): 1}
+    assert census.aspects == {bin_of(4, ASPECT_STEPS): 1}
+    assert (census.width.total, census.height.total) == (400, 100)
+
+
+NAMING = Naming.of({"record": "inception"})
+
+
+def test_what_makes_no_sense_is_left_out() -> None:
+    """A size that no image has and a box that is no number are not shown; a long text is cut."""
+
+    def seen(**changes: Feature) -> Seen:
+        features: dict[str, Feature] = {"image/width": Int64List((4,)), "image/height": Int64List((3,))}
+        return see({**features, **{name.replace("__", "/"): feature for name, feature in changes.items()}}, NAMING)
+
+    assert seen().size == (4, 3)
+    for pixels in (0, -1, 1 << 16):
+        assert seen(image__height=Int64List((pixels,))).size is None
+        assert seen(image__width=Int64List((pixels,))).size is None
+    edges: dict[str, Feature] = {
+        f"image__object__bbox__{edge}": FloatList((0.25, math.nan if edge == "xmax" else 0.5, math.inf))
+        for edge in ("xmin", "ymin", "xmax", "ymax")
+    }
+    (box,) = seen(**edges).boxes
+    assert (box.xmin, box.ymax) == (0.25, 0.25)
+    for length, shown in ((LONGEST_TEXT, "n" * LONGEST_TEXT), (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…")):
+        name = BytesList((b"n" * length,))
+        assert seen(image__filename=name).filename == shown
