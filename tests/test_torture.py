@@ -15,7 +15,7 @@ from syscalls import require_strace
 
 from imagenet_prep.demo.archives import make
 
-pytestmark = pytest.mark.measuring
+pytestmark = pytest.mark.project
 
 
 @pytest.fixture
