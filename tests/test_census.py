@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 from itertools import permutations
 
+from PIL import Image
+
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List
+from imagenet_prep.formats.jpeg import read_header
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
 from imagenet_prep.reporting.features import FeaturesCensus
 from imagenet_prep.reporting.reading import LONGEST_TEXT, Naming, Seen, see
+from imagenet_prep.reporting.samples import _thumbnail
 
 
 def test_words_of_a_class_do_not_hang_on_the_order() -> None:
@@ -104,3 +109,12 @@ def test_what_makes_no_sense_is_left_out() -> None:
     for length, shown in ((LONGEST_TEXT, "n" * LONGEST_TEXT), (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…")):
         name = BytesList((b"n" * length,))
         assert seen(image__filename=name).filename == shown
+
+
+def test_a_thumbnail_is_small() -> None:
+    """No side of a thumbnail has more than 400 pixels, whatever the image; its own size is told beside it."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (1000, 500), (200, 30, 30)).save(buffer, "JPEG")
+    thumbnail, size = _thumbnail(memoryview(buffer.getvalue()))
+    header = read_header(thumbnail)
+    assert (size, header.width, header.height) == ((1000, 500), 400, 200)
