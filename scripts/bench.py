@@ -215,6 +215,11 @@ class Result:
         """How many times as long as another a command took: the median of the rounds' ratios."""
         return median(each[column].seconds / each[to].seconds for each in self.rounds)
 
+    def times(self, column: int) -> str:
+        """How many times as long as ours a rival took; near 1 the second digit counts."""
+        ratio = self.ratio(column, 0)
+        return f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}"
+
     def cells(self, images: int) -> tuple[str, ...]:
         """The row's cells, in the order of HEADINGS."""
         limit, first = self.row.limit, 2 if self.row.limit else 1
@@ -223,7 +228,7 @@ class Result:
         return (
             self.row.name,
             f"{self.ratio(0, 1):.2f} {limit.name}" if limit else "-",
-            "; ".join(f"{self.ratio(column, 0):.2f} {rival.name}" for column, rival in rivals) or "-",
+            "; ".join(f"{self.times(column)} {rival.name}" for column, rival in rivals) or "-",
             f"{self.seconds():.3f}",
             f"{self.seconds(1):.3f}" if limit else "-",
             "; ".join(f"{self.seconds(column):.3f}" for column, _ in rivals) or "-",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import resource
+import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -41,26 +39,34 @@ class Measured(NamedTuple):
     memory: int
 
 
+_LAUNCHER = """
+import json, os, subprocess, sys, time
+result, limit, *call = sys.argv[1:]
+process = subprocess.Popen(call, stdin=subprocess.DEVNULL)
+end = time.monotonic() + float(limit)
+pid = 0
+while not pid:
+    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+    if not pid:
+        time.sleep(0.01)
+        if time.monotonic() > end:
+            os.kill(process.pid, 9)
+process.returncode = os.waitstatus_to_exitcode(status)
+with open(result, "w") as file:
+    json.dump([process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
+"""
+# A process begins with the peak of the one that starts it: that of pytest, which may have loaded TensorFlow, is no
+# command's. So a small one stands between.
+
+
 def measure(folder: Path, *words: object, limit: int = 60) -> Measured:
     """Run a command of ours and measure it; one that waits is killed after ``limit`` seconds of real time."""
-    call = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-    out, err = folder / "measured.out", folder / "measured.err"
+    out, err, result = (folder / f"measured.{name}" for name in ("out", "err", "result"))
+    call = [sys.executable, "-c", _LAUNCHER, result, limit, sys.executable, "-m", "imagenet_prep", *words]
     with out.open("wb") as to_out, err.open("wb") as to_err:
-        process = subprocess.Popen(call, stdin=subprocess.DEVNULL, stdout=to_out, stderr=to_err)
-    status, usage = _wait(process, time.monotonic() + limit)
-    process.returncode = os.waitstatus_to_exitcode(status)
+        subprocess.run(list(map(str, call)), stdout=to_out, stderr=to_err, check=True)
     said = [path.read_text(errors="replace") for path in (out, err)]
-    for path in (out, err):
+    status, seconds, memory = json.loads(result.read_bytes())
+    for path in (out, err, result):
         path.unlink()
-    return Measured(process.returncode, *said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
-
-
-def _wait(process: subprocess.Popen[bytes], end: float) -> tuple[int, resource.struct_rusage]:
-    while time.monotonic() < end:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            return status, usage
-        time.sleep(0.01)
-    process.kill()
-    _, status, usage = os.wait4(process.pid, 0)
-    return status, usage
+    return Measured(status, *said, seconds, memory)
