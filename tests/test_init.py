@@ -12,10 +12,12 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.layout import Layout
 from imagenet_prep.recipes.plan import Plan, load
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.sources.reader import Reader
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 
 ENGINE = make_engine("threads", 2)
@@ -133,6 +135,30 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     assert "folders: ." in init(tmp_path / "a b", tmp_path / "a b" / "r.yaml", ENGINE).text
     other = tmp_path_factory.mktemp("other") / "r.yaml"
     assert len(proposed(tmp_path / "a b", other).splits[0].catalog) == 2
+
+
+@pytest.mark.parametrize("name", ["b[1]", "all*", "[what?"])
+@pytest.mark.parametrize("place", [".", "elsewhere"])
+@pytest.mark.parametrize("kind", ["flat", "deep", "classes", "one tar", "tars", "table"])
+def test_names_with_signs_of_patterns(tmp_path: Path, name: str, place: str, kind: str) -> None:
+    """A folder or tar called b[1] is proposed so that the command which init prints converts it, and nothing else."""
+    data, recipe = tmp_path / "data" / name, (tmp_path if place == "." else tmp_path / place) / "r.yaml"
+    recipe.parent.mkdir(exist_ok=True)
+    images(tmp_path / "data", ["b1/other.png", "allx/other.png", "whatx/other.png"])  # such names match these
+    if kind in ("one tar", "tars"):
+        data.mkdir()
+        for archive in [f"{name}.tar", "b1.tar"][: 1 + (kind == "tars")]:
+            images(tmp_path / archive, [f"a/{archive}.png", f"b/{archive}.png"])
+            subprocess.run(["tar", "-C", tmp_path / archive, "-cf", data / archive, "a", "b"], check=True)
+    else:
+        images(
+            data, {"deep": ["x/1.png", "x/y/2.png"], "classes": ["x/1.png", "y/2.png"]}.get(kind, ["1.png", "2.png"])
+        )
+    if kind == "table":
+        (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
+    init(data, recipe, ENGINE)
+    summary = convert(Layout(tmp_path / "out"), ENGINE, recipe=load(recipe, None, ENGINE))
+    assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
 
 
 def test_nothing_to_propose(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ MAX_LENGTH = 4096
 """Characters of the longest pattern: no path of Linux is longer."""
 
 _FOLDERS = r"(?:[^/.][^/]*/)*"
+_LITERAL = r"\[([*?[])\]"
 _VISIBLE = r"[^/.][^/]*"
 
 
@@ -18,11 +19,26 @@ def is_pattern(text: str) -> bool:
     return any(sign in text for sign in "*?[")
 
 
+def literal(text: str) -> str:
+    """The pattern that a text matches and nothing else does."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", text)
+
+
 def split_pattern(pattern: str) -> tuple[str, str]:
     """The folders before the first pattern character, and the rest: ``a/b/*.png`` is ``a/b`` and ``*.png``."""
     parts = pattern.split("/")
     fixed = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts) - 1)
     return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ""), "/".join(parts[fixed:])
+
+
+def folder_of(pattern: str) -> str:
+    """The folder that every match lies in; with ``literal`` parts of the pattern, which ``split_pattern`` stops at."""
+    folders = []
+    for part in pattern.split("/")[:-1]:
+        if is_pattern(re.sub(_LITERAL, "", part)):
+            break
+        folders.append(re.sub(_LITERAL, r"\1", part))
+    return "/".join(folders)
 
 
 def depth_of(pattern: str) -> int | None:

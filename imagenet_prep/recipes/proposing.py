@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.escaping import escaped, quoted
+from imagenet_prep.formats.patterns import literal
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.looking import Look
 from imagenet_prep.recipes.rules import MAX_SHARDS, SHARD_SIZE
@@ -82,12 +83,12 @@ def _render_source(look: Look, where: str) -> str:
         note = "the splits, and in each a folder a class" if look.splits else "a folder a class"
         return f"source:\n  folders: {_quoted(_below(where, look.lead.rstrip('/')))}   # {note}"
     if look.kind == "tar":
-        names = [_quoted(_below(where, name)) for name in look.archives]
+        names = [_quoted(literal(_below(where, name))) for name in look.archives]
         text = names[0] if len(names) == 1 else "\n" + "\n".join(f"    - {name}" for name in names)
         return f"source:\n  tar: {text}   # read in place".replace(":  ", ": ")
     endings = sorted({name.rpartition(".")[2] for name in look.names})
     deep = "**/" if any("/" in name for name in look.names) else ""
-    patterns = [_quoted(_below(where, f"{deep}*.{ending}")) for ending in endings]
+    patterns = [_quoted(_below(literal(where), f"{deep}*.{literal(ending)}")) for ending in endings]
     text = patterns[0] if len(patterns) == 1 else "\n" + "\n".join(f"    - {pattern}" for pattern in patterns)
     return f"source:\n  files: {text}"
 

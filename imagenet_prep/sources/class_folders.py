@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, all_of
-from imagenet_prep.formats.patterns import compile_pattern, depth_of, split_pattern
+from imagenet_prep.formats.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Container
 from imagenet_prep.sources.listing import Found, Listing, fault_of_name, join
@@ -38,8 +38,7 @@ def list_matching(base: Path, pattern: str, engine: Engine) -> Listing:
         InputError: what list_folder has for obstacles.
         ValueError: the pattern is none.
     """
-    fixed, _ = split_pattern(pattern)
-    listing = _list(_Walk(base, fixed, compile_pattern(pattern), depth_of(pattern)), engine)
+    listing = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth_of(pattern)), engine)
     if listing.obstacles:
         raise all_of(listing.obstacles)
     return listing
