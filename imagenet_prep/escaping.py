@@ -12,6 +12,7 @@ import shlex
 import traceback
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of what steers a terminal or can't be seen: control, format, surrogate, line, paragraph."""
@@ -61,6 +62,17 @@ def _in_quotes(char: str) -> str:
 def command_line(words: Iterable[str]) -> str:
     """Words as a command line to copy."""
     return " ".join(map(quoted, words))
+
+
+def path_word(path: Path | str) -> str:
+    """A path as a word that no command takes for an option."""
+    text = str(path)
+    return f"./{text}" if text.startswith("-") else text
+
+
+def command(stage: str, folder: Path, *options: str) -> str:
+    """A command of ours on a folder, to copy."""
+    return command_line(["imagenet-prep", stage, path_word(folder), *options])
 
 
 def traced(error: BaseException) -> str:

@@ -178,9 +178,9 @@ def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:
     Raises:
         WriteError: the disk did not take it all. None of these shards counts as done: their indexes are removed.
     """
-    folders = {folder.stat().st_dev: folder for folder in (layout.output_dir, layout.index_dir)}
     try:
         with writing(layout.index_dir):
+            folders = {folder.stat().st_dev: folder for folder in (layout.output_dir, layout.index_dir)}
             for folder in folders.values():
                 sync_file_system(folder)
     except PrepError:

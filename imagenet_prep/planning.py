@@ -87,7 +87,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         raise InputError(
             f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
             f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
-            "use that version, or make the set anew with imagenet-prep convert --overwrite",
+            "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
     if not _is_known(settings):
         raise not_understood("settings")

@@ -19,7 +19,7 @@ from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
-from imagenet_prep.storage import begin_write_out, fsync_dir, space_errors, write_all
+from imagenet_prep.storage import begin_write_out, fsync_dir, open_plain, space_errors, write_all
 
 Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
@@ -144,7 +144,8 @@ class ShardMaker:
     def _altered(self, shard: str, names: Sequence[str], crcs: Sequence[int]) -> list[str]:
         """The images whose records are not those that the shard's index lists; none if that is of other images."""
         try:
-            lines = self.layout.listing_path(shard).read_text("utf-8").split("\n")[:-1]
+            with open_plain(self.layout.listing_path(shard)) as file:
+                lines = file.read().decode().split("\n")[:-1]
         except (OSError, ValueError):
             return []
         listed = [line.partition(" ") for line in lines]
@@ -158,7 +159,7 @@ class ShardMaker:
         """The error for a shard that came out otherwise than when it was made first."""
         what = f"{made.name} can't be made again: the raw data is not what it was made from"
         detail = f"expected {_in_words(expected)}; got {_in_words(made)}"
-        hint = "get back the images and boxes of then, or make the set anew with imagenet-prep convert --overwrite"
+        hint = "get back the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
         elif made.digest == expected.digest and self.compression != "none":
@@ -167,7 +168,7 @@ class ShardMaker:
         elif self.doubt:
             what, detail = f"{what}, or the codec is not", self.doubt
             hint = (
-                "install those versions and repair again, or make the set anew with imagenet-prep convert --overwrite"
+                "install those versions and repair again, or make the set again with imagenet-prep convert --overwrite"
             )
         elif altered:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""

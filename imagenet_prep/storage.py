@@ -249,6 +249,19 @@ def find_plain(path: Path, most: int = 1 << 30) -> bytes | None:
         raise InputError(f"{path} can't be read", str(error)) from error
 
 
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file to read it, without waiting for a pipe.
+
+    Raises:
+        OSError: it can't be opened, or is no plain file.
+    """
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - whoever asked for it closes it
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+
+
 def kind_of(path: Path) -> Literal["file", "folder", "other", "nothing"]:
     """What lies under a path that came from a file.
 

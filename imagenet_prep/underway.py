@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import command
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import ConvertOptions, PlannedSet, plan_recipe
@@ -208,10 +208,3 @@ def _outside(path: Path, folder: str) -> Path:
         if parts and each.parts[-len(parts) :] == parts:
             return each.parents[len(parts) - 1]
     return path
-
-
-def command(stage: str, data_dir: Path, *options: str) -> str:
-    """A command to copy."""
-    folder = str(data_dir)
-    folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
-    return command_line(["imagenet-prep", stage, folder, *options])

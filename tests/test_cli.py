@@ -527,7 +527,7 @@ def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_
     verify = off_path(program, "verify", "./-dash", cwd=tmp_path)
     assert verify.returncode == 3
     assert "1 problem found." in verify.stdout
-    command = after(verify.stdout, "to do: make it anew: ")
+    command = after(verify.stdout, "to do: make it again: ")
     status = off_path(program, "status", "./-dash", cwd=tmp_path)
     assert after(status.stdout, "next: ") == command
     assert off_path(*command, cwd=tmp_path).returncode == 0
@@ -576,4 +576,4 @@ def test_a_remedy_quotes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         layout = Layout(Path(name))
         layout.state_dir.mkdir(parents=True)
         layout.manifest_path.touch()
-        assert after(remedy_own(layout), "make it anew: ") == ["imagenet-prep", "repair", word]
+        assert after(remedy_own(layout), "make it again: ") == ["imagenet-prep", "repair", word]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bounded import processor_time
 from existing import existing
 from PIL import Image
 
@@ -17,6 +18,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.layouts import mixed_masks
 from imagenet_prep.recipes.plan import Plan, load
 from imagenet_prep.sources.reader import Reader
 from imagenet_prep.stages.convert import convert
@@ -179,6 +181,14 @@ def test_files_set_aside_by_the_option_alone_are_known_to_repair(tmp_path: Path)
     done = subprocess.run([*command, "repair", tmp_path / "out"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert shard.read_bytes() == content
+
+
+def test_many_files_are_told_from_masks_in_no_time() -> None:
+    """The time grows with the number of files, and not with its square: there are sets of millions."""
+    names = [f"img_{number}.jpg" for number in range(200_000)]
+    with processor_time(3):
+        assert mixed_masks(names) is None
+    assert mixed_masks(["a.jpg", "a_mask.png", "b.jpg", "b_mask.png"]) is not None
 
 
 def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_commands_proposed_for_odd_names_can_be_copied(tmp_path: Path) -> None:
     next(shards.glob("train-*")).unlink()
     damaged = prep("verify", shards)
     assert damaged.returncode == 3
-    assert copied(damaged, "to do: make it anew: ", tmp_path).returncode == 0
+    assert copied(damaged, "to do: make it again: ", tmp_path).returncode == 0
     assert b"next: imagenet-prep report $'" in prep("status", shards).stdout
 
 

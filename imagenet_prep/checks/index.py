@@ -18,11 +18,12 @@ from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest
 from imagenet_prep.model import ProblemKind, ShardInfo
+from imagenet_prep.storage import open_plain
 
 R = TypeVar("R", bound=Hashable)
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
-_NAME_LINE = 265  # a CRC of 8 digits, a space, a name of up to 255 bytes, a newline
+_NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a newline
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def read_index(index: Path, listing: Path, records: int) -> Written | None:
         return None
     if listing.stat().st_size > (2 * records + 1000) * _NAME_LINE:
         return None
-    content = index.read_bytes(), listing.read_bytes()
+    with open_plain(index) as offsets_file, open_plain(listing) as names_file:
+        content = offsets_file.read(), names_file.read()
     try:
         pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, content[0].splitlines())]
         lines = [line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]]  # names may hold other separators

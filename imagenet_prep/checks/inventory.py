@@ -13,7 +13,7 @@ from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.index import on_record
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line, quoted
+from imagenet_prep.escaping import command, quoted
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -113,8 +113,8 @@ def _wrong_entries(layout: Layout, manifest: Manifest, infos: Mapping[str, Shard
     """The entries of a manifest that journal and index prove wrong."""
     for name, info in infos.items():
         if info != manifest.shards[name]:
-            detail = f"its entry of {name} is damaged: the journal has another one, with which the index agrees"
-            remedy = f"correct it: {command_line(['imagenet-prep', 'repair', str(layout.data_dir)])}"
+            detail = f"its entry of {name} is wrong: the journal has another one, with which the index agrees"
+            remedy = f"correct it: {command('repair', layout.data_dir)}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 

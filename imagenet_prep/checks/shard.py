@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,13 +15,14 @@ from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import command
 from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
 from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.storage import open_plain
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
@@ -29,14 +31,7 @@ def remedy_own(layout: Layout) -> str:
     """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
     if not layout.manifest_path.exists():
         return "remove it and run the same imagenet-prep convert again"
-    return f"make it anew: {command('repair', layout)}"
-
-
-def command(name: str, layout: Layout) -> str:
-    """A command on a DATA_DIR, to be pasted."""
-    folder = str(layout.data_dir)
-    folder = f"./{folder}" if folder.startswith("-") else folder  # else it would be read as an option
-    return command_line(["imagenet-prep", name, folder])
+    return f"make it again: {command('repair', layout.data_dir)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +286,8 @@ def _kind(error: FramingError) -> ProblemKind:
 
 def _map(path: Path) -> memoryview:
     """The whole file, read ahead by the system and never copied."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
+    with open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
             return memoryview(b"")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     mapped.madvise(mmap.MADV_SEQUENTIAL)

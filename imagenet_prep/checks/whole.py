@@ -19,11 +19,11 @@ from imagenet_prep.model import Problem, ProblemKind
 LABEL_PATTERNS = {
     ProblemKind.ZERO_BASED_LABELS: (
         "labels count from 0: {} of {} records have the label of their class less one",
-        "add 1 to image/class/label when reading, or make the set anew with labels from 1",
+        "add 1 to image/class/label when reading, or make the set again with labels from 1",
     ),
     ProblemKind.DEVKIT_LABELS: (
         "labels are the devkit's ids: {} of {} records have the id of ILSVRC2012_devkit_t12 in place of the label",
-        "translate them by data/imagenet_2012_devkit_synsets.txt, or make the set anew",
+        "translate them by data/imagenet_2012_devkit_synsets.txt, or make the set again",
     ),
 }
 """What to say of labels that are wrong in a well-known way, and what to do."""
@@ -133,7 +133,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     if names:
         what += ": " + ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     image = names[0] if len(names) == 1 else ""
-    remedy = "get the missing shards, or make the set anew; if a part is meant, verify with --allow-incomplete"
+    remedy = "get the missing shards, or make the set again; if a part is meant, verify with --allow-incomplete"
     return Problem(
         ProblemKind.MISSING_IMAGE,
         split,
@@ -159,7 +159,7 @@ def _missing_classes(split: str, wnids: Sequence[str]) -> Problem:
         ProblemKind.MISSING_CLASS,
         split,
         f"{what} no image: {shown}" + (", ..." if len(wnids) > 3 else ""),
-        "make the set anew from all classes; if a part is meant, verify with --allow-incomplete",
+        "make the set again from all classes; if a part is meant, verify with --allow-incomplete",
         expected=str(ilsvrc2012.CLASSES),
         got=str(ilsvrc2012.CLASSES - len(wnids)),
         count=len(wnids),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.cli.terminal import say
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import path_word, quoted
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -46,12 +46,6 @@ def to_copy(text: str) -> str:
     return _COMMAND.sub(lambda found: f"{found[1]}{quoted(program())} ", text)
 
 
-def _word(path: Path | str) -> str:
-    """A path as a word of a command line, never taken for an option."""
-    text = str(path)
-    return quoted(f"./{text}" if text.startswith("-") else text)
-
-
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
@@ -61,7 +55,8 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
         say(*(f"passed over: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        say(to_copy(f"next: imagenet-prep convert {_word(shards)} --config {_word(summary.recipe)}"))
+        recipe = quoted(path_word(summary.recipe))
+        say(to_copy(f"next: imagenet-prep convert {quoted(path_word(shards))} --config {recipe}"))
 
 
 def _counts(classes: Mapping[str, int]) -> str:
@@ -239,8 +234,8 @@ def print_demo_end(data_dir: Path | None) -> None:
     called = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        say("", f"Look at a record:       {called} show {_word(shard)} --limit 1")
-        say(f"Look at all of it:      {called} report {_word(data_dir)} --open")
+        say("", f"Look at a record:       {called} show {quoted(path_word(shard))} --limit 1")
+        say(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
     say(
         "",
         f"For the real ImageNet, sign up at {ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):",

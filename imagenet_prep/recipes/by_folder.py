@@ -32,15 +32,16 @@ def label_by_folder(
     note.
     """
     names = _folders(inputs, listing, divisions)
-    found = sorted(set(names.values()), key=str.encode)
+    present = set(names.values())
+    found = sorted(present, key=str.encode)
     classes = given or numbered(found, found, first)
     check_count(classes.names, inputs.origin)
-    notes = _passed(inputs, divisions, set(found))
+    notes = _passed(inputs, divisions, present)
     if given is None:
         notes += _doubt(inputs, listing, names, divisions)
     else:
         _refuse_strange(file, inputs, listing, names, given)
-    without = [name for name in classes.names if name not in set(found)]
+    without = [name for name in classes.names if name not in present]
     if without:
         notes.append(f"{len(without):,} classes have no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}

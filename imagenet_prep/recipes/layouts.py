@@ -26,7 +26,7 @@ _YOLO = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+){4,}\s*")
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 _PAIRED = 0.9
-"""So many of the files of a folder of masks are called as files of another folder, at the least."""
+"""The least share of the files of a folder of masks are called as files of another folder, at the least."""
 
 _MASKED = 0.1
 """So many files of a set are masks beside their images, at the least, where it has any."""
@@ -93,7 +93,12 @@ def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
 def mixed_masks(names: Sequence[str]) -> Misread | None:
     """What tells that masks lie beside their images: a.jpg and a_mask.png."""
     stems = {name.rpartition(".")[0] for name in names}
-    masks = [name for name in names if _unmasked(name.rpartition(".")[0]) in stems - {name.rpartition(".")[0]}]
+    masks = []
+    for name in names:
+        stem = name.rpartition(".")[0]
+        image = _unmasked(stem)
+        if image != stem and image in stems:
+            masks.append(name)
     if not masks or len(masks) < _MASKED * len(names):
         return None
     return Misread(

@@ -90,7 +90,7 @@ def look_up(files: FileList, base: Path, engine: Engine) -> Listing:
             raise InputError(
                 f"{files.path}, line {files.lines[start + row]}: {base / files.names[start + row]} {reason}{more}",
                 "expected every file that a manifest names to be there",
-                "take the line out, or remove the manifest to have it made anew",
+                "take the line out, or remove the manifest to have it made again",
             )
         parts[start] = found
     return in_order(parts[start] for start, _ in chunks)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ByteRange
-from imagenet_prep.storage import unreadable, write_all
+from imagenet_prep.storage import open_plain, unreadable, write_all
 
 Buffer = bytes | memoryview
 
@@ -27,8 +27,8 @@ def map_file(path: Path) -> memoryview:
         InputError: the file can't be opened.
     """
     try:
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
+        with open_plain(path) as file:
+            if os.fstat(file.fileno()).st_size == 0:
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
@@ -114,7 +114,7 @@ class Reader:
         self._map = functools.lru_cache(maxsize=2)(map_file)
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
-        """A copy for another process maps anew."""
+        """A copy for another process maps again."""
         return Reader, ()
 
     def read(self, where: ByteRange) -> Buffer:

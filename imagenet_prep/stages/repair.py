@@ -205,7 +205,7 @@ def _refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
     raise InputError(
         f"the {split} images in {source} are not those that the shards were made from",
         detail,
-        "get those back or name their folder with --raw, or make the set anew with imagenet-prep convert --overwrite",
+        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
     )
 
 
@@ -248,7 +248,7 @@ def _options_by(recipe: Plan, by_recipe: PlannedSet, manifest: Manifest) -> Conv
         raise InputError(
             f"{recipe.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
             f"expected {manifest.settings.get(changed[0])!r}, got {settings.get(changed[0])!r}",
-            "bring back the recipe of then, or make the set anew with this one: the same convert, and --overwrite",
+            "bring back the recorded recipe, or make the set again with this one: the same convert, and --overwrite",
         )
     return ConvertOptions(compression=recipe.compression, skip_bad=manifest.has_set_aside)
 

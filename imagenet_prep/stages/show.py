@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
-from imagenet_prep.checks.shard import command
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.formats import compressed, jpeg, pixels
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_features
 from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
@@ -160,7 +160,7 @@ def _remedy(path: Path) -> str:
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return f"{command('verify', layout)}    (finds all that is wrong with this set of shards)"
+    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
 
 
 def _is_recorded(layout: Layout, name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import command, command_line
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import options_from
@@ -21,7 +21,6 @@ from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.storage import load_json
 from imagenet_prep.underway import (
     RecipeSet,
-    command,
     command_again,
     find_recipe_set,
     load_beginning,

@@ -2,8 +2,8 @@
 
 A worker puts together a class in a folder aside, with what the final folder lacks; every few seconds the parent syncs
 the file system once and moves the finished classes to their place. So a class folder under its final name is whole,
-and what a crash leaves aside is made anew by the next run. Python's tarfile takes no part in it: only names of the data
-set's own form become paths, and nothing is written through a link.
+and what a crash leaves aside is made again by the next run. Python's tarfile takes no part in it: only names of the
+data set's own form become paths, and nothing is written through a link.
 """
 
 from __future__ import annotations
