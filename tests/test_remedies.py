@@ -58,6 +58,19 @@ def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert "header" not in said.partition(" or leave it out")[2]
 
 
+def test_an_image_that_was_set_aside(tmp_path: Path, made_tiny: MadeSet, capfd: pytest.CaptureFixture[str]) -> None:
+    """Beside --skip-bad the image is named, and nothing is proposed: to leave it out was the remedy."""
+    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
+    folder.mkdir(parents=True)
+    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
+    (folder / f"{folder.name}_2.JPEG").write_bytes(images.tiny(2))
+    words = ["convert", str(tmp_path), "--allow-incomplete", "--train-shards", "1", "--skip-bad"]
+    assert cli.main(words, standalone_mode=False) == 3
+    said = capfd.readouterr().out
+    assert f"bad-image: {folder.name}_1.JPEG" in said
+    assert "to do" not in said
+
+
 @pytest.mark.parametrize("record", ["record: inception\nlabels: labels.txt\n", ""])
 def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     """Of a recipe's images: its own key, which is no option."""

@@ -103,7 +103,7 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
         _print_changes(split.repairs)
         if split.set_aside:
             say(f"  set aside: {_number(split.set_aside, 'image')}")
-    _print_problems(summary.problems)
+    _print_findings(summary.problems)  # they are set aside: nothing is left to do
 
 
 def _print_changes(repairs: Sequence[str]) -> None:
@@ -251,14 +251,18 @@ def _say_json(value: object, indent: int | None = None) -> None:
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
     """The first problems, then what to do about them, each remedy once."""
-    shown = problems[:SHOWN_PROBLEMS]
-    for problem in shown:
+    _print_findings(problems)
+    for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
+        say(to_copy(f"to do: {remedy}"))
+
+
+def _print_findings(problems: tuple[Problem, ...]) -> None:
+    """The first problems."""
+    for problem in problems[:SHOWN_PROBLEMS]:
         say(f"{problem.kind.value}: ", colour="red", end="")
         say(f"{problem.subject}: {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
         say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
-    for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
-        say(to_copy(f"to do: {remedy}"))
 
 
 def _number(count: int, one: str, many: str = "") -> str:
