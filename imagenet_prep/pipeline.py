@@ -144,7 +144,7 @@ def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Pro
             "put it back, and repair again",
         )
     root, skip_bad = layout.raw or kept.root, manifest.has_set_aside
-    return load(path, root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
+    return load(path, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=True, progress=progress)
 
 
 def report(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from imagenet_prep import ilsvrc2012, order
-from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.errors import IncompleteError, InputError, PrepError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.formats.image import Check
@@ -182,7 +182,8 @@ def check_options(options: ConvertOptions) -> None:
 class PlannedSet:
     """A whole data set, planned: what to tell the user about it, and what its manifest says of how it was made.
 
-    ``settings`` are those that decide bytes; ``recipe`` is that of Manifest; ``expected`` images by split.
+    ``settings`` are those that decide bytes; ``recipe`` is that of Manifest; ``expected`` images by split;
+    ``doubts`` speak against beginning such a set, not against going on with one that an earlier version began.
     """
 
     splits: tuple[PlannedSplit, ...]
@@ -190,6 +191,7 @@ class PlannedSet:
     settings: Mapping[str, object]
     expected: Mapping[str, int]
     recipe: dict[str, Any] | None = None
+    doubts: tuple[PrepError, ...] = ()
 
 
 def plan_recipe(plan: Plan) -> PlannedSet:
@@ -206,6 +208,7 @@ def plan_recipe(plan: Plan) -> PlannedSet:
         {**plan.settings, "order": ordering},
         {each.prefix: len(each.catalog) for each in plan.splits},
         {"name": plan.path.stem, "splits": [each.prefix for each in plan.splits], "features": features},
+        plan.doubts,
     )
 
 
@@ -229,16 +232,17 @@ def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progr
             progress.note(f"indexing {source}")
             catalogs[split] = imagenet.read_catalog(source, split, engine)
     notes = _check_complete(catalogs, options)
-    splits = []
+    splits, doubts = [], []
     for split, catalog in catalogs.items():
         source, count = sources[split], options.shards(split)
         assert source is not None
         if count > (most := order.most_shards(len(catalog))):
-            raise UsageError(f"{count:,} {split} shards of {len(catalog):,} images", f"expected at most {most:,}")
+            what = f"{count:,} {split} shards of {len(catalog):,} images"
+            doubts.append(UsageError(what, f"expected at most {most:,}"))
         notes += _attach_boxes(catalog, layout, options)
         splits.append(_plan_split(catalog, source, layout, options))
     settings = {**options.deciding(), **options.ordering(), "validation_boxes": options.validation_boxes}
-    return PlannedSet(tuple(splits), tuple(notes), settings, ilsvrc2012.IMAGES)
+    return PlannedSet(tuple(splits), tuple(notes), settings, ilsvrc2012.IMAGES, doubts=tuple(doubts))
 
 
 def plan_again(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError, all_of
 from imagenet_prep.escaping import command
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
@@ -122,6 +122,24 @@ def as_recorded(recipe: Plan, manifest: Manifest) -> Plan:
     """The same by the manifest of the set."""
     earlier = recipe.without_turning()
     return recipe if earlier is None or "upright" in manifest.settings else earlier
+
+
+# what speaks against a set -------------------------------------------------------------------------------------
+
+
+def refuse_doubtful(planned: PlannedSet, layout: Layout) -> None:
+    """Raise what speaks against beginning a set, unless shards of this very set are done: then it is gone on with.
+
+    Versions that saw none of it began such sets. Only a shard with images proves that it is this one.
+    """
+    if not planned.doubts:
+        return
+    with Journal(layout.journal_path) as journal:
+        done = {info.fingerprint for name in journal.names() if (info := journal.get(name))}
+    plans = [plan for split in planned.splits for plan in split.plans if plan.start < plan.stop]
+    if not any(plan.fingerprint in done for plan in plans):
+        inputs = [each for each in planned.doubts if isinstance(each, InputError)]
+        raise all_of(inputs) if inputs else planned.doubts[0]
 
 
 # the set of a recipe -------------------------------------------------------------------------------------------

@@ -470,7 +470,9 @@ def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Pro
         return _Job(layout, dataclasses.replace(options, **by_recipe, **running))
     output = shards_dir(file, layout.output_dir)
     layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
-    plan = plan_recipe(file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
+    plan = plan_recipe(
+        file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
+    )
     options = dataclasses.replace(options, compression=plan.compression, skip_bad=plan.skip_bad, **running)
     return _Job(layout, options, plan)
 

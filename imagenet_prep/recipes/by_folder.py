@@ -27,9 +27,9 @@ def label_by_folder(
 ) -> Labelled:
     """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
 
-    A file that lies in no class folder, or in one that is not among the recipe's classes, and folders that would be
-    misread as classes, are added to the ``obstacles`` of the inputs. A folder without a file is passed over, with a
-    note.
+    A file that lies in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
+    of the inputs; folders that would be misread as classes are ``doubts``. A folder without a file is passed over, with
+    a note.
     """
     names = _folders(inputs, listing, divisions)
     present = set(names.values())
@@ -37,8 +37,11 @@ def label_by_folder(
     classes = given or numbered(found, found, first)
     check_count(classes.names, inputs.origin)
     notes = _passed(inputs, divisions, present)
+    doubts: list[InputError] = []
     if given is None:
-        notes += _doubt(inputs, listing, names, divisions)
+        files = _by_class(listing, names, divisions)
+        notes += _untold(files)
+        doubts += _doubts(inputs, files)
     else:
         _refuse_strange(file, inputs, listing, names, given)
     without = [name for name in classes.names if name not in present]
@@ -46,7 +49,7 @@ def label_by_folder(
         notes.append(f"{len(without):,} classes have no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}
     labels = array("q", [place.get(names.get(row, ""), -1) for row in range(len(listing))])
-    return Labelled(classes, labels, notes=tuple(notes))
+    return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
 
 
 def _folders(inputs: Inputs, listing: Listing, divisions: Sequence[Division]) -> dict[int, str]:
@@ -89,18 +92,28 @@ def _refuse_strange(
         )
 
 
-def _doubt(inputs: Inputs, listing: Listing, names: Mapping[int, str], divisions: Sequence[Division]) -> list[str]:
-    """What to tell the user of folders within classes; folders that are no classes are an obstacle."""
+def _by_class(listing: Listing, names: Mapping[int, str], divisions: Sequence[Division]) -> Mapping[str, Sequence[str]]:
+    """The files of each class, by their paths from there."""
     files: dict[str, list[str]] = {}
     for division in divisions:
         for row in division.rows:
             if row in names:
                 inner = listing.names[row].removeprefix(division.lead).removeprefix(f"{names[row]}/")
                 files.setdefault(names[row], []).append(inner)
+    return files
+
+
+def _doubts(inputs: Inputs, files: Mapping[str, Sequence[str]]) -> list[InputError]:
+    """What speaks against taking these folders for classes."""
     wrong = misread(files)
-    if wrong is not None:
-        what = f"{inputs.origin}: {wrong.what}"
-        inputs.obstacles.append(InputError(what, "expected a folder a class", f"name the choice: {wrong.choice}"))
+    if wrong is None:
+        return []
+    hint = f"name the choice: {wrong.choice}"
+    return [InputError(f"{inputs.origin}: {wrong.what}", "expected a folder a class", hint)]
+
+
+def _untold(files: Mapping[str, Sequence[str]]) -> list[str]:
+    """What to tell the user of folders within classes."""
     inner_folders = nested(files)
     if not inner_folders:
         return []

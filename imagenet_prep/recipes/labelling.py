@@ -21,7 +21,10 @@ from imagenet_prep.storage import read_plain
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none)."""
+    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
+
+    ``doubts`` are signs that folders are no classes.
+    """
 
     classes: Classes
     labels: array[int]
@@ -29,6 +32,7 @@ class Labelled:
     table_path: Path | None = None
     table_rows: array[int] = field(default_factory=lambda: array("q"))
     notes: tuple[str, ...] = ()
+    doubts: tuple[InputError, ...] = ()
 
     @property
     def is_labelled(self) -> bool:

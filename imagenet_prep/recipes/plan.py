@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep import order
-from imagenet_prep.errors import InputError, all_of
+from imagenet_prep.errors import InputError, PrepError, UsageError, all_of
 from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
@@ -73,6 +73,7 @@ class Plan:
         manifest: a manifest_file that is still to be made; see ``save_manifest``.
         root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
         says_turning: whether the recipe itself says that images are turned upright, or not.
+        doubts: what speaks against beginning such a set; convert goes on with one that was begun before.
     """
 
     path: Path
@@ -87,6 +88,7 @@ class Plan:
     manifest: Manifest | None = None
     root: Path | None = None
     says_turning: bool = False
+    doubts: tuple[PrepError, ...] = ()
 
     def without_turning(self) -> Plan | None:
         """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""
@@ -121,6 +123,7 @@ def load(
     *,
     layout: Layout | None = None,
     skip_bad: bool = False,
+    may_doubt: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Read a recipe, list its files, and plan what is to be made of them. Nothing is written.
@@ -131,13 +134,15 @@ def load(
         engine: where folders and archives are listed.
         layout: where the shards go, for a manifest that can't be made below ``root``.
         skip_bad: leave bad items out, whether or not the recipe says so.
+        may_doubt: keep what speaks against beginning such a set in the plan's ``doubts``; else it is raised.
         progress: told what is being listed.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
-    return plan_recipe(read(recipe), root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
+    file = read(recipe)
+    return plan_recipe(file, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=may_doubt, progress=progress)
 
 
 def read(recipe: Path) -> RecipeFile:
@@ -159,11 +164,12 @@ def plan_recipe(
     *,
     layout: Layout | None = None,
     skip_bad: bool = False,
+    may_doubt: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``).
 
-    ``skip_bad`` leaves bad items out, whether or not the recipe says so.
+    ``skip_bad`` leaves bad items out, whether or not the recipe says so; ``may_doubt`` is that of ``load``.
     """
     folder = data_root(file, root)
     (progress or Silent()).note(f"listing the files of {file.path}")
@@ -174,11 +180,14 @@ def plan_recipe(
         found = _labelled(file, inputs, listing, folder, content)
     except InputError as error:
         raise all_of([*inputs.obstacles, error]) from error
-    if inputs.obstacles:
-        raise all_of(inputs.obstacles)
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
+    if inputs.obstacles or (labelled.doubts and not may_doubt):
+        raise all_of([*inputs.obstacles, *labelled.doubts])
     extra = extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
+    too_many = _too_many(file, counts, divisions)
+    if too_many and not may_doubt:
+        raise too_many[0]
     shuffle = {each.name: _shuffles(file, each) for each in divisions}
     seed = SEED if file.recipe.seed is None else file.recipe.seed
     prefix_folder, prefix = rules.prefix_of(file)
@@ -208,6 +217,7 @@ def plan_recipe(
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
         says_turning=file.recipe.images is not None and file.recipe.images.upright is not None,
+        doubts=(*labelled.doubts, *too_many),
     )
 
 
@@ -318,17 +328,19 @@ def _shard_counts(file: RecipeFile, listing: Listing, divisions: Sequence[Divisi
         key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
         what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
         raise file.fault(key, what, f"expected a number for each of {', '.join(names)}")
-    for each in divisions:
-        _check_shard_count(file, counts[each.name], each)
     return dict(counts)
 
 
-def _check_shard_count(file: RecipeFile, count: int, division: Division) -> None:
-    files = len(division.rows)
-    if count > (most := order.most_shards(files)):
-        key = next(key for key in (("shards", division.name), ("shards",), ("num_shards",)) if key in file.lines)
-        where = f" in split {division.name}" if division.name != ONLY else ""
-        raise file.fault(key, f"{count:,} shards of {files:,} files{where}", f"expected at most {most:,}")
+def _too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[Division]) -> list[UsageError]:
+    """The splits that are to have so many shards that most would be empty."""
+    faults = []
+    for each in divisions:
+        count, files = counts[each.name], len(each.rows)
+        if count > (most := order.most_shards(files)):
+            key = next(key for key in (("shards", each.name), ("shards",), ("num_shards",)) if key in file.lines)
+            where = f" in split {each.name}" if each.name != ONLY else ""
+            faults.append(file.fault(key, f"{count:,} shards of {files:,} files{where}", f"expected at most {most:,}"))
+    return faults
 
 
 def _filled(total: int, size: int, division: Division) -> int:

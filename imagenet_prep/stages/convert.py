@@ -26,7 +26,7 @@ from imagenet_prep.planning import (
     source_record,
 )
 from imagenet_prep.storage import check_free_space, hold, writing
-from imagenet_prep.underway import as_begun, refuse_recipe_set, save_beginning
+from imagenet_prep.underway import as_begun, refuse_doubtful, refuse_recipe_set, save_beginning
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -94,6 +94,7 @@ def convert(
     with hold(layout):
         recipe = recipe and (recipe if options.overwrite else as_begun(recipe, layout))
         planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
+        refuse_doubtful(planned, layout)
         splits = planned.splits
         for note in planned.notes:
             progress.note(note)
