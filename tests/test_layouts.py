@@ -388,3 +388,30 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     assert "classes: c000 1, c001 1, " in said
     assert "c019 1, ... (120 in all)\n" in said
     assert "c020 1" not in said
+
+
+@pytest.mark.parametrize("column", [None, "c59"])
+def test_a_wide_table_takes_little_time(tmp_path: Path, column: str | None) -> None:
+    """A table of many columns is read once, whether none of them names an image, or only the last."""
+    save(tmp_path / "in", *numbered("{}.png", 3))
+    header = [f"c{number}" for number in range(60)]
+    rows = [[f"{row}-{number}" for number in range(60)] for row in range(3 if column else 4_000)]
+    if column:
+        rows = [[*cells[:-1], f"{row}.png"] for row, cells in enumerate(rows)]
+    (tmp_path / "in/measured.csv").write_text("".join(f"{','.join(each)}\n" for each in [header, *rows]))
+    with processor_time(2):
+        text = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE).text
+    assert ("path: c59" in text) == (column is not None)
+
+
+@pytest.mark.parametrize("ending", ["", ".png"])
+def test_a_column_that_is_not_the_usual_one_names_the_images(tmp_path: Path, ending: str) -> None:
+    """Beside a usual column that names nothing, and one with gaps, the column with the names is found; without endings
+    that is said."""
+    save(tmp_path / "in", *numbered("{}.png", 3))
+    rows = "".join(f"who{row},{'' if row else 'x'},same,{row}{ending},{'ab'[row % 2]}\n" for row in range(3))
+    (tmp_path / "in/labels.csv").write_text(f"path,gaps,twice,name,label\n{rows}")
+    if ending:
+        assert "path: name" in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE).text
+    else:
+        assert "names files without their endings" in refused(tmp_path)

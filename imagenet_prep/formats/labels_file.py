@@ -80,19 +80,23 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
     return table
 
 
-def columns_of(content: bytes, form: Form) -> list[str]:
-    """The columns of a file of labels; none of ``path:label`` lines.
+def texts_of(content: bytes, form: Form) -> dict[str, list[str]]:
+    """The texts of each column of a file of labels that can be one of paths: none is missing, and none occurs twice.
+
+    A column that can't be is empty. Of ``path:label`` lines there are no columns.
 
     Raises:
-        LabelsFault: it has none.
+        LabelsFault: it can't be understood.
     """
     if form == "lines":
-        return []
+        return {}
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LabelsFault(1, "it is not UTF-8") from error
-    return (_read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ","))[0]
+    header, rows = _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
+    columns = {name: [value for _, row in rows if isinstance(value := row.get(name), str) and value] for name in header}
+    return {name: values if len(set(values)) == len(rows) else [] for name, values in columns.items()}
 
 
 def _parse_lines(text: str) -> LabelTable:

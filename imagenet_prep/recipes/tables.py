@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.labels_file import Form, LabelsFault, LabelTable, columns_of, form_of, parse_labels, typed
+from imagenet_prep.formats.labels_file import (
+    PATHS,
+    Form,
+    LabelsFault,
+    LabelTable,
+    form_of,
+    parse_labels,
+    texts_of,
+    typed,
+)
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 _LARGEST = 1 << 28
@@ -105,22 +114,25 @@ def _judge(folder: Path, where: str, names: Collection[str]) -> Table | InputErr
     form = form_of(where)
     try:
         content = (folder / where).read_bytes()
-        columns = [None, *columns_of(content, form)]
+        columns = texts_of(content, form)
     except (LabelsFault, OSError, RecursionError):
         return None
     known = frozenset(names)
-    best: tuple[LabelTable, str | None, list[str]] | None = None
-    for column in columns:
-        table = _parsed(content, form, column)
-        hits = _resolved(folder, where, table, known) if table is not None else []
-        if table is not None and any(name in known for name in hits):
-            best = (table, column, hits)
-            break
-        if table is not None and column is None and form == "lines":
-            best = (table, None, hits)
-    if best is None:
-        return _by_stems(folder, where, content, form, columns, known)
-    return _fitting(folder, where, *best, known)
+    if form == "lines":
+        table = _parsed(content, form, None)
+        if table is None:
+            return None
+        return _fitting(folder, where, table, None, _resolved(folder, where, table, known), known)
+    last = {name.rpartition("/")[2] for name in known}
+    usual = next((name for name in PATHS if name in columns), None)
+    for column in sorted(columns, key=lambda name: name != usual):
+        if any(text.rpartition("/")[2] in last for text in columns[column]):
+            path = None if column == usual else column
+            table = _parsed(content, form, path)
+            hits = _resolved(folder, where, table, known) if table is not None else []
+            if table is not None and any(name in known for name in hits):
+                return _fitting(folder, where, table, path, hits, known)
+    return _by_stems(folder / where, columns.values(), known)
 
 
 def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None:
@@ -131,22 +143,19 @@ def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None
     return table if table.paths else None
 
 
-def _by_stems(
-    folder: Path, where: str, content: bytes, form: Form, columns: Sequence[str | None], known: frozenset[str]
-) -> InputError | str | None:
+def _by_stems(path: Path, columns: Iterable[Sequence[str]], known: frozenset[str]) -> InputError | str:
     """A table none of whose columns names files: perhaps one has the names without their endings."""
     bare = {name.rpartition("/")[2]: name for name in known}
     stems = {name.rpartition(".")[0]: name for name in bare}
-    for column in columns:
-        table = _parsed(content, form, column)
-        if table is not None and 2 * sum(path in stems for path in table.paths) >= len(known):
-            first = next(path for path in table.paths if path in stems)
+    for texts in columns:
+        if 2 * sum(text in stems for text in texts) >= len(known):
+            first = next(text for text in texts if text in stems)
             return InputError(
-                f"{folder / where} names files without their endings",
+                f"{path} names files without their endings",
                 "expected the names of files",
                 f"write {stems[first]} for {first}, and so on",
             )
-    return None if form == "lines" else "names no image"
+    return "names no image"
 
 
 def _fitting(
