@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from itertools import combinations
 from pathlib import Path
 
@@ -77,7 +79,7 @@ def test_a_manifests_split_keeps_its_order(tmp_path: Path) -> None:
 def test_every_name_has_a_split() -> None:
     """Fractions that add up to a little less than 1 in floating point leave no name over."""
     fractions = {str(number): 0.1 for number in range(10)}
-    assert sum(fractions.values()) < 1
+    assert functools.reduce(operator.add, fractions.values()) < 1  # sum() makes up for it since Python 3.12
     shares = Shares(fractions)
     assert shares._edges[-1] == (1 << 64, "9")
     assert {shares.split_of(str(number)) for number in range(1000)} == set(fractions)

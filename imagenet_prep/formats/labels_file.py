@@ -23,6 +23,7 @@ LABELS = ("label", "class")
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _LARGEST = 3.4028234663852886e38
+_MAX_DEPTH = 64
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -133,6 +134,15 @@ def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[tuple[int, dic
     return header, rows
 
 
+def _is_deep(value: Any) -> bool:
+    """Whether lists and objects lie within each other beyond _MAX_DEPTH; how deep Python reads differs by version."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, list | dict))
+        level = [child for each in lists for child in each]
+    return bool(level)
+
+
 def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
     rows: list[tuple[int, dict[str, Any]]] = []
     names: dict[str, None] = {}
@@ -147,6 +157,8 @@ def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]
             raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
         except (ValueError, RecursionError) as error:
             raise LabelsFault(number, f"no JSON: {error}") from None
+        if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deep(row):
+            raise LabelsFault(number, f"values are nested too deep: expected at most {_MAX_DEPTH} levels")
         if not isinstance(row, dict):
             raise LabelsFault(number, f"expected an object, got {line[:80]!r}")
         rows.append((number, row))
