@@ -17,7 +17,7 @@ from PIL import Image
 from imagenet_prep.formats import pixels, rasters
 from imagenet_prep.formats.arrays import ArrayError, parse_array
 from imagenet_prep.formats.image import prepare
-from imagenet_prep.formats.jpeg import FREE_PIXELS, ImageError
+from imagenet_prep.formats.jpeg import FREE_PIXELS, ImageError, check_claim
 
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "repair": lambda data: prepare(data, "header"),
@@ -231,3 +231,11 @@ def _big() -> bytes:
     noise = np.random.default_rng(1).integers(0, 256, (9_000, 100), "u1").repeat(100, axis=1)
     Image.fromarray(noise).save(buffer, "PNG", compress_level=1)
     return buffer.getvalue()
+
+
+def test_a_sample_of_sixteen_bits_counts_twice() -> None:
+    """A size that is free at 8 bits a sample needs a file that fills it at 16."""
+    check_claim(FREE_PIXELS // 4000, 4000, 1000, 8)
+    with pytest.raises(ImageError, match="1,000 bytes"):
+        check_claim(FREE_PIXELS // 4000, 4000, 1000, 16)
+    check_claim(FREE_PIXELS // 4000, 4000, FREE_PIXELS, 16)

@@ -14,7 +14,7 @@ from test_recipe_sets import made, make_flowers
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.manifest import Journal, load_manifest, shard_info
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
@@ -104,3 +104,14 @@ def test_deep_json_in_a_file_of_ours_is_as_good_as_none(layout: Layout, name: st
     for command in (verify, verify_and_repair):
         with contextlib.suppress(PrepError):
             command(layout, ENGINE)
+
+
+@pytest.mark.parametrize("odd", [-1, True, "1", 1.5, None])
+@pytest.mark.parametrize("key", ["records", "size"])
+def test_numbers_of_an_entry_are_numbers(layout: Layout, key: str, odd: object) -> None:
+    """Neither a text nor a truth value, and not below 0."""
+    value = json.loads(layout.journal_path.read_text())
+    del value["crc"]
+    assert shard_info(value)
+    with pytest.raises(TypeError):
+        shard_info({**value, key: odd})
