@@ -104,7 +104,7 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
         ]
     else:
         journal = Journal(layout.journal_path)
-        infos = {name: info for name in sizes if (info := journal.get(name)) and _is_info(info)}
+        infos = {name: info for name in sizes if (info := journal.get(name))}
         expected = [name for split in ilsvrc2012.SPLITS for name in _set_of(split, sizes)]
     return Inventory(sizes, tuple(expected), manifest, infos), problems
 
@@ -180,7 +180,7 @@ def _manifest_fault(manifest: Manifest) -> str:
         return "it does not list the shards that its totals count"
     for name in names:
         info = manifest.shards[name]
-        if not _is_info(info) or info.name != name:
+        if info.name != name:
             return f"its entry of {name} is damaged"
     for split, totals in manifest.totals.items():
         widths = [_width(manifest.shards[shard_name(split, i, totals.shards)]) for i in range(totals.shards)]
@@ -194,11 +194,6 @@ def _manifest_fault(manifest: Manifest) -> str:
 
 def _width(info: ShardInfo) -> int:
     return info.records + len(info.set_aside)
-
-
-def _is_info(info: ShardInfo) -> bool:
-    texts = all(type(value) is str for value in (info.name, info.digest, *info.set_aside))
-    return texts and all(type(value) is int and value >= 0 for value in (info.records, info.size))
 
 
 # names and sizes -----------------------------------------------------------------------------------------------
