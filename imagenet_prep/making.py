@@ -18,7 +18,8 @@ from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
-from imagenet_prep.storage import sync_file_system, writing
+from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.refusals import writing
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them.

@@ -13,7 +13,10 @@ from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.crc import crc32c
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.storage import find_plain, fsync_dir, load_json, save_json, unreadable, write_all, writing
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.durable import fsync_dir, write_all
+from imagenet_prep.storage.plain import find_plain, load_json
+from imagenet_prep.storage.refusals import unreadable, writing
 
 SCHEMA = 1
 

@@ -24,7 +24,8 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage import hold, kind_of
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.plain import kind_of
 from imagenet_prep.underway import find_recipe_set, refuse_recipe_set
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from imagenet_prep.recorder import InceptionRecorder, Recorder
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.storage import load_json
+from imagenet_prep.storage.plain import load_json
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan

@@ -19,7 +19,9 @@ from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import Reader
-from imagenet_prep.storage import begin_write_out, fsync_dir, open_plain, space_errors, write_all
+from imagenet_prep.storage.durable import begin_write_out, fsync_dir, write_all
+from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.space import space_errors
 
 Compression = Literal["none", "gzip", "zlib"]
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"

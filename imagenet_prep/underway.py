@@ -13,7 +13,8 @@ from imagenet_prep.escaping import command
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import ConvertOptions, PlannedSet, plan_recipe
-from imagenet_prep.storage import load_json, save_json
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.plain import load_json
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan

@@ -33,7 +33,7 @@ from imagenet_prep.demo import images
 from imagenet_prep.demo.annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import SplitTotals, load_manifest
-from imagenet_prep.storage import load_json
+from imagenet_prep.storage.plain import load_json
 
 SMALLEST, LARGEST = 732, 1300
 """Images in a class."""

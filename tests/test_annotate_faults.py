@@ -22,7 +22,7 @@ from imagenet_prep.errors import BusyError, DataProblemsError, InputError, PrepE
 from imagenet_prep.layout import Layout
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.storage import hold
+from imagenet_prep.storage.lock import hold
 
 __all__ = ["layout"]  # the fixture
 

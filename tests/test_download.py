@@ -18,7 +18,6 @@ import pytest
 from existing import existing
 from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
 
-from imagenet_prep import storage
 from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, SpaceError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import PartialFile
@@ -119,7 +118,7 @@ def test_space_is_asked_for_what_is_missing(server, layout, monkeypatch):
         part.write(0, CONTENTS["boxes"][:half])
         part.save()
     asked = []
-    monkeypatch.setattr(storage, "check_free_space", lambda folder, size, what: asked.append(size))
+    monkeypatch.setattr("imagenet_prep.stages.download.check_free_space", lambda folder, size, what: asked.append(size))
     assert len(pending(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
     summary = run(server, layout, only=["boxes", "boxes"])
     assert asked == [len(CONTENTS["boxes"]) - half]

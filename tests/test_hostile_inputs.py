@@ -12,13 +12,13 @@ import pytest
 from bounded import Measured, measure, processor_time
 from PIL import Image
 
-from imagenet_prep import storage
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.formats.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.reading import read_recipe
 from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.storage.plain import read_plain
 
 ENGINE = make_engine("threads", 2)
 FILES = "source: {files: arrays/*.npy}\n"
@@ -132,11 +132,11 @@ def test_a_plain_file_is_read_whole(tmp_path: Path) -> None:
     """Up to its limit, and not beyond; a name that can't be a path is refused, too."""
     path = tmp_path / "plain"
     path.write_bytes(b"12345")
-    assert storage.read_plain(path, 5) == b"12345"
+    assert read_plain(path, 5) == b"12345"
     with pytest.raises(InputError, match="at most 4 bytes"):
-        storage.read_plain(path, 4)
+        read_plain(path, 4)
     with pytest.raises(InputError, match="can't be read"):
-        storage.read_plain(tmp_path / "a\0b", 5)
+        read_plain(tmp_path / "a\0b", 5)
 
 
 def test_a_right_that_is_lost_after_opening_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_right_that_is_lost_after_opening_is_one_error(tmp_path: Path, monkeyp
 
     with FileSlices(path) as slices, monkeypatch.context() as patch:
         patch.setattr(os, "fstat", refuse)
-        for attempt in (lambda: len(slices), lambda: slices.stamp, lambda: storage.read_plain(path, 5)):
+        for attempt in (lambda: len(slices), lambda: slices.stamp, lambda: read_plain(path, 5)):
             with pytest.raises(InputError, match="plain can't be read") as caught:
                 attempt()
             assert caught.value.detail == "Permission denied"

@@ -23,7 +23,7 @@ ilsvrc2012
 layout
 order
 storage
-manifest refusals
+manifest
 sources engines fetch
 records
 recorder

@@ -487,7 +487,8 @@ def test_an_atomic_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").write_bytes(b"old")
     script = (
-        "from pathlib import Path; from imagenet_prep.storage import save_bytes; save_bytes(Path('a'), b'new' * 999)"
+        "from pathlib import Path; from imagenet_prep.storage.atomic import save_bytes\n"
+        "save_bytes(Path('a'), b'new' * 999)"
     )
     done = record(["-c", script], tmp_path / "work", tmp_path / "trace")
     assert {flat(tree)["a"] for _, _, tree in replay(tmp_path / "before", done)} == {b"old", b"new" * 999}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.refusals import as_error
+from imagenet_prep.storage.refusals import as_error
 
 STORAGE = ("EIO", "EROFS", "EFBIG", "ESTALE", "ENXIO", "ENODEV", "ETIMEDOUT")
 LIMITS = ("EMFILE", "ENFILE", "ENOMEM", "ENOLCK")

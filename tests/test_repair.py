@@ -778,7 +778,7 @@ def test_one_at_a_time(layout: Layout) -> None:
     flip(layout, TRAIN, random.Random(1))
     code = (
         "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
-        "from imagenet_prep.storage import hold\n"
+        "from imagenet_prep.storage.lock import hold\n"
         f"with hold(Layout(Path({str(layout.data_dir)!r}))): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:

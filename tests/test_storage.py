@@ -24,25 +24,20 @@ from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.refusals import as_error
 from imagenet_prep.shards import ShardMaker
 from imagenet_prep.sources.imagenet import read_catalog
-from imagenet_prep.storage import (
-    atomic_file,
-    check_free_space,
-    hold,
-    load_json,
-    save_bytes,
-    save_json,
-    space_errors,
-    sync_file_system,
-)
+from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
+from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.refusals import as_error
+from imagenet_prep.storage.space import check_free_space, space_errors
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from imagenet_prep.layout import Layout
-from imagenet_prep.storage import hold
+from imagenet_prep.storage.lock import hold
 with hold(Layout(Path(sys.argv[1]))):
     print("holding", flush=True)
     time.sleep(60)
@@ -76,7 +71,7 @@ def test_an_exception_leaves_nothing(tmp_path: Path, error: type[BaseException])
 WRITER = """
 import sys
 from pathlib import Path
-from imagenet_prep.storage import atomic_file
+from imagenet_prep.storage.atomic import atomic_file
 for _ in range(100):
     with atomic_file(Path(sys.argv[1])) as file:
         file.write(sys.argv[2].encode() * 100_000)
@@ -102,7 +97,7 @@ def test_writers_at_once_each_have_a_file_of_their_own(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(tmp_path: Path) -> None:
     """The next writer of the same file removes it; a file that is being written stays, and gets its name."""
     path = tmp_path / "file[1]"
-    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage import atomic_file\n"
+    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage.atomic import atomic_file\n"
     killed += "with atomic_file(Path(sys.argv[1])) as file: os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", killed, path], check=False)
     (left,) = os.listdir(tmp_path)

@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 from existing import existing
 
-from imagenet_prep import storage
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
@@ -40,6 +39,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
+from imagenet_prep.storage.durable import fsync_dir, sync_file_system
 
 WNID = "n01440764"
 FIRST, SECOND = f"{WNID}_1.JPEG", f"{WNID}_2.JPEG"
@@ -420,7 +420,7 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
     if moment == "before":
         final.write_bytes(b"in the way")
     else:
-        sync = storage.sync_file_system
+        sync = sync_file_system
         monkeypatch.setattr(
             untar_module, "sync_file_system", lambda folder: (sync(folder), final.write_bytes(b"in the way"))
         )
@@ -682,7 +682,7 @@ def test_images_moved_into_a_folder_are_made_durable_before_the_one_aside_goes(
     def spy(folder: Path) -> None:
         if folder == final:
             seen.append((sorted(os.listdir(final)), (layout.raw_partial_dir / TRAIN / WNID).exists()))
-        storage.fsync_dir(folder)
+        fsync_dir(folder)
 
     monkeypatch.setattr(untar_module, "fsync_dir", spy)
     untar(layout, ThreadEngine(1))
@@ -703,8 +703,8 @@ def test_a_class_is_moved_only_once_it_is_durable(
 
         return call
 
-    monkeypatch.setattr(untar_module, "sync_file_system", spy("sync", storage.sync_file_system, lambda path: path))
-    monkeypatch.setattr(untar_module, "fsync_dir", spy("fsync", storage.fsync_dir, lambda path: path))
+    monkeypatch.setattr(untar_module, "sync_file_system", spy("sync", sync_file_system, lambda path: path))
+    monkeypatch.setattr(untar_module, "fsync_dir", spy("fsync", fsync_dir, lambda path: path))
     monkeypatch.setattr(untar_module, "_move", spy("move", untar_module._move, lambda _, final: final.parent))
     monkeypatch.setattr(untar_module, "_SYNC_SECONDS", 0.0)
     untar(layout, ThreadEngine(3))

@@ -18,7 +18,7 @@ from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest
 from imagenet_prep.model import ProblemKind, ShardInfo
-from imagenet_prep.storage import open_plain
+from imagenet_prep.storage.plain import open_plain
 
 R = TypeVar("R", bound=Hashable)
 

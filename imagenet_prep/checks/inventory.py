@@ -17,7 +17,7 @@ from imagenet_prep.escaping import command, quoted
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.storage import load_json
+from imagenet_prep.storage.plain import load_json
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"

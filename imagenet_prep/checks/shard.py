@@ -22,7 +22,7 @@ from imagenet_prep.formats.index import encode_index, encode_listing
 from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.storage import open_plain
+from imagenet_prep.storage.plain import open_plain
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 

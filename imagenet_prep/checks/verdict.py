@@ -11,7 +11,8 @@ from typing import Any, Literal
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.storage import load_json, save_json
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.plain import load_json
 
 SCHEMA = 1
 

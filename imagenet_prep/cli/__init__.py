@@ -54,7 +54,7 @@ def _status() -> int:
     except Terminated:
         return _stopped(TERMINATED)
     except OSError as error:
-        from imagenet_prep.refusals import as_error
+        from imagenet_prep.storage.refusals import as_error
 
         known = as_error(error)
         if known is None:

@@ -284,8 +284,8 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
     imagenet-prep status /data/imagenet
     """
     from imagenet_prep.cli import printing
-    from imagenet_prep.refusals import as_error
     from imagenet_prep.stages.status import status, unknown
+    from imagenet_prep.storage.refusals import as_error
 
     try:
         found = status(Layout(data_dir, raw, output))

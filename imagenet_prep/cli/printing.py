@@ -206,7 +206,7 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
 
 def save_verdict(verdict: Verdict, path: Path) -> None:
     """The verdict for machines (docs/cli.md)."""
-    from imagenet_prep.storage import save_json
+    from imagenet_prep.storage.atomic import save_json
 
     save_json(path, verdict.as_dict())
 

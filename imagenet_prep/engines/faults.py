@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from imagenet_prep.errors import PrepError, WorkerError
 from imagenet_prep.escaping import traced
-from imagenet_prep.refusals import as_error
+from imagenet_prep.storage.refusals import as_error
 
 
 def fault(error: Exception) -> PrepError:

@@ -9,9 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from imagenet_prep import storage
 from imagenet_prep.errors import WriteError
 from imagenet_prep.fetch.reply import Remote
+from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.durable import fsync_dir, make_folder
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.space import space_errors
 
 Span = tuple[int, int]
 
@@ -39,7 +42,7 @@ def finish(path: Path, final: Path) -> None:
         os.close(file)
     path.replace(final)
     for folder in {path.parent, final.parent}:
-        storage.fsync_dir(folder)
+        fsync_dir(folder)
     state_path(path).unlink(missing_ok=True)
 
 
@@ -64,8 +67,8 @@ class PartialFile:
         self._lock = threading.Lock()
         self._saved = _load(path, remote)
         self._starts = {stop: start for start, stop in self._saved}  # by where a span ends, which is where it grows
-        with storage.space_errors(path):
-            storage.make_folder(path.parent)
+        with space_errors(path):
+            make_folder(path.parent)
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             if not self._saved:
                 self.reset()
@@ -85,7 +88,7 @@ class PartialFile:
         """Throw every byte away."""
         with self._lock:
             state_path(self.path).unlink(missing_ok=True)
-            storage.fsync_dir(self.path.parent)  # first the claim goes, then the bytes
+            fsync_dir(self.path.parent)  # first the claim goes, then the bytes
             self._starts.clear()
             self._saved = []
             os.truncate(self._open_file(), 0)
@@ -97,7 +100,7 @@ class PartialFile:
             SpaceError: the disk is full.
         """
         view = memoryview(data)
-        with self._lock, storage.space_errors(self.path):
+        with self._lock, space_errors(self.path):
             while view:
                 written = os.pwrite(self._open_file(), view, offset)
                 self._starts[offset + written] = self._starts.pop(offset, offset)
@@ -115,7 +118,7 @@ class PartialFile:
         if spans == self._saved:
             return
         _fsync(self._open_file(), self.path)
-        with storage.space_errors(self.path):
+        with space_errors(self.path):
             _save_state(self.path, self.remote, spans)
         self._saved = spans
 
@@ -147,7 +150,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 def _fsync(file: int, path: Path) -> None:
     try:
-        with storage.space_errors(path):
+        with space_errors(path):
             os.fsync(file)
     except OSError as error:
         raise WriteError(
@@ -163,14 +166,14 @@ def _save_state(path: Path, remote: Remote, spans: list[Span]) -> None:
         "last_modified": remote.last_modified,
         "done": spans,
     }
-    with storage.atomic_file(state_path(path)) as file:
+    with atomic_file(state_path(path)) as file:
         os.fchmod(file.fileno(), 0o600)  # while it is still empty
         file.write((json.dumps(state, indent=2) + "\n").encode())
 
 
 def _load(path: Path, remote: Remote) -> list[Span]:
     """The durable spans of ``remote`` in ``path``; none if the state is of another version or makes no sense."""
-    state = storage.load_json(state_path(path))
+    state = load_json(state_path(path))
     try:
         saved = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
         spans = _merged((int(start), int(stop)) for start, stop in state["done"] if start < stop)

@@ -9,7 +9,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import need_file
 from imagenet_prep.recipes.reading import RecipeFile
-from imagenet_prep.storage import read_plain
+from imagenet_prep.storage.plain import read_plain
 
 MAX_CLASSES = 65_535
 

@@ -24,7 +24,7 @@ from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
 from imagenet_prep.sources.listing import Listing
 from imagenet_prep.sources.tars import list_tars
-from imagenet_prep.storage import kind_of
+from imagenet_prep.storage.plain import kind_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Source

@@ -16,7 +16,7 @@ from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.layouts import listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.listing import Listing
-from imagenet_prep.storage import read_plain
+from imagenet_prep.storage.plain import read_plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog, Listed
 from imagenet_prep.sources.listing import Listing
-from imagenet_prep.storage import save_bytes, writing
+from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.refusals import writing
 
 
 @dataclass(frozen=True, slots=True)

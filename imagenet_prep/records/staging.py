@@ -13,7 +13,8 @@ from pathlib import Path
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.formats.compressed import MAX_RECORD, Compression
 from imagenet_prep.formats.tfrecord import OVERHEAD, frame
-from imagenet_prep.storage import fsync_dir, write_all, writing
+from imagenet_prep.storage.durable import fsync_dir, write_all
+from imagenet_prep.storage.refusals import writing
 
 MAX_MESSAGE = (1 << 31) - 1
 """Protobuf, and so every reader of Examples, refuses a message beyond this many bytes."""

@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Container
 from imagenet_prep.sources.listing import Found, Listing, in_order
-from imagenet_prep.storage import read_plain
+from imagenet_prep.storage.plain import read_plain
 
 _CHUNK = 4096  # names a task
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ByteRange
-from imagenet_prep.storage import open_plain, unreadable, write_all
+from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.refusals import unreadable
 
 Buffer = bytes | memoryview
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog, Container
-from imagenet_prep.storage import space_errors, write_all
+from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.space import space_errors
 
 CHUNK = 16 << 20
 """Bytes asked of the archive at a time."""

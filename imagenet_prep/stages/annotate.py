@@ -27,7 +27,9 @@ from imagenet_prep.formats.tar import TarFault, stream_members
 from imagenet_prep.formats.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.storage import hold, load_json, save_bytes, save_json
+from imagenet_prep.storage.atomic import save_bytes, save_json
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.plain import load_json
 
 RULES_VERSION = 2
 """Goes into the fingerprint: raised when the same annotations would give another CSV."""

@@ -25,7 +25,9 @@ from imagenet_prep.planning import (
     plan_recipe,
     source_record,
 )
-from imagenet_prep.storage import check_free_space, hold, writing
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import check_free_space
 from imagenet_prep.underway import as_begun, refuse_doubtful, refuse_recipe_set, save_beginning
 
 if TYPE_CHECKING:

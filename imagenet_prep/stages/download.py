@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012, storage
+from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
@@ -20,6 +20,10 @@ from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import ARCHIVES, Archive
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.space import check_free_space
 
 _CHUNK = 1 << 22
 
@@ -49,7 +53,7 @@ class _Target:
 
     def remembered(self) -> str | None:
         """The MD5 that the file had when it was last checked, None if it was touched since."""
-        checked = storage.load_json(self.checked)
+        checked = load_json(self.checked)
         entry = checked.get(self.path.name) if isinstance(checked, dict) else None
         stat = self.path.stat()
         if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (
@@ -62,11 +66,11 @@ class _Target:
 
     def remember(self, md5: str | None) -> None:
         """Remember the MD5 of the file; None: it was not hashed."""
-        checked = storage.load_json(self.checked)
+        checked = load_json(self.checked)
         stat = self.path.stat()
         entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": md5}
         entries = {**checked, self.path.name: entry} if isinstance(checked, dict) else {self.path.name: entry}
-        storage.save_json(self.checked, entries)
+        save_json(self.checked, entries)
 
 
 def pending(
@@ -125,7 +129,7 @@ def download(
         raise UsageError(f"{connections} connections", "expected at least 1")
     targets = _targets(layout, only, check_digest, digests or {})
     job = _Download(layout, progress or Silent(), connections, pace or Pace())
-    with storage.hold(layout):
+    with hold(layout):
         missing = _missing(targets)
         if missing:
             first = missing[0].archive.filename
@@ -205,7 +209,7 @@ class _Download:
                     "check the address given with --base-url; nothing was fetched",
                 )
         needed = sum(remotes[t.path].total - durable_bytes(t.partial, remotes[t.path]) for t in missing)
-        storage.check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
+        check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
         return remotes
 
     def fetch(self, session: Session, url: str, remote: Remote, target: _Target) -> None:

@@ -10,7 +10,8 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.looking import look_at
 from imagenet_prep.recipes.proposing import in_words, render
-from imagenet_prep.storage import save_bytes, writing
+from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.refusals import writing
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ from imagenet_prep.planning import (
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reader import map_file
-from imagenet_prep.storage import check_free_space, hold
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import check_free_space
 from imagenet_prep.underway import as_recorded
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from imagenet_prep.reporting.page import check_libraries, render
 from imagenet_prep.reporting.reading import Naming
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
 from imagenet_prep.reporting.subject import Subject, features_of
-from imagenet_prep.storage import save_bytes
+from imagenet_prep.storage.atomic import save_bytes
 
 R = TypeVar("R")
 

@@ -20,7 +20,7 @@ from imagenet_prep.formats.tfrecord import FramingError, Record
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.sources.reader import map_file
-from imagenet_prep.storage import atomic_file
+from imagenet_prep.storage.atomic import atomic_file
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -18,7 +18,7 @@ from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.planning import options_from
 from imagenet_prep.sources.imagenet import find_source
-from imagenet_prep.storage import load_json
+from imagenet_prep.storage.plain import load_json
 from imagenet_prep.underway import (
     RecipeSet,
     command_again,

@@ -25,7 +25,10 @@ from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
 from imagenet_prep.sources.imagenet import class_tars
 from imagenet_prep.sources.reader import FileSlices
-from imagenet_prep.storage import begin_write_out, check_free_space, fsync_dir, hold, sync_file_system, writing
+from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import check_free_space
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions

@@ -29,7 +29,7 @@ from imagenet_prep.checks.whole import (
 from imagenet_prep.errors import SpaceError, WorkerError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.storage import atomic_file
+from imagenet_prep.storage.atomic import atomic_file
 
 PUBLISHED_SIZES = {
     "train-00000-of-01024": 143_009_929,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.storage import no_space, unreadable
+from imagenet_prep.storage.space import USED_UP, no_space, space_errors
 
 _AGAIN = "and run the same command again"
 
@@ -37,10 +39,25 @@ _INPUT = {
 """What lies there is not what was expected: status 4."""
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn whatever the system says against writing ``path`` into the error that names it."""
+    try:
+        with space_errors(path):
+            yield
+    except OSError as error:
+        raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that is there and can't be read."""
+    return InputError(f"{path} can't be read", error.strerror or str(error), "mend that and run the same command again")
+
+
 def as_error(error: OSError) -> PrepError | None:
     """The error for what the system said of a file; where it names none, only for what can't be a bug of ours."""
     path = _path_of(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in USED_UP:
         return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error))
     if isinstance(error, PermissionError) and path:
         return _no_right(path, error)

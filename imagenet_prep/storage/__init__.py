@@ -1,0 +1,1 @@
+"""Where bytes go and come from."""

@@ -1,0 +1,81 @@
+"""Small files that are replaced whole and durably, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from imagenet_prep.storage.durable import fsync_dir, make_folder
+from imagenet_prep.storage.lock import flock, is_current
+from imagenet_prep.storage.refusals import writing
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all.
+
+    Several writers may be at it at once: each has a file of its own until its last step, and the last one wins.
+    """
+    make_folder(path.parent)
+    with writing(path):
+        _remove_abandoned(path)
+        partial, descriptor = _create_partial(path)
+    try:
+        with writing(path), os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+            partial.replace(path)
+            fsync_dir(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):  # what the block raised is what counts
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _create_partial(path: Path) -> tuple[Path, int]:
+    """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
+    while True:
+        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            flock(descriptor)
+        except BlockingIOError:  # another writer is about to remove it: it came between our two calls
+            pass
+        except OSError:  # no locks here: then nobody removes what is abandoned either
+            return partial, descriptor
+        else:
+            if is_current(descriptor, partial):
+                return partial, descriptor
+        os.close(descriptor)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what writers of ``path`` left that were killed; no file that a living one holds."""
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(OSError):  # it is held, or gone
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                flock(descriptor)
+                partial.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def save_bytes(path: Path, content: bytes) -> bool:
+    """Write ``content`` atomically unless the file holds just that already; say whether it was written."""
+    if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+        return False
+    with atomic_file(path) as file:
+        file.write(content)
+    return True
+
+
+def save_json(path: Path, value: Any) -> bool:
+    """Write a JSON value atomically, readable by people, unless it is there already."""
+    return save_bytes(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())

@@ -1,0 +1,81 @@
+"""Bytes and names that stay when the system goes down: gathered writes, syncs, new folders."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from imagenet_prep.storage.refusals import writing
+
+_IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
+
+
+def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
+    """Write every byte of ``parts``, one after the other, gathered by the kernel: nothing is joined or copied here."""
+    pending = list(parts)
+    while pending:
+        pending = _after(pending, os.writev(descriptor, pending[:_IOV_MAX]))
+
+
+def begin_write_out(descriptor: int) -> None:
+    """Let the disk work on what was written while more is being made, so that the sync at the end waits for little.
+
+    Linux begins to write out what is dirty when told that it will not be needed; pages on their way to the disk stay
+    in memory.
+    """
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):  # advice: where it can't be taken, nothing is lost
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _after(parts: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """What is left of a gather list once the kernel took ``written`` bytes of it."""
+    for position, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[position + 1 :]]
+        written -= len(part)
+    return []
+
+
+def fsync_dir(folder: Path) -> None:
+    """Make renames in ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> list[Path]:
+    """Make a folder and those above it, durably: what is synced in it later can't be reached without their names.
+
+    Returns:
+        The folders that had to be made, the innermost first.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in reversed(missing):
+            fsync_dir(each.parent)
+    return missing
+
+
+def sync_file_system(folder: Path) -> None:
+    """Make all that was written to the file system of ``folder`` durable, in one go for any number of files.
+
+    Raises:
+        OSError: the disk did not take some of it (syncfs(2), Linux 5.8 and later; os.sync never says so).
+    """
+    import ctypes
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:  # not Linux
+            os.sync()
+        elif syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), os.fspath(folder))
+    finally:
+        os.close(descriptor)
