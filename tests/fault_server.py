@@ -44,6 +44,7 @@ class Faults:
         together: no part but the probe is sent before so many of them are asked for at the same time.
         page: a page (its type, its bytes) sent with status 200 in place of everything.
         redirect: where everything is redirected to; "{path}" is the path asked for.
+        redirect_length: bytes of a body that a redirect announces, and that never come.
         login: "redirect", "page" or "forbidden": how one without a session cookie is led to a sign-in form.
         form: that form.
     """
@@ -62,6 +63,7 @@ class Faults:
     page: tuple[str, bytes] | None = None
     redirect: str | None = None
     redirect_status: int = 302
+    redirect_length: int = 0
     login: str | None = None
     form: str = FORM
 
@@ -151,7 +153,9 @@ class FaultHandler(FileHandler):
         elif faults.login and not self._is_signed_in():
             self._lead_to_form(faults, path)
         elif self.struck and faults.redirect:
-            self.send_nothing(faults.redirect_status, {"Location": faults.redirect.replace("{path}", path[1:])})
+            location = faults.redirect.replace("{path}", path[1:])
+            length = str(faults.redirect_length)
+            self.send_head(faults.redirect_status, {"Location": location, "Content-Length": length})
         elif self.struck and faults.page:
             self._send_page(*faults.page)
         else:

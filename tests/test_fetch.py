@@ -396,6 +396,15 @@ def test_budget(server, part):
     assert [seen.start for seen in server.gets()] == [HALF]
 
 
+def test_two_lengths_in_one_answer(server, part):
+    """An answer that contradicts itself is network trouble, tried as often as any other."""
+    server.faults = Faults(headers={"content-length": "7"})  # beside the right one
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "a.tar", f"{PACE.tries} attempts")
+    assert not part.exists()
+
+
 def test_nobody_there(server, part):
     """A server that can't be reached is network trouble."""
     dead = Session("http://127.0.0.1:9/", 1)
@@ -556,6 +565,23 @@ def test_redirect_without_end(server, part):
         run(server, part)
     assert_told(caught.value, 5, "redirect")
     assert len(server.seen) == 10
+
+
+@pytest.mark.parametrize("location", ["/\xe9.tar", "//[/", "http://[::1/a.tar", "http://a.org:x/", "mailto:x"])
+def test_redirect_that_leads_nowhere(server, part, location):
+    """A Location that no address can be made of is a redirect that was refused, at the first attempt."""
+    server.faults = Faults(redirect=location)
+    with pytest.raises(NetworkError) as caught:
+        run(server, part)
+    assert_told(caught.value, 5, "a redirect from 127.0.0.1", "refused")
+    assert len(server.seen) == 1
+
+
+def test_the_body_of_a_redirect_is_not_waited_for(server, elsewhere, part):
+    """It may be of any length: only where it leads to is of interest."""
+    server.faults = Faults(redirect=elsewhere.url + "{path}", redirect_length=1 << 40)
+    run(server, part)
+    assert part.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(

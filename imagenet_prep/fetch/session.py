@@ -83,14 +83,13 @@ class Session:
         current = url
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
-            location = self._abroad.get_redirect_target(response)
-            if location is None:
+            if not response.is_redirect:
                 return response
             response.close()
             if fields is not None and response.status_code in (307, 308):
                 raise _refused(current, "it would send the sign-in form on to another address")
             method, fields = "GET", None
-            current = redirect_target(url, current, location)
+            current = redirect_target(url, current, response.headers["Location"])
         raise _refused(current, f"it is number {_MAX_REDIRECTS + 1} in a row")
 
     def _request(
@@ -126,8 +125,15 @@ class _NoAuth(AuthBase):
         return request
 
 
+class _OneRequest(requests.Session):
+    """Doesn't look where a redirect leads: for that, requests reads all of its body, and fails on a bad address."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Nowhere."""
+
+
 def _plain_session() -> requests.Session:
-    session = requests.Session()
+    session = _OneRequest()
     session.headers.clear()
     session.headers.update(_HEADERS)
     for prefix in ("http://", "https://"):
@@ -183,6 +189,8 @@ def file_url(base_url: str, filename: str) -> str:
 def redirect_target(first: str, current: str, location: str) -> str:
     """Where a redirect from ``current`` leads; ``first`` is the URL that the chain began with.
 
+    ``location`` is the header as http.client gives it: its bytes as Latin-1, whatever they are.
+
     Query parameters of ``first`` that the server repeats are dropped when the target is another origin, and so are
     credentials in the target itself.
 
@@ -190,7 +198,7 @@ def redirect_target(first: str, current: str, location: str) -> str:
         NetworkError: it leads from https to http, or to no web address.
     """
     try:
-        target = urljoin(current, location)
+        target = urljoin(current, location.encode("latin-1").decode())
         parts, (scheme, host, _) = urlsplit(target), origin(target)
     except ValueError:
         raise _refused(current, "it leads to no valid address") from None
