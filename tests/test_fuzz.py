@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from existing import existing
 
+from imagenet_prep import manifest
+from imagenet_prep.checks import verdict
 from imagenet_prep.formats import compressed, png, tar, tfrecord
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -162,6 +164,43 @@ def test_a_changed_record_has_right_checksums_again(load: Any) -> None:
     records = list(tfrecord.iter_records(memoryview(mended)))
     assert len(records) == 3
     assert all(record.intact for record in records)
+
+
+def test_a_changed_line_of_the_journal_is_sealed_again(load: Any, tmp_path: Path) -> None:
+    """So what it says is looked at; some are not, and are passed over."""
+    (data, *_) = _seeds("journal_lines")
+    mutate = load("mutations").json_line
+    sound = _journal(tmp_path, data)
+    changed = [mutate(data, 8192, random.Random(chance), _flip) for chance in range(100)]
+    journals = [_journal(tmp_path, each) for each in changed if each is not None]
+    strange = [
+        name for each in journals for name in each.names() if each.is_sealed(name) and each.get(name) != sound.get(name)
+    ]
+    assert len(strange) > 5
+    assert any(len(list(each.names())) < len(list(sound.names())) for each in journals)
+
+
+def _journal(folder: Path, data: bytes) -> manifest.Journal:
+    return manifest.Journal(_written(folder / "journal.jsonl", data))
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_the_verdict_of_the_corpus_is_of_the_set_that_targets_have(load: Any) -> None:
+    """So status goes by what it says, and doesn't pass it over as one of other files."""
+    targets = load("target")
+    try:
+        layout = targets.HOME.layout
+        for data in _seeds("verdict_json"):
+            _written(layout.verdict_path, data)
+            kept = verdict.load_verdict(layout)
+            assert kept is not None
+            assert kept.is_current
+    finally:
+        targets.HOME.remove()
 
 
 def test_a_changed_png_has_right_checksums_again(load: Any) -> None:

@@ -15,6 +15,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -117,7 +118,7 @@ def npz(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes
 
 
 def json_value(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes | None:
-    """One value anywhere in a JSON text exchanged, taken out, doubled, or put deep down."""
+    """One value anywhere in a JSON text exchanged, taken out, doubled, or put deep down; mostly sealed again."""
     if chance.random() < 0.2:
         return None
     try:
@@ -126,7 +127,17 @@ def json_value(data: bytes, limit: int, chance: random.Random, change: Change) -
         return None
     if chance.random() < 0.002:
         return (b"[" * _DEEP + data + b"]" * _DEEP)[:limit]
-    return _dumped(_exchanged(value, chance), limit)
+    value = _exchanged(value, chance)
+    return _dumped(value if chance.random() < 0.2 else seal(value), limit)
+
+
+def seal(value: Any) -> Any:
+    """The same, its "crc" made right where it has one: a line of the journal, a manifest."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(value, dict) and "crc" in value:
+            others = {key: each for key, each in value.items() if key != "crc"}
+            value["crc"] = f"{crc32c(json.dumps(others, sort_keys=True).encode()):08x}"
+    return value
 
 
 def json_line(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes | None:

@@ -6,7 +6,7 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,11 +103,11 @@ class _Folder:
         if self._layout is None:
             self._layout = Layout(self.path / "set")
             made = make(self._layout.raw_dir, classes=2, per_class=3, validation=2, tiny=True)
-            for path in made.archives.values():
-                os.utime(path, ns=(_STAMP, _STAMP))
+            _stamp(made.archives.values())
             engine = make_engine("threads", 1)
             annotate(self._layout, engine)
             convert(self._layout, engine, ConvertOptions(2, 2, check="header", allow_incomplete=True))
+            _stamp(self._layout.data_dir.rglob("*"))  # by sizes and times a verdict is of these files, or of others
             verify(self._layout, engine)
         return self._layout
 
@@ -130,6 +130,11 @@ class _Folder:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def _stamp(paths: Iterable[Path]) -> None:
+    for path in paths:
+        os.utime(path, ns=(_STAMP, _STAMP))
 
 
 HOME = _Folder()
