@@ -166,6 +166,8 @@ def _replies() -> list[bytes]:
         b"503\nRetry-After: 120\n\n",
         b"429\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\n\n",
         b"416\nContent-Range: bytes */100\n\n",
+        b"302\nLocation: /other?key=secret\nContent-Length: 3\n\nabc",
+        b"200\nTransfer-Encoding: chunked\nSet-Cookie: a=b; Path=/\n\n5\nhello\n0\n\n",
     ]
 
 
