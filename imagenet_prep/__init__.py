@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from imagenet_prep.layout import Layout
     from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.planning import ConvertOptions
+    from imagenet_prep.reading.shard_set import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.download import download
@@ -39,6 +40,7 @@ _HOMES = {
     "convert": "stages.convert",
     "download": "stages.download",
     "make_engine": "engines",
+    "open": "reading.shard_set",
     "repair": "stages.repair",
     "report": "pipeline",
     "run": "pipeline",
@@ -59,6 +61,7 @@ __all__ = [
     "convert",
     "download",
     "make_engine",
+    "open",
     "records",
     "repair",
     "report",

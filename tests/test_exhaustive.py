@@ -18,6 +18,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.convert import convert
 
 pytestmark = pytest.mark.exhaustive
@@ -44,14 +45,14 @@ class Harness:
     def __init__(self, layout: Layout) -> None:
         manifest = load_manifest(layout.manifest_path)
         assert manifest is not None
-        self.check = ShardCheck(layout, manifest.shards, "none")
+        self.check = ShardCheck(layout, manifest.shards)
         self.content = layout.shard_path(NAME).read_bytes()
         offsets = [record.offset for record in tfrecord.iter_records(memoryview(self.content))]
         self.edges = [*offsets, len(self.content)]
 
     def look(self, content: bytes | bytearray) -> ShardReport:
         """The report on these bytes."""
-        return self.check.check(NAME, memoryview(content))
+        return self.check.check(Shard(Path(NAME), memoryview(content), "none"))
 
     def record_at(self, position: int) -> int:
         """The number of the record in which a byte lies."""

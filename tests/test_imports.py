@@ -25,6 +25,7 @@ order
 storage
 manifest
 sources engines fetch
+reading
 records
 recorder
 recipes

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import accumulate
 
-from imagenet_prep.formats.index import encode_index, encode_listing
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.formats.index import decode_index, encode_index, encode_listing
 
 
 def test_an_index_has_offset_and_length() -> None:
@@ -25,3 +29,30 @@ def test_lists_of_different_lengths_are_no_index() -> None:
         encode_index([0, 1], [1])
     with pytest.raises(ValueError, match="shorter"):
         encode_listing([0, 1], ["a"])
+
+
+@given(st.lists(st.integers(16, 1 << 40)))
+def test_an_index_is_read_back(lengths: list[int]) -> None:
+    """The offset of each record, and that of the end."""
+    offsets = list(accumulate(lengths, initial=0))
+    found = decode_index(encode_index(offsets[:-1], lengths))
+    assert found is not None
+    assert list(found) == offsets
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"0 20\n21 20\n",
+        b"1 20\n",
+        b"0 20\n20\n",
+        b"0 x\n",
+        b"\xff\xfe",
+        b"0 -1\n",
+        b"0 99999999999999999999\n",
+        b"0 18446744073709551615\n18446744073709551615 1\n",
+    ],
+)
+def test_what_leaves_a_gap_is_no_index(content: bytes) -> None:
+    """Records that don't follow one another, and anything but numbers."""
+    assert decode_index(content) is None

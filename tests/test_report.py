@@ -38,11 +38,11 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.reading import iter_data, look
+from imagenet_prep.reporting.reading import look
 from imagenet_prep.reporting.samples import choose
-from imagenet_prep.sources.reader import map_file
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -179,7 +179,7 @@ def test_bytes_are_those_of_the_archives(layout: Layout, made: MadeSet) -> None:
     mended = sum(
         len(record.encoded)
         for path in existing(layout.output_dir, "*-of-*")
-        for _, data in iter_data(map_file(path))
+        for _, data in Shard.open(path).unchecked()
         if (record := read_record(data)).filename in repaired
     )
     census = census_of(layout)
@@ -230,10 +230,10 @@ def test_of_a_plain_shard_only_both_ends_of_a_record_are_touched(tmp_path: Path)
     image = picture()
     padded = image[:-2] + bytes(32 << 20) + image[-2:]
     write_shard(layout, [encode_example(features(image__encoded=BytesList((padded,))))] * 4)
-    view = map_file(layout.shard_path("train-00000-of-00001"))
-    seen = [look(data) for _, data in iter_data(view)]
+    shard = Shard.open(layout.shard_path("train-00000-of-00001"))
+    seen = [look(data) for _, data in shard.unchecked()]
     assert [each.words for each in seen if each] == ["tench, Tinca tinca"] * 4
-    assert len(view) > 128 << 20
+    assert len(shard.view) > 128 << 20
     assert _resident_kilobytes("train-00000-of-00001") < 16 << 10
 
 
@@ -371,7 +371,7 @@ def test_samples_are_spread_over_the_classes(layout: Layout, made: MadeSet) -> N
 
 
 def _label(layout: Layout, shard: str, number: int) -> int:
-    data = [data for _, data in iter_data(map_file(layout.shard_path(shard)))][number]
+    data = [data for _, data in Shard.open(layout.shard_path(shard)).unchecked()][number]
     return read_record(data).label
 
 

@@ -23,7 +23,7 @@ from imagenet_prep.model import Box, ByteRange
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog, Container, Part
 from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
-from imagenet_prep.sources.reader import FileSlices, Reader, map_file
+from imagenet_prep.sources.reader import FileSlices, Reader
 from imagenet_prep.stages.convert import convert
 
 ENGINE = ThreadEngine(2)
@@ -395,12 +395,6 @@ def test_a_copy_tells_which_side_failed(tmp_path: Path) -> None:
         pytest.raises(InputError, match="can't be read"),
     ):
         folder.copy(0, 10, copy.fileno())
-
-
-def test_an_empty_file_maps_to_nothing(tmp_path: Path) -> None:
-    """An empty archive is an empty view, and not an error of the system."""
-    (tmp_path / "empty").touch()
-    assert len(map_file(tmp_path / "empty")) == 0
 
 
 # completeness --------------------------------------------------------------------------------------------------

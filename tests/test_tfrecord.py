@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from imagenet_prep.formats.tfrecord import (
     OVERHEAD,
     Buffer,
+    Framed,
     LengthError,
-    Record,
     RecordWriter,
     TruncatedError,
     frame,
@@ -32,6 +32,7 @@ from imagenet_prep.formats.tfrecord import (
     iter_records,
     iter_unchecked,
     mask,
+    record_at,
 )
 from imagenet_prep.shards import DeflateSink, PlainSink
 
@@ -61,7 +62,7 @@ def _written(records: Sequence[bytes]) -> tuple[bytes, RecordWriter]:
     return sink.content, writer
 
 
-def _read(content: bytes) -> list[Record]:
+def _read(content: bytes) -> list[Framed]:
     return list(iter_records(memoryview(content)))
 
 
@@ -188,6 +189,27 @@ def test_unchecked_records_are_found_by_their_lengths() -> None:
 
 def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
     return [(offset, bytes(data)) for offset, data in iter_unchecked(memoryview(content))]
+
+
+def test_a_record_is_found_by_its_ends() -> None:
+    """Between the two ends of a record lies that record, damaged or not; between any others there is none."""
+    content = bytearray(
+        b"".join(
+            b"".join((header, data, footer)) for data in (b"", b"a", b"abc") for header, footer, _ in [frame(data)]
+        )
+    )
+    content[-5] ^= 1
+    records = _read(content)
+    assert [record.intact for record in records] == [True, True, False]
+    ends = {(record.offset, record.offset + len(record.data) + OVERHEAD): record for record in records}
+    view = memoryview(content)
+    for start in range(len(content) + 2):
+        for stop in range(len(content) + 20):
+            record = ends.get((start, stop))
+            number = record.number if record else 7
+            assert record_at(view, number, start, stop) == record
+    content[16 + 3] ^= 1
+    assert record_at(view, 1, 16, 33) is None
 
 
 def test_an_absurd_length_with_a_right_crc_is_a_cut() -> None:

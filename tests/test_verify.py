@@ -73,7 +73,7 @@ def _convert(folder: Path, raw: Path, options: ConvertOptions) -> Path:
     return folder
 
 
-def records_of(path: Path) -> list[tfrecord.Record]:
+def records_of(path: Path) -> list[tfrecord.Framed]:
     """Every record of an undamaged shard."""
     return list(tfrecord.iter_records(memoryview(path.read_bytes())))
 
@@ -85,7 +85,7 @@ def framed(*records: bytes) -> bytes:
     )
 
 
-def write_records(path: Path, records: list[tfrecord.Record]) -> None:
+def write_records(path: Path, records: list[tfrecord.Framed]) -> None:
     """A TFRecord file of records taken from another."""
     path.write_bytes(framed(*(bytes(record.data) for record in records)))
 
@@ -160,7 +160,7 @@ def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet, compression: str) -
 
 # one bit -------------------------------------------------------------------------------------------------------
 
-PLACES: dict[str, Callable[[tfrecord.Record], tuple[int, int]]] = {
+PLACES: dict[str, Callable[[tfrecord.Framed], tuple[int, int]]] = {
     "length": lambda record: (record.offset, 8),
     "length CRC": lambda record: (record.offset + 8, 4),
     "data": lambda record: (record.offset + 12, len(record.data)),

@@ -19,11 +19,10 @@ from typing import TypeVar
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import compressed
 from imagenet_prep.formats.example import ExampleError
 from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, Traits, read_record
 from imagenet_prep.formats.tfrecord import FramingError
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.reading.shard import Shard
 
 V = TypeVar("V")
 
@@ -89,8 +88,7 @@ def plain_name(filename: str) -> str:
 
 def _first_record(path: Path) -> Iterator[ImageRecord]:
     try:
-        view = map_file(path)
-        record = next(compressed.iter_records(view, compressed.detect(view)), None)
+        record = next(Shard.open(path).framed(), None)
         if record is not None and record.intact:
             yield read_record(record.data)
     except (InputError, FramingError, ExampleError, RecordError):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import mmap
-import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,14 +13,14 @@ from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
+from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.formats import compressed
 from imagenet_prep.formats.compressed import Compression, CompressionError
 from imagenet_prep.formats.index import encode_index, encode_listing
-from imagenet_prep.formats.tfrecord import OVERHEAD, FramingError, LengthError, Record, framing_digest
+from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError, LengthError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.reading.shard import Shard
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
@@ -93,20 +91,23 @@ class ShardCheck:
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""
         try:
-            return self.check(name, _map(self.layout.shard_path(name)))
+            return self.check(Shard.open(self.layout.shard_path(name), self.compression, in_order=True))
+        except InputError as error:
+            reason = error.detail
         except OSError as error:
-            reading = _Reading(name, self._findings(name), self)
-            finding = Finding(ProblemKind.UNREADABLE, f"it can't be read: {error.strerror or error}")
-            reading.findings.add(finding)
-            return reading.report()
-
-    def check(self, name: str, view: memoryview) -> ShardReport:
-        """The same for the bytes of a shard; raises OSError if its index can't be read."""
+            reason = error.strerror or str(error)
         reading = _Reading(name, self._findings(name), self)
-        reading.read(view, self.compression or compressed.detect(view))
+        reading.findings.add(Finding(ProblemKind.UNREADABLE, f"it can't be read: {reason}"))
+        return reading.report()
+
+    def check(self, shard: Shard) -> ShardReport:
+        """The same for a shard that is open; raises OSError if its index can't be read."""
+        name = shard.path.name
+        reading = _Reading(name, self._findings(name), self)
+        reading.read(shard)
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
-            self._check_origin(reading, info, view)
+            self._check_origin(reading, info, shard.view)
         elif reading.is_whole and not reading.offsets:
             reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
         return reading.report()
@@ -203,10 +204,10 @@ class _Reading:
         self.boxes = 0
         self.is_whole = False
 
-    def read(self, view: memoryview, compression: Compression) -> None:
+    def read(self, shard: Shard) -> None:
         """Take every record; a fault of the framing ends the pass, since no record can be found behind it."""
         try:
-            for record in compressed.iter_records(view, compression):
+            for record in shard.framed():
                 self.offsets.append(record.offset)
                 self.lengths.append(len(record.data) + OVERHEAD)
                 self.crcs.append(record.crc)
@@ -214,10 +215,11 @@ class _Reading:
                 self._take(record)
             self.is_whole = True
         except FramingError as error:
-            rest = "" if compression != "none" else f"; {len(view) - error.offset} bytes from here on can't be checked"
+            is_plain = shard.compression == "none"
+            rest = f"; {len(shard.view) - error.offset} bytes from here on can't be checked" if is_plain else ""
             self.findings.add(Finding(_kind(error), error.reason + rest), Place(error.record, error.offset))
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: Framed) -> None:
         seen = self._examine(record.data, self._split, intact=record.intact)
         self.names[-1] = b"" if "\0" in seen.name else seen.name.encode()
         self.boxes += seen.boxes
@@ -282,13 +284,3 @@ def _kind(error: FramingError) -> ProblemKind:
             return ProblemKind.BAD_LENGTH
         case _:
             return ProblemKind.TRUNCATED
-
-
-def _map(path: Path) -> memoryview:
-    """The whole file, read ahead by the system and never copied."""
-    with open_plain(path) as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b"")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapped.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(mapped)

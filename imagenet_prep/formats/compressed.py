@@ -8,7 +8,7 @@ from typing import Literal
 
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.crc import crc32c
-from imagenet_prep.formats.tfrecord import FOOTER, HEADER, FramingError, LengthError, Record, TruncatedError, mask
+from imagenet_prep.formats.tfrecord import FOOTER, HEADER, Framed, FramingError, LengthError, TruncatedError, mask
 
 Compression = Literal["none", "gzip", "zlib"]
 
@@ -39,7 +39,7 @@ def detect(view: memoryview) -> Compression:
     return "none"
 
 
-def iter_records(view: memoryview, compression: Compression) -> Iterator[Record]:
+def iter_records(view: memoryview, compression: Compression) -> Iterator[Framed]:
     """Every record of a whole file, compressed or not; offsets are those of the uncompressed bytes.
 
     Raises:
@@ -53,7 +53,7 @@ def iter_records(view: memoryview, compression: Compression) -> Iterator[Record]
         yield from _iter_inflated(_Inflated(view, compression), compression)
 
 
-def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Record]:
+def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     number = offset = 0
     try:
         while header := stream.take(HEADER.size):
@@ -64,7 +64,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Record]:
                 reason = f"{length} bytes of data and 4 of CRC announced, {len(data) + len(footer)} left"
                 raise TruncatedError(number, offset, reason)
             (crc,) = FOOTER.unpack(footer)
-            yield Record(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
+            yield Framed(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
             offset += HEADER.size + length + FOOTER.size
             number += 1
     except EOFError:

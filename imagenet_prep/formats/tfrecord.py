@@ -53,7 +53,11 @@ def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
     for part in parts:
         crc = crc32c(part, crc)
         length += len(part)
-    return HEADER.pack(length, mask(crc32c(_LENGTH.pack(length)))), FOOTER.pack(mask(crc)), length
+    return _header(length), FOOTER.pack(mask(crc)), length
+
+
+def _header(length: int) -> bytes:
+    return HEADER.pack(length, mask(crc32c(_LENGTH.pack(length))))
 
 
 class Sink(Protocol):
@@ -106,7 +110,7 @@ class RecordWriter:
         return self._digest.hexdigest()
 
 
-class Record(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
+class Framed(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
     """One record found in a file: number, byte offset of its header, data, the data's masked CRC as stored.
 
     ``intact`` says whether the data match that CRC.
@@ -119,7 +123,7 @@ class Record(NamedTuple):  # a tuple is made in a third of the time that a froze
     intact: bool
 
 
-def iter_records(view: memoryview) -> Iterator[Record]:
+def iter_records(view: memoryview) -> Iterator[Framed]:
     """Every record of a whole TFRecord file; one whose data are damaged comes as not ``intact``.
 
     Raises:
@@ -128,7 +132,17 @@ def iter_records(view: memoryview) -> Iterator[Record]:
     """
     for number, (offset, data) in enumerate(iter_unchecked(view)):
         (crc,) = FOOTER.unpack_from(view, offset + HEADER.size + len(data))
-        yield Record(number, offset, data, crc, mask(crc32c(data)) == crc)
+        yield Framed(number, offset, data, crc, mask(crc32c(data)) == crc)
+
+
+def record_at(view: memoryview, number: int, start: int, stop: int) -> Framed | None:
+    """The record whose framing begins and ends at these bytes, or None if there is no such record."""
+    length = stop - start - OVERHEAD
+    if length < 0 or stop > len(view) or view[start : start + HEADER.size] != _header(length):
+        return None
+    data = view[start + HEADER.size : stop - FOOTER.size]
+    (crc,) = FOOTER.unpack_from(view, stop - FOOTER.size)
+    return Framed(number, start, data, crc, mask(crc32c(data)) == crc)
 
 
 def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:

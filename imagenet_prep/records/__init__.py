@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.records.features import SequenceExample
+from imagenet_prep.reading.values import SequenceExample
 from imagenet_prep.records.reader import read, read_sequences
 from imagenet_prep.records.writer import ShardWriter, write
 

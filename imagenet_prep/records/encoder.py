@@ -16,16 +16,8 @@ from imagenet_prep.formats.example import (
     parse_fields,
 )
 from imagenet_prep.formats.sequence_example import encode_sequence_example, parse_sequence_example
-from imagenet_prep.records.features import (
-    KINDS,
-    Kind,
-    Record,
-    SequenceExample,
-    ValueRuleError,
-    feature_of,
-    steps_of,
-    utf8,
-)
+from imagenet_prep.reading.values import SequenceExample, ValueRuleError
+from imagenet_prep.records.features import KINDS, Kind, Record, feature_of, steps_of, utf8
 
 T = TypeVar("T")
 

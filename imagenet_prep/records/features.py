@@ -1,14 +1,14 @@
-"""Values <-> features: the rules by which a value gets its kind, and comes back."""
+"""Values -> features: the rules by which a value gets its kind."""
 
 from __future__ import annotations
 
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List
+from imagenet_prep.reading.values import SequenceExample, ValueRuleError
 
 Kind = Literal["int64", "float", "bytes"]
 KINDS = get_args(Kind)
@@ -17,14 +17,6 @@ _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (int, float, str, *_BYTES)  # a bool is an int
 _PLAIN = frozenset((*_SCALARS, bool))
 _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array of them"
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceExample:
-    """A record with sequences: ``context`` as a dictionary of its own, ``feature_lists`` a list of steps a name."""
-
-    context: Mapping[str, Any] = field(default_factory=dict)
-    feature_lists: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Message(Protocol):
@@ -36,17 +28,6 @@ class Message(Protocol):
 
 
 Record = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | memoryview
-
-
-class ValueRuleError(ValueError):
-    """A value that has no place in a feature; ``hint`` says what to do about it, and may be empty."""
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        super().__init__(reason)
-        self.hint = hint
-
-
-# values -> features --------------------------------------------------------------------------------------------
 
 
 def feature_of(value: Any, kind: Kind | None = None) -> Feature | None:
@@ -199,45 +180,3 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise ValueRuleError(f"{text!r} is no text that UTF-8 can express", "write its bytes") from None
-
-
-# features -> values --------------------------------------------------------------------------------------------
-
-
-def value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:
-    """The value of a feature: a single one as it is unless ``as_list``, else a list, empty if nothing is set.
-
-    Raises:
-        ValueRuleError: bytes that are to be text are not UTF-8.
-    """
-    values = _values(feature, as_text)
-    return values[0] if len(values) == 1 and not as_list else values
-
-
-def value_of_steps(steps: Sequence[Feature | None], as_text: bool, as_lists: bool) -> list[Any]:
-    """The steps of a feature list: single values if every step has one and unless ``as_lists``, else a list a step.
-
-    Raises:
-        ValueRuleError: bytes that are to be text are not UTF-8.
-    """
-    values = [_values(step, as_text) for step in steps]
-    is_flat = not as_lists and all(len(each) == 1 for each in values)
-    return [each[0] for each in values] if is_flat else values
-
-
-def _values(feature: Feature | None, as_text: bool) -> list[Any]:
-    match feature:
-        case None:
-            return []
-        case BytesList(values):
-            return [_text(value) if as_text else bytes(value) for value in values]
-        case FloatList(values) | Int64List(values):
-            return list(values)
-
-
-def _text(value: bytes | memoryview) -> str:
-    try:
-        return str(value, "utf-8")
-    except UnicodeDecodeError:
-        hint = "name the features that are text: text={...}"
-        raise ValueRuleError("its bytes are not UTF-8", hint) from None

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import compressed
-from imagenet_prep.formats.example import Buffer, ExampleError, parse_features
-from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
-from imagenet_prep.formats.tfrecord import FramingError, Record
-from imagenet_prep.records.features import SequenceExample, ValueRuleError, value_of, value_of_steps
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.reading.values import Decoder, Names, SequenceExample
 
 T = TypeVar("T")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-Names = bool | str | Collection[str]
-"""Names of features: a single one or several, True for all and False for none."""
 
 
 def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
@@ -37,7 +31,7 @@ def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator
         UsageError: there is no such file, or a record is a SequenceExample.
         InputError: a record is damaged or is no Example; the error names file, record and byte.
     """
-    return _iter_parsed(_files(paths), _Decoder(text, lists).example)
+    return _iter_parsed(_files(paths), Decoder(text, lists).example)
 
 
 def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[SequenceExample]:
@@ -52,10 +46,7 @@ def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -
         UsageError: there is no such file.
         InputError: a record is damaged or is no SequenceExample; the error names file, record and byte.
     """
-    return _iter_parsed(_files(paths), _Decoder(text, lists).sequence_example)
-
-
-# files ---------------------------------------------------------------------------------------------------------
+    return _iter_parsed(_files(paths), Decoder(text, lists).sequence_example)
 
 
 def _files(paths: Paths) -> list[Path]:
@@ -78,75 +69,7 @@ def _matching(pattern: str) -> list[Path]:
     return [Path(name) for name in found]
 
 
-def _iter_parsed(files: Iterable[Path], parse: Callable[[Buffer], T]) -> Iterator[T]:
+def _iter_parsed(files: Iterable[Path], parse: Callable[[memoryview], T]) -> Iterator[T]:
     for path in files:
-        view = map_file(path)
-        compression = compressed.detect(view)
-        where = "" if compression == "none" else f" of its {compression} content"
-        try:
-            for record in compressed.iter_records(view, compression):
-                yield _parsed(path, record, where, parse)
-        except FramingError as error:
-            if error.offset == 0:
-                raise InputError(f"{path} is damaged at its first byte, or no TFRecord file", error.reason) from error
-            raise _damaged(path, error.record, f"{error.offset}{where}", error.reason) from error
-
-
-def _parsed(path: Path, record: Record, where: str, parse: Callable[[Buffer], T]) -> T:
-    place = f"{record.offset}{where}"
-    if not record.intact:
-        raise _damaged(path, record.number, place, "the data do not match their CRC")
-    try:
-        return parse(record.data)
-    except ExampleError as error:
-        raise _damaged(path, record.number, place, f"it is no tf.train.Example: {error}") from error
-    except ValueRuleError as error:
-        raise UsageError(f"{path}: record {record.number} at byte {place}", str(error), error.hint) from error
-
-
-def _damaged(path: Path, number: int, place: str, reason: str) -> InputError:
-    return InputError(
-        f"{path}: record {number} at byte {place} is damaged", reason, "get a sound copy of it, or write it again"
-    )
-
-
-# records -------------------------------------------------------------------------------------------------------
-
-
-class _Chosen:
-    """The names that an argument means."""
-
-    def __init__(self, names: Names) -> None:
-        self._all = names is True
-        self._names = {names} if isinstance(names, str) else set() if isinstance(names, bool) else set(names)
-
-    def __contains__(self, name: str) -> bool:
-        return self._all or name in self._names
-
-
-class _Decoder:
-    """Records as values, by what the caller chose."""
-
-    def __init__(self, text: Names, lists: Names) -> None:
-        self._text = _Chosen(text)
-        self._lists = _Chosen(lists)
-
-    def example(self, data: Buffer) -> dict[str, Any]:
-        """The dictionary of an Example."""
-        if has_feature_lists(data):
-            raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
-        return self._each(value_of, parse_features(data))
-
-    def sequence_example(self, data: Buffer) -> SequenceExample:
-        """Both dictionaries of a SequenceExample."""
-        context, feature_lists = parse_sequence_example(data)
-        return SequenceExample(self._each(value_of, context), self._each(value_of_steps, feature_lists))
-
-    def _each(self, convert: Callable[[T, bool, bool], Any], features: Mapping[str, T]) -> dict[str, Any]:
-        values = {}
-        for name, feature in features.items():
-            try:
-                values[name] = convert(feature, name in self._text, name in self._lists)
-            except ValueRuleError as error:
-                raise ValueRuleError(f"feature {name!r}: {error}", error.hint) from None
-        return values
+        for record in Shard.open(path):
+            yield record.parse(parse)

@@ -18,9 +18,9 @@ from imagenet_prep.formats.example import ExampleError, parse_example
 from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.features import FeaturesCensus
-from imagenet_prep.reporting.reading import Naming, Seen, iter_data, look, see
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.reporting.reading import Naming, Seen, look, see
 
 SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
 """Bins an octave: of a side in pixels, of width / height, of a file's bytes."""
@@ -174,9 +174,9 @@ class TakeCensus:
         assert parsed is not None, name
         counting = _Counting(name, parsed[0], self.promise)
         try:
-            view = map_file(self.layout.shard_path(name))
-            counting.census.shards[name] = len(view)
-            for number, (_, data) in enumerate(iter_data(view)):
+            shard = Shard.open(self.layout.shard_path(name))
+            counting.census.shards[name] = len(shard.view)
+            for number, (_, data) in enumerate(shard.unchecked()):
                 counting.take(number, data)
         except FramingError as error:
             counting.census.faults[name] = str(error)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep import ilsvrc2012
-from imagenet_prep.formats import compressed, tfrecord
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
 from imagenet_prep.formats.jpeg import PNG_SIGNATURE
@@ -76,22 +75,6 @@ class Naming:
             width=names(("width",), ("image/width", "width")),
             height=names(("height",), ("image/height", "height")),
         )
-
-
-def iter_data(view: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Byte offset and data of every record of a shard, compressed or not.
-
-    Of a plain shard only the headers are touched: data that nobody looks at are never read from the disk.
-
-    Raises:
-        FramingError: the shard can't be followed any further.
-    """
-    compression = compressed.detect(view)
-    if compression == "none":
-        yield from tfrecord.iter_unchecked(view)
-    else:
-        for record in compressed.iter_records(view, compression):
-            yield record.offset, record.data
 
 
 def look(data: memoryview, naming: Naming | None = None) -> Seen | None:

@@ -15,9 +15,9 @@ from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus
-from imagenet_prep.reporting.reading import Naming, Seen, is_drawable, iter_data, look
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.reporting.reading import Naming, Seen, is_drawable, look
 
 _SMALL = Reencode(max_side=400, quality=75)  # sharp at the size of the page's grid on most screens
 
@@ -85,7 +85,7 @@ class TakeSamples:
 
     def _take(self, name: str, last: int) -> Iterator[Sample]:
         try:
-            records = itertools.islice(iter_data(map_file(self.layout.shard_path(name))), last + 1)
+            records = itertools.islice(Shard.open(self.layout.shard_path(name)).unchecked(), last + 1)
             for number, (_, data) in enumerate(records):
                 if number in self.numbers[name] and (seen := look(data, self.naming)) and seen.encoded is not None:
                     yield _sample(name, number, seen, seen.encoded)

@@ -7,34 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import mmap
 import os
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ByteRange
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.storage.refusals import unreadable
 
 Buffer = bytes | memoryview
 
 _COPY_BLOCK = 1 << 20
-
-
-def map_file(path: Path) -> memoryview:
-    """The whole of a file as a read-only memory map; an empty file is an empty view.
-
-    Raises:
-        InputError: the file can't be opened.
-    """
-    try:
-        with open_plain(path) as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as error:
-        raise unreadable(path, error) from error
 
 
 class FileSlices:

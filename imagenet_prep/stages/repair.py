@@ -12,7 +12,6 @@ from imagenet_prep.checks.index import agrees, on_record
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats import pixels
-from imagenet_prep.formats.compressed import iter_records
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
@@ -30,9 +29,9 @@ from imagenet_prep.planning import (
     plan_recipe,
     source_record,
 )
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.shards import Compression
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reader import map_file
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import check_free_space
 from imagenet_prep.underway import as_recorded
@@ -167,7 +166,7 @@ class _Look:
     def __call__(self, name: str) -> bool:
         lengths, crcs = array("Q"), array("I")
         try:
-            for record in iter_records(map_file(self.layout.shard_path(name)), self.compression):
+            for record in Shard.open(self.layout.shard_path(name), self.compression).framed():
                 if not record.intact:
                     return False
                 lengths.append(len(record.data))

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command
-from imagenet_prep.formats import compressed, jpeg, pixels
-from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.formats import jpeg, pixels
+from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, parse_features
 from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
-from imagenet_prep.formats.tfrecord import FramingError, Record
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest
-from imagenet_prep.sources.reader import map_file
+from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
 
 if TYPE_CHECKING:
@@ -99,47 +95,28 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
         raise UsageError(f"limit {limit} and record {record}", "expected one of them: the first records, or only one")
     if (limit is not None and limit < 1) or (record is not None and record < 0):
         raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
-    records = _iter_records(path)
-    return _pick(path, records, record) if record is not None else _first(path, records, limit)
+    return _pick(path, record) if record is not None else _first(path, limit)
 
 
-def _first(path: Path, records: Iterator[Record], limit: int | None) -> Iterator[ShownRecord]:
-    for record in records:
-        if record.number == limit:
-            return
-        yield _shown(path, record)
+def _first(path: Path, limit: int | None) -> Iterator[ShownRecord]:
+    shard = Shard.open(path)
+    for framed in itertools.islice(shard.followed(), limit):
+        yield _shown(shard.sound(framed))
 
 
-def _pick(path: Path, records: Iterator[Record], number: int) -> Iterator[ShownRecord]:
-    count = 0
-    for record in records:
-        if record.number == number:
-            yield _shown(path, record)
+def _pick(path: Path, number: int) -> Iterator[ShownRecord]:
+    shard, count = Shard.open(path), 0
+    for framed in shard.followed():
+        if framed.number == number:
+            yield _shown(shard.sound(framed))
             return
         count += 1
     numbers = f"0 to {count - 1}" if count else "none"
     raise UsageError(f"{path} has no record {number}", f"it holds {count:,} records: {numbers}")
 
 
-def _iter_records(path: Path) -> Iterator[Record]:
-    view = map_file(path)
-    try:
-        yield from compressed.iter_records(view, compressed.detect(view))
-    except FramingError as error:
-        if error.offset == 0:
-            what = f"{path} is damaged at its first byte, or no TFRecord file"
-            raise InputError(what, error.reason, _remedy(path)) from error
-        raise _damaged(path, error.record, error.offset, error.reason) from error
-
-
-def _shown(path: Path, record: Record) -> ShownRecord:
-    if not record.intact:
-        raise _damaged(path, record.number, record.offset, "the data do not match their CRC")
-    try:
-        features, feature_lists = _parse(record.data)
-    except ExampleError as error:
-        reason = f"it is no tf.train.Example: {error}"
-        raise _damaged(path, record.number, record.offset, reason) from error
+def _shown(record: Record) -> ShownRecord:
+    features, feature_lists = record.parse(_parse)
     return ShownRecord(record.number, record.offset, len(record.data), features, feature_lists)
 
 
@@ -149,26 +126,6 @@ def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps
         return dict(sorted(parse_features(data).items())), None
     context, feature_lists = parse_sequence_example(data)
     return dict(sorted(context.items())), dict(sorted(feature_lists.items()))
-
-
-def _damaged(path: Path, number: int, offset: int, reason: str) -> InputError:
-    return InputError(f"{path}: record {number} at byte {offset} is damaged", reason, _remedy(path))
-
-
-def _remedy(path: Path) -> str:
-    """verify, where the file is a shard of a set that was made there; of other files nothing is known."""
-    layout = Layout(path.parent)
-    if not _is_recorded(layout, path.name):
-        return "get a sound copy of it"
-    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
-
-
-def _is_recorded(layout: Layout, name: str) -> bool:
-    try:
-        manifest = load_manifest(layout.manifest_path)
-        return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
-    except InputError:  # what there is can't be understood: verify says so
-        return layout.index_path(name).exists()
 
 
 # values as text ------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes import columns, rules
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
@@ -288,11 +289,12 @@ def inception_record(data: bytes) -> None:
 @target(mutate=mutations.records)
 def tfrecord_framing(data: bytes) -> None:
     """The records of a TFRecord file, as the report, verify and others follow them."""
+    view = memoryview(data)
     with suppress(FramingError):
-        for record in compressed.iter_records(memoryview(data), "none"):
+        for record in compressed.iter_records(view, "none"):
             assert record.offset + 16 + len(record.data) <= len(data)
     with suppress(FramingError):
-        for _, record in reading.iter_data(memoryview(data)):
+        for _, record in Shard(Path("shard"), view, compressed.detect(view)).unchecked():
             reading.look(record)
 
 
@@ -332,8 +334,10 @@ def records_read(data: bytes) -> None:
 def shard(data: bytes) -> None:
     """A shard in the place of one that was made here: verify's worker names a problem, unless it is that one."""
     layout = HOME.layout
-    report = ShardCheck(layout, HOME.infos, "none").check(SHARD, memoryview(data))
-    assert report.problems or data == layout.shard_path(SHARD).read_bytes()
+    path, view = layout.shard_path(SHARD), memoryview(data)
+    report = ShardCheck(layout, HOME.infos).check(Shard(path, view, "none"))
+    assert report.problems or data == path.read_bytes()
     if report.is_whole:
         promise = {"label": {"kind": "int64", "optional": False, "values": 1}}
-        ShardCheck(layout, examiner=PromiseExaminer(promise, decode=True)).check(SHARD, memoryview(data))
+        examiner = PromiseExaminer(promise, decode=True)
+        ShardCheck(layout, examiner=examiner).check(Shard(path, view, compressed.detect(view)))

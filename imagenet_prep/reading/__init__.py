@@ -1,0 +1,1 @@
+"""Finished shards, read."""

@@ -1,0 +1,232 @@
+"""Shard: a TFRecord file, opened. Record: one of its records, taken apart when it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
+from imagenet_prep.formats import compressed, tfrecord
+from imagenet_prep.formats.compressed import Compression
+from imagenet_prep.formats.example import Buffer, ExampleError
+from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
+from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.model import Box
+from imagenet_prep.reading.values import Decoder, ValueRuleError
+from imagenet_prep.storage.mapped import map_file
+
+T = TypeVar("T")
+
+_PLAIN = Decoder()
+
+
+class Record:
+    """One record of a shard: its ``number`` there, from 0, the ``offset`` of its header in bytes, its ``data``.
+
+    The data, a tf.train.Example as it was serialized, are a view of the file: nothing is copied. The rest is parsed
+    when it is first asked for: ``features`` of any record; ``filename``, ``label``, ``wnid``, ``text``, ``boxes``,
+    ``height``, ``width`` and ``encoded`` of an image's record as Inception lays it out. What the record's maker left
+    out is None, or "", or empty. Asking for what it can't tell raises an InputError that names file, record and byte.
+    """
+
+    __slots__ = ("_compression", "_image", "data", "number", "offset", "shard")
+
+    def __init__(self, shard: Path, number: int, offset: int, data: Buffer, compression: Compression = "none") -> None:
+        self.shard = shard
+        self.number = number
+        self.offset = offset
+        self.data = memoryview(data)
+        self._compression = compression
+        self._image: ImageRecord | None = None
+
+    def __reduce__(self) -> tuple[type[Record], tuple[object, ...]]:
+        """A copy for another process has data of its own."""
+        return Record, (self.shard, self.number, self.offset, bytes(self.data), self._compression)
+
+    def __repr__(self) -> str:
+        return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
+
+    def parse(self, parse: Callable[[memoryview], T]) -> T:
+        """What ``parse`` makes of the data, its errors as those that name file, record and byte.
+
+        Raises:
+            InputError: the data are no Example, or none of an image's features.
+            UsageError: their values are other ones than ``parse`` expects.
+        """
+        try:
+            return parse(self.data)
+        except ExampleError as error:
+            reason = f"it is no tf.train.Example: {error}"
+            raise _damaged(self.shard, self.number, self.offset, self._compression, reason) from error
+        except RecordError as error:
+            what = _place(self.shard, self.number, self.offset, self._compression)
+            hint = "its `features` tell what it holds"
+            raise InputError(f"{what} is no image's in Inception's layout", str(error), hint) from error
+        except ValueRuleError as error:
+            what = _place(self.shard, self.number, self.offset, self._compression)
+            raise UsageError(what, str(error), error.hint) from error
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """Every feature by name: one value as that value, none or several as a list, texts as bytes."""
+        return self.parse(_PLAIN.example)
+
+    @property
+    def image(self) -> ImageRecord:
+        """All that the record says of its image."""
+        if self._image is None:
+            self._image = self.parse(read_record)
+        return self._image
+
+    @property
+    def filename(self) -> str:
+        """The name of the image's file."""
+        return self.image.filename
+
+    @property
+    def label(self) -> int:
+        """The class of the image: 1 to 1000."""
+        return self.image.label
+
+    @property
+    def wnid(self) -> str | None:
+        """The WordNet id of its class."""
+        return self.image.wnid
+
+    @property
+    def text(self) -> str | None:
+        """The words for its class."""
+        return self.image.text
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """Its boxes, relative to the image."""
+        return self.image.boxes
+
+    @property
+    def height(self) -> int | None:
+        """Its height in pixels."""
+        return self.image.height
+
+    @property
+    def width(self) -> int | None:
+        """Its width in pixels."""
+        return self.image.width
+
+    @property
+    def encoded(self) -> memoryview:
+        """The image's file, a JPEG: a view of the shard."""
+        return self.image.encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A TFRecord file, mapped; its records as they are framed, intact or not, or as Records, every CRC checked."""
+
+    path: Path
+    view: memoryview
+    compression: Compression
+
+    @classmethod
+    def open(cls, path: Path, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
+        """Open a shard; its compression is told by its first bytes unless it is given.
+
+        Raises:
+            InputError: the file can't be opened.
+        """
+        view = map_file(path, in_order=in_order)
+        return cls(path, view, compression or compressed.detect(view))
+
+    def framed(self) -> Iterator[Framed]:
+        """Every record, intact or not.
+
+        Raises:
+            FramingError: no record can be found from there on.
+        """
+        return compressed.iter_records(self.view, self.compression)
+
+    def unchecked(self) -> Iterator[tuple[int, memoryview]]:
+        """Byte offset and data of every record, the data not compared with their CRC.
+
+        Of a plain shard only the headers are touched: data that nobody looks at are never read from the disk.
+
+        Raises:
+            FramingError: as for ``framed``.
+        """
+        if self.compression == "none":
+            return tfrecord.iter_unchecked(self.view)
+        return ((framed.offset, framed.data) for framed in self.framed())
+
+    def followed(self) -> Iterator[Framed]:
+        """Every record, intact or not.
+
+        Raises:
+            InputError: no record can be found from there on; the error names file, record and byte.
+        """
+        with self._naming():
+            yield from self.framed()
+
+    def offsets(self) -> array[int]:
+        """Where each record begins, and where the last one ends; raises InputError as ``followed`` does."""
+        ends = array("Q", [0])
+        with self._naming():
+            ends.extend(offset + len(data) + OVERHEAD for offset, data in self.unchecked())
+        return ends
+
+    def sound(self, framed: Framed) -> Record:
+        """A record of this shard.
+
+        Raises:
+            InputError: its data are damaged; the error names file, record and byte.
+        """
+        if not framed.intact:
+            reason = "the data do not match their CRC"
+            raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
+        return Record(self.path, framed.number, framed.offset, framed.data, self.compression)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Every record; raises InputError at the first one that is damaged."""
+        return map(self.sound, self.followed())
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Turn a FramingError into the error that names file, record and byte."""
+        try:
+            yield
+        except FramingError as error:
+            if error.offset == 0:
+                what = f"{self.path} is damaged at its first byte, or no TFRecord file"
+                raise InputError(what, error.reason, remedy(self.path)) from error
+            raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
+
+
+def _place(path: Path, number: int, offset: int, compression: Compression) -> str:
+    where = "" if compression == "none" else f" of its {compression} content"
+    return f"{path}: record {number} at byte {offset}{where}"
+
+
+def _damaged(path: Path, number: int, offset: int, compression: Compression, reason: str) -> InputError:
+    return InputError(f"{_place(path, number, offset, compression)} is damaged", reason, remedy(path))
+
+
+def remedy(path: Path) -> str:
+    """verify, where a file is a shard of a set that was made there; of other files nothing is known."""
+    layout = Layout(path.parent)
+    if not _is_recorded(layout, path.name):
+        return "get a sound copy of it"
+    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
+
+
+def _is_recorded(layout: Layout, name: str) -> bool:
+    try:
+        manifest = load_manifest(layout.manifest_path)
+        return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
+    except InputError:  # what there is can't be understood: verify says so
+        return layout.index_path(name).exists()

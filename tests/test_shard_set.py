@@ -1,0 +1,472 @@
+"""reading.shard_set: the records of a split as one sequence, by number and in order, whoever made the shards."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from existing import existing
+from made_sets import ENGINE, PART, converted, copied, data_of, write
+
+import imagenet_prep
+from imagenet_prep import records
+from imagenet_prep.demo import images
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.layout import Layout
+from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+
+MANY = ConvertOptions(train_shards=1024, validation_shards=8, allow_incomplete=True)
+SHARD = "train-00003-of-00008"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """1,024 train shards of 2,000 images, made by convert. Read only."""
+    folder = tmp_path_factory.mktemp("many")
+    source = make(folder / "made", classes=10, per_class=200, validation=80, tiny=True)
+    convert(Layout(folder / "data", raw=source.archives["train"].parent), ENGINE, MANY)
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """8 train shards of 300 images, some of them with boxes. Read only."""
+    layout = Layout(tmp_path_factory.mktemp("sound") / "data", raw=made_tiny.archives["train"].parent)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Layout) -> Layout:
+    """The test's own copy of ``sound``."""
+    return copied(sound, tmp_path / "data")
+
+
+def all_data(folder: Path, split: str = "train") -> list[bytes]:
+    """The data of every record of a split, by the framing alone."""
+    return [data for path in existing(folder, f"{split}-*-of-*") for data in data_of(path)]
+
+
+def bare(folder: Path, target: Path) -> Path:
+    """A folder of links to the train shards of another one: without manifest and index."""
+    target.mkdir()
+    for path in existing(folder, "train-*"):
+        (target / path.name).symlink_to(path)
+    return target
+
+
+def own(found: ShardSet) -> list[bytes]:
+    """The data of each record of a set, by number."""
+    return [bytes(found[number].data) for number in range(len(found))]
+
+
+def flip(path: Path, position: int) -> None:
+    """Flip a bit."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+# many shards ---------------------------------------------------------------------------------------------------
+
+MANY_READERS = """
+import hashlib, json, os, pickle, random, resource, sys
+from concurrent.futures import ThreadPoolExecutor
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+import imagenet_prep
+
+def digest(found):
+    numbers = random.Random(7).sample(range(len(found)), 1000)
+    kept = [found[number] for number in numbers]
+    return hashlib.sha256(b"".join(bytes(record.data) for record in kept)).hexdigest()
+
+def digest_in_a_fork(found):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, digest(found).encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return os.read(reading, 64).decode()
+
+def digests_of_threads(found):
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(digest, [found] * 8))
+
+found = pickle.load(sys.stdin.buffer) if sys.argv[1] == "-" else imagenet_prep.open(sys.argv[1], "train")
+digests = [*digests_of_threads(found), digest(found), digest_in_a_fork(found)]
+digests.append(digest(pickle.loads(pickle.dumps(found))))
+assert sum(1 for _ in found) == len(found)
+heavy = ["numpy" in sys.modules, "PIL" in sys.modules]
+print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd")), *heavy]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
+@pytest.mark.parametrize("way", ["indexed", "bare", "pickled"])
+def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path) -> None:
+    """1,000 random records are right: alone, from 8 threads, after a fork, after pickling; no file stays open."""
+    expected = all_data(many)
+    assert len(existing(many, "train-*")) == 1024
+    folder = bare(many, tmp_path / "bare") if way == "bare" else many
+    words, sent = [str(folder)], b""
+    if way == "pickled":
+        found = imagenet_prep.open(folder, "train")
+        assert bytes(found[700].data) == expected[700]
+        words, sent = ["-"], pickle.dumps(found)
+    done = subprocess.run([sys.executable, "-c", MANY_READERS, *words], input=sent, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    numbers = random.Random(7).sample(range(len(expected)), 1000)
+    digest = hashlib.sha256(b"".join(expected[number] for number in numbers)).hexdigest()
+    digests, descriptors, *heavy = json.loads(done.stdout)
+    assert digests == [digest]
+    assert descriptors < 12
+    assert heavy == [False, False]
+
+
+def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
+    """A set is opened, and its length known, by the manifest alone: shards that can't be read show when one is read."""
+    folder = tmp_path / "data"
+    (folder / "imagenet-prep").mkdir(parents=True)
+    shutil.copy(Layout(many).manifest_path, folder / "imagenet-prep")
+    for path in existing(many, "train-*"):
+        (folder / path.name).symlink_to("nowhere")
+    found = imagenet_prep.open(folder, "train")
+    assert len(found) == 2000
+    with pytest.raises(InputError, match="train-00000-of-01024 can't be read"):
+        found[0]
+
+
+# a sequence ----------------------------------------------------------------------------------------------------
+
+
+def test_a_set_is_a_sequence(sound: Layout) -> None:
+    """Numbers from both ends, slices, iteration in either direction: what a list of all records gives."""
+    expected = all_data(sound.data_dir)
+    found = imagenet_prep.open(str(sound.data_dir), "train")
+    assert isinstance(found, ShardSet)
+    assert (found.split, len(found), found.shards) == ("train", 300, existing(sound.data_dir, "train-*"))
+    assert own(found) == expected
+    assert [bytes(record.data) for record in found] == expected
+    assert [bytes(record.data) for record in reversed(found)] == expected[::-1]
+    assert [bytes(record.data) for record in found[-20:280:-3]] == []
+    assert [bytes(record.data) for record in found[250:20:-7]] == expected[250:20:-7]
+    assert [bytes(found[-number].data) for number in range(1, 301)] == expected[::-1]
+    assert len(imagenet_prep.open(sound.data_dir, "validation")) == 80
+
+
+@pytest.mark.parametrize("index", [300, -301, 10**30])
+def test_no_such_record(index: int, sound: Layout) -> None:
+    """Beyond either end there is an IndexError, as of a list."""
+    with pytest.raises(IndexError, match="holds 300"):
+        imagenet_prep.open(sound.data_dir, "train")[index]
+
+
+@pytest.mark.parametrize("index", [1.0, "1", None])
+def test_what_is_no_number(index: Any, sound: Layout) -> None:
+    """Only what is an index to a list is one here."""
+    with pytest.raises(TypeError):
+        imagenet_prep.open(sound.data_dir, "train")[index]
+
+
+def test_a_record_tells_what_it_holds(sound: Layout) -> None:
+    """Features as records.read gives them, and each value of an image's record; the image is no copy."""
+    found = imagenet_prep.open(sound.data_dir, "train")
+    paths = existing(sound.data_dir, "train-*")
+    values = list(records.read(paths))
+    names = ("filename", "label", "wnid", "text", "boxes", "height", "width", "encoded")
+    image = attrgetter(*names)
+    places = [(path, number) for path in paths for number in range(len(data_of(path)))]
+    for number, record in enumerate(found):
+        assert record.features == values[number]
+        assert image(record) == image(read_record(record.data))
+        assert (record.shard, record.number) == places[number]
+        assert record.encoded.obj is record.data.obj
+        assert record.data.readonly
+    assert any(record.boxes for record in found)
+
+
+def test_a_record_travels(sound: Layout) -> None:
+    """A pickled record is the same record, without its shard."""
+    record = imagenet_prep.open(sound.data_dir, "train")[77]
+    copy = pickle.loads(pickle.dumps(record))
+    assert isinstance(copy, Record)
+    assert (copy.shard, copy.number, copy.offset, copy.data) == (
+        record.shard,
+        record.number,
+        record.offset,
+        record.data,
+    )
+    assert copy.data.obj is not record.data.obj
+    assert copy.filename == record.filename
+
+
+# the index -----------------------------------------------------------------------------------------------------
+
+
+def unindexed(layout: Layout) -> None:
+    """There is none."""
+    layout.index_path(SHARD).unlink()
+
+
+def foreign(layout: Layout) -> None:
+    """That of another shard."""
+    shutil.copy(layout.index_path("train-00004-of-00008"), layout.index_path(SHARD))
+
+
+def no_index(layout: Layout) -> None:
+    """No numbers."""
+    layout.index_path(SHARD).write_bytes(b"\xff\x00 x\n")
+
+
+def shorter(layout: Layout) -> None:
+    """A line less."""
+    lines = layout.index_path(SHARD).read_text().splitlines(keepends=True)
+    layout.index_path(SHARD).write_text("".join(lines[:-1]))
+
+
+def moved(layout: Layout) -> None:
+    """One border between two records elsewhere: number and end are right."""
+    pairs = [[int(word) for word in line.split()] for line in layout.index_path(SHARD).read_text().splitlines()]
+    pairs[4][1] += 3
+    pairs[5][0] += 3
+    pairs[5][1] -= 3
+    layout.index_path(SHARD).write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
+
+
+def a_folder(layout: Layout) -> None:
+    """No file."""
+    layout.index_path(SHARD).unlink()
+    layout.index_path(SHARD).mkdir()
+
+
+@pytest.mark.parametrize("damage", [unindexed, foreign, no_index, shorter, moved, a_folder])
+@pytest.mark.parametrize("with_manifest", [True, False])
+def test_an_index_only_saves_time(damage: Callable[[Layout], None], with_manifest: bool, layout: Layout) -> None:
+    """Whatever an index says, a record is the one that the framing shows."""
+    damage(layout)
+    if not with_manifest:
+        layout.manifest_path.unlink()
+    assert own(imagenet_prep.open(layout.data_dir, "train")) == all_data(layout.data_dir)
+
+
+def test_an_index_is_used(layout: Layout) -> None:
+    """With an index, a record behind one whose length is damaged is found all the same; without it, it is not."""
+    shard = layout.shard_path(SHARD)
+    expected = data_of(shard)
+    flip(shard, 16 + len(expected[0]))  # the length of record 1
+    found, first = imagenet_prep.open(layout.data_dir, "train"), records_before(layout)
+    assert bytes(found[first + 2].data) == expected[2]
+    with pytest.raises(InputError, match=f"{SHARD}: record 1 at byte {16 + len(expected[0])} is damaged"):
+        found[first + 1]
+    layout.index_path(SHARD).unlink()
+    with pytest.raises(InputError, match="record 1 at byte"):
+        imagenet_prep.open(layout.data_dir, "train")[first + 2]
+
+
+def records_before(layout: Layout) -> int:
+    """How many records the shards before SHARD hold."""
+    return sum(len(data_of(path)) for path in existing(layout.data_dir, "train-*") if path.name < SHARD)
+
+
+# damage --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
+    """File, record and byte, by number and by iteration; the other records come, and verify is proposed."""
+    shard, first = layout.shard_path(SHARD), records_before(layout)
+    expected = all_data(layout.data_dir)
+    size = len(expected[first])
+    flip(shard, 16 + size + 12 + 5)
+    if compression == "gzip":
+        shard.write_bytes(gzip.compress(shard.read_bytes()))
+    where = "" if compression == "none" else " of its gzip content"
+    found = imagenet_prep.open(layout.data_dir, "train")
+    with pytest.raises(InputError) as caught:
+        found[first + 1]
+    assert caught.value.what == f"{shard}: record 1 at byte {size + 16}{where} is damaged"
+    assert caught.value.detail == "the data do not match their CRC"
+    assert "imagenet-prep verify" in caught.value.hint
+    others = [number for number in range(300) if number != first + 1]
+    assert [bytes(found[number].data) for number in others] == [expected[number] for number in others]
+    seen = []
+    with pytest.raises(InputError, match="record 1 at byte"):
+        seen.extend(bytes(record.data) for record in found)
+    assert seen == expected[: first + 1]
+
+
+@pytest.mark.parametrize("change", ["fewer", "more", "cut"])
+@pytest.mark.parametrize("compression", ["none", "zlib"])
+def test_a_shard_of_another_length_is_refused(change: str, compression: str, layout: Layout) -> None:
+    """A shard that ends early, even between two records, or late, is no shorter or longer data set."""
+    shard, first = layout.shard_path(SHARD), records_before(layout)
+    data = data_of(shard)
+    write(shard, data[:-1] if change == "fewer" else [*data, b"x"] if change == "more" else data)
+    if change == "cut":
+        shard.write_bytes(shard.read_bytes()[:-1])
+    if compression == "zlib":
+        shard.write_bytes(zlib.compress(shard.read_bytes()))
+    message = "announced" if change == "cut" else f"expected {len(data)}"
+    with pytest.raises(InputError, match=message):
+        list(imagenet_prep.open(layout.data_dir, "train"))
+    if (compression, change) != ("zlib", "more"):  # nothing is inflated behind a record that is asked for
+        with pytest.raises(InputError, match=message):
+            imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
+
+
+def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path) -> None:
+    """Also in a set without a manifest: what was counted holds for every later reading."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for number in range(2):
+        shutil.copy(layout.shard_path(SHARD), folder / f"train-{number:05d}-of-00002")
+    found = imagenet_prep.open(folder, "train")
+    count = len(found)
+    write(folder / "train-00001-of-00002", data_of(layout.shard_path(SHARD))[:-1])
+    with pytest.raises(InputError, match=r"expected \d+ by its manifest or its index"):
+        pickle.loads(pickle.dumps(found))[count - 1]
+
+
+# which shards --------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
+    """A set with a hole is refused when it is opened, with and without its manifest."""
+    layout.shard_path(SHARD).unlink()
+    for _ in range(2):
+        with pytest.raises(InputError, match="lacks 1 of 8 train shards") as caught:
+            imagenet_prep.open(layout.data_dir, "train")
+        assert SHARD in caught.value.detail
+        layout.manifest_path.unlink(missing_ok=True)
+    assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
+
+
+def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
+    """A split that isn't there: the error names those that are; a folder without shards, or that isn't there."""
+    with pytest.raises(InputError, match="no val shards in") as caught:
+        imagenet_prep.open(layout.data_dir, "val")
+    assert caught.value.detail.endswith("there are those of train, validation")
+    with pytest.raises(InputError, match="no train shards in") as caught:
+        imagenet_prep.open(layout.raw_dir, "train")
+    assert "there are" not in caught.value.detail
+    with pytest.raises(InputError, match="can't be read"):
+        imagenet_prep.open(tmp_path / "nowhere", "train")
+
+
+def test_two_sets_in_one_folder(layout: Layout) -> None:
+    """Only the manifest tells which of them is meant."""
+    shutil.copy(layout.shard_path(SHARD), layout.shard_path("train-00000-of-00001"))
+    assert len(imagenet_prep.open(layout.data_dir, "train")) == 300
+    layout.manifest_path.unlink()
+    with pytest.raises(InputError, match="train shards of sets of 1 and 8"):
+        imagenet_prep.open(layout.data_dir, "train")
+
+
+def test_a_damaged_manifest_is_no_missing_one(layout: Layout) -> None:
+    """What it counted isn't guessed."""
+    layout.manifest_path.write_text("{")
+    with pytest.raises(InputError, match="can't be understood"):
+        imagenet_prep.open(layout.data_dir, "train")
+
+
+# whose shards --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same records as of plain shards, in order and by number."""
+    folder = converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, compression=compression)).data_dir
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for path in existing(folder, "train-*"):
+        (plain / path.name).write_bytes(zlib.decompress(path.read_bytes(), 47))  # gzip or zlib
+    expected = all_data(plain)
+    for _ in range(2):
+        found = imagenet_prep.open(folder, "train")
+        assert [bytes(record.data) for record in found] == expected
+        assert bytes(found[7].data) == expected[7]
+        assert bytes(found[-1].data) == expected[-1]
+        shutil.rmtree(folder / "imagenet-prep", ignore_errors=True)
+
+
+def test_shards_of_a_recipe(tmp_path: Path) -> None:
+    """Splits and features are those of the recipe."""
+    for number in range(30):
+        path = tmp_path / "flowers" / ("rose", "tulip")[number % 2] / f"{number:04d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(images.tiny(number))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\n")
+    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
+    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
+    found = imagenet_prep.open(tmp_path / "out", "train")
+    assert len(found) == 30
+    files = {path.read_bytes() for path in existing(tmp_path, "flowers/*/*.jpg")}
+    assert {bytes(record.encoded) for record in found} == files == {each.features["image/encoded"] for each in found}
+
+
+def test_shards_of_another_tool(tmp_path: Path, sound: Layout) -> None:
+    """Records without words and boxes, in shards of which nothing is recorded."""
+    expected = [{"image/encoded": b"x", "image/class/label": k, "image/filename": f"{k}.JPEG"} for k in range(10)]
+    with records.ShardWriter(tmp_path / "train", shards=3) as shards:
+        for record in expected:
+            shards.write(record)
+    found = imagenet_prep.open(tmp_path, "train")
+    order = [*range(0, 10, 3), *range(1, 10, 3), *range(2, 10, 3)]
+    assert [found[number].label for number in range(10)] == order
+    assert [record.filename for record in found] == [f"{k}.JPEG" for k in order]
+    record = found[-1]
+    assert (record.text, record.wnid, record.boxes, record.width, record.height) == (None, None, (), None, None)
+
+
+def test_records_that_are_no_images(tmp_path: Path) -> None:
+    """Their features are there; what an image's record would tell is an error that says where, and no default."""
+    with records.ShardWriter(tmp_path / "movies", shards=2) as shards:
+        shards.write({"Age": 29})
+        shards.write(records.SequenceExample({"title": "x"}, {"words": ["a", "b"]}))
+    film, clip = imagenet_prep.open(tmp_path, "movies")
+    assert film.features == {"Age": 29}
+    with pytest.raises(InputError, match="record 0 at byte 0 is no image's in Inception's layout") as caught:
+        _ = film.label
+    assert caught.value.detail == "image/class/label is missing"
+    with pytest.raises(UsageError, match="record 0 at byte 0") as said:
+        _ = clip.features
+    assert "records.read_sequences" in said.value.hint
+    write(tmp_path / "movies-00000-of-00002", [b"\xff\xff"])
+    with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
+        _ = imagenet_prep.open(tmp_path, "movies")[0].features
+    assert "it is no tf.train.Example" in caught.value.detail
+
+
+def test_empty_shards(tmp_path: Path) -> None:
+    """Shards of 0 bytes count as shards and hold nothing, wherever they are."""
+    for number, data in enumerate([[], [b"a"], [], [], [b"b", b"c"], []]):
+        write(tmp_path / f"train-{number:05d}-of-00006", data)
+        write(tmp_path / f"nothing-{number:05d}-of-00006", [])
+    found = imagenet_prep.open(tmp_path, "train")
+    assert own(found) == [bytes(record.data) for record in found] == [b"a", b"b", b"c"]
+    empty = imagenet_prep.open(tmp_path, "nothing")
+    assert (len(empty), list(empty)) == (0, [])
+    with pytest.raises(IndexError):
+        empty[0]
