@@ -58,7 +58,7 @@ def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: 
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
-        is_archive = not any(container.is_folder for container in split.catalog.containers)
+        is_archive = all(container.is_sliced for container in split.catalog.containers)
         in_order = bool(plans) and is_archive and _wants_pass(split.source, size, options)
         works.append(Work(split, plans, size, in_order))
     return works

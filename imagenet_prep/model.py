@@ -5,20 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """The one address for bytes: ``length`` bytes of ``path`` from ``offset``; a whole file starts at 0."""
-
-    path: Path
-    offset: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +26,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One image to convert.
+    """One image, with all that goes into its record but its bytes.
 
     ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words. In other sets
     ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of the class. ``columns`` holds what else
@@ -48,7 +38,6 @@ class Item:
     wnid: str
     text: str
     boxes: tuple[Box, ...]
-    where: ByteRange
     columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 

@@ -165,7 +165,7 @@ def plan_name(plan: ShardPlan) -> str:
 
 def source_record(catalog: Catalog, source: Path) -> dict[str, object]:
     """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
-    digest = hashlib.sha256(catalog.names)
+    digest = hashlib.sha256(catalog.names.joined)
     for values in (catalog.lengths, catalog.labels):
         digest.update(values.tobytes())
     return {"name": source.name, "images": len(catalog), "names_and_sizes": digest.hexdigest()}

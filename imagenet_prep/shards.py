@@ -18,7 +18,7 @@ from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reader import Reader
+from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, write_all
 from imagenet_prep.storage.plain import open_plain
 from imagenet_prep.storage.space import space_errors
@@ -133,12 +133,11 @@ class ShardMaker:
             item = self.catalog.item(row)
             if item.filename in left_out:
                 continue
-            data = self.reader.read(item.where)
+            data = self.catalog.read(row, self.reader)
             try:
                 yield item, self.recorder.record(item, data)
             except jpeg.ImageError as error:
-                where = f"{item.where.path.name}, byte {item.where.offset:,}" if item.where.offset else item.where.path
-                detail = f"{error} ({where}, {item.where.length:,} bytes)"
+                detail = f"{error} ({self.catalog.place(row)}, {self.catalog.lengths[row]:,} bytes)"
                 as_is = self.recorder.as_is(item, data)
                 remedy = f"{_REMEDY}; {as_is} takes it as it is" if as_is else _REMEDY
                 problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))

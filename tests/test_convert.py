@@ -556,9 +556,7 @@ def test_records_are_those_of_the_inception_layout(tiny_data_dir: Path) -> None:
 
 
 def _item() -> inception.Item:
-    from imagenet_prep.model import ByteRange
-
-    return inception.Item("a", 1, "n01440764", "t", (), ByteRange(Path("x"), 0, 0))
+    return inception.Item("a", 1, "n01440764", "t", ())
 
 
 def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_data_dir: Path) -> None:

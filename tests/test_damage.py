@@ -30,7 +30,7 @@ from imagenet_prep.formats.example import (
 from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.layout import Layout, shard_name
-from imagenet_prep.model import ByteRange, Item, Problem, ProblemKind
+from imagenet_prep.model import Item, Problem, ProblemKind
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -404,7 +404,6 @@ def _record(number: int, encoded: bytes, shift: int = 0) -> bytes:
         wnid=wnid,
         text=ilsvrc2012.texts()[wnid],
         boxes=(),
-        where=ByteRange(OUTSIDE, 0, 0),
     )
     head, tail = inception.record_parts(item, 16, 16, len(encoded))
     return head + encoded + tail

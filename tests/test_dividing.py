@@ -28,7 +28,7 @@ def plan(root: Path, recipe: str, *names: str) -> Plan:
 
 def splits(made: Plan) -> dict[str, list[str]]:
     """The names of each split, splits in their order."""
-    return {each.name: list(each.catalog.filenames()) for each in made.splits}
+    return {each.name: list(each.catalog.names) for each in made.splits}
 
 
 FOLDERS = "source: {folders: set}\n"

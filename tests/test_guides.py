@@ -83,7 +83,7 @@ def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> N
     (tmp_path / "m.txt").write_text("".join(f"kept/{number}.png\n" for number in (2, 0, 1)))
     for pattern in ("gone/*.png", f"{tmp_path}/gone/*.png", "/nowhere/at/all/*.png"):
         made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n")
-        assert list(made.splits[0].catalog.filenames()) == [f"kept/{number}.png" for number in (2, 0, 1)]
+        assert list(made.splits[0].catalog.names) == [f"kept/{number}.png" for number in (2, 0, 1)]
 
 
 SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {train: 0.75, test: 0.25}\n"
@@ -91,7 +91,7 @@ SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {trai
 
 def contents(made: Plan) -> dict[str, list[str]]:
     """The files of each split, in order."""
-    return {split.name: list(split.catalog.filenames()) for split in made.splits}
+    return {split.name: list(split.catalog.names) for split in made.splits}
 
 
 def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from imagenet_prep.formats import inception
 from imagenet_prep.formats.example import encode_example, parse_example
-from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.model import Box, Item
 
 tf = tf_fixture.tf
 
-WHERE = ByteRange("unused", 0, 0)  # type: ignore[arg-type]
 BOXES = {
     "none": (),
     "one": (Box(0.006, 0.262, 0.7545, 0.994),),
@@ -26,7 +25,7 @@ EDGES = [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
 
 
 def _item(boxes: tuple[Box, ...] = (), label: int = 127, name: str = "n02011460_10026.JPEG") -> Item:
-    return Item(name, label, "n02011460", "bittern", boxes, WHERE)
+    return Item(name, label, "n02011460", "bittern", boxes)
 
 
 def _record(item: Item, width: int, height: int, encoded: bytes) -> bytes:

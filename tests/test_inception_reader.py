@@ -25,7 +25,7 @@ from imagenet_prep.formats.example import (
 )
 from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.model import Box, Item
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -39,7 +39,6 @@ ITEMS = st.builds(
     wnid=st.text(max_size=12),
     text=st.text(max_size=200),
     boxes=st.lists(st.builds(Box, FLOATS, FLOATS, FLOATS, FLOATS), max_size=40).map(tuple),
-    where=st.just(ByteRange(Path(), 0, 0)),
 )
 
 
@@ -81,7 +80,7 @@ def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) 
 
 def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it can read, the general parser never sees."""
-    item = Item("a.JPEG", 1, "n01440764", "tench", (), ByteRange(Path(), 0, 0))
+    item = Item("a.JPEG", 1, "n01440764", "tench", ())
     data = memoryview(encode_example(inception.features(item, 4, 3, b"image")))
     expected = read_features(parse_example(data))
     monkeypatch.setattr(inception_reader, "read_features", None)
@@ -90,7 +89,7 @@ def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_stands_before_the_images_name_counts() -> None:
     """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
-    item = Item("a.JPEG", 1, "n01440764", "tench", (), ByteRange(Path(), 0, 0))
+    item = Item("a.JPEG", 1, "n01440764", "tench", ())
     features = inception.features(item, 4, 3, b"image")
     value = delimited(2, delimited(1, delimited(1, b"other")))
     doubled = delimited(1, value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))))
@@ -129,7 +128,7 @@ def test_reader_of_damaged_records(item: Item, data: st.DataObject) -> None:
 @pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
 def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
     """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
-    item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes, ByteRange(Path(), 0, 0))
+    item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes)
     head, tail = inception.record_parts(item, 20, 300, 5)
     content = bytearray(head + b"12345" + tail)
     for position in range(len(content)):
@@ -197,7 +196,7 @@ def test_what_other_makers_leave_out() -> None:
 )
 def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
     """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: each by name."""
-    item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),), ByteRange(Path(), 0, 0))
+    item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),))
     features = {**inception.features(item, 4, 3, b"image"), name: feature}
     with pytest.raises(RecordError) as caught:
         read_record(memoryview(encode_example(features)))

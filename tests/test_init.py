@@ -16,7 +16,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.recipes.plan import Plan, load
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.sources.reader import Reader
+from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 
@@ -36,7 +36,7 @@ def proposed(folder: Path, output: Path) -> Plan:
     made = load(init(folder, output, ENGINE).recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
-        assert split.recorder.record(item, Reader().read(item.where)).parts
+        assert split.recorder.record(item, split.catalog.read(0, Reader())).parts
     return made
 
 

@@ -20,7 +20,7 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.layouts import mixed_masks
 from imagenet_prep.recipes.plan import Plan, load
-from imagenet_prep.sources.reader import Reader
+from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
 
@@ -57,7 +57,7 @@ def proposed(folder: Path) -> tuple[InitSummary, Plan]:
     made = load(summary.recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
-        assert split.recorder.record(item, Reader().read(item.where)).parts
+        assert split.recorder.record(item, split.catalog.read(0, Reader())).parts
     return summary, made
 
 

@@ -39,7 +39,7 @@ def save_image(path: Path, seed: int = 0, size: tuple[int, int] = (12, 8)) -> No
 
 def names(split: SplitPlan) -> list[str]:
     """The names of a split, in the order before the shuffle."""
-    return list(split.catalog.filenames())
+    return list(split.catalog.names)
 
 
 def rows(split: SplitPlan) -> dict[str, tuple[int, str]]:
@@ -73,9 +73,9 @@ def test_class_folders_are_labelled_by_sorted_folder(flowers: Path) -> None:
     expected = [f"{name}/{image}.jpg" for name in CLASSES for image in range(4)]
     assert names(split) == [name.replace("rose/3", "rose/é") for name in expected]
     assert rows(split)["rose/é.jpg"] == (2, "rose")
-    item = split.catalog.item(7)
-    assert item.where.path == flowers / "flowers/rose/é.jpg"
-    assert (item.where.offset, item.where.length) == (0, item.where.path.stat().st_size)
+    path = flowers / "flowers/rose/é.jpg"
+    assert split.catalog.container(7).path == flowers / "flowers"
+    assert split.catalog.row(7)[:3] == ("rose/é.jpg", 0, path.stat().st_size)
     assert (split.name, split.prefix, split.shards, split.shuffle, split.seed) == ("train", "train", 1, True, 12345)
 
 
@@ -86,10 +86,10 @@ def test_a_tar_gives_the_same_items_in_place(flowers: Path) -> None:
     (tar,) = plan(flowers, "source: {tar: flowers.tar}").splits
     assert rows(tar) == rows(folder)
     for row in range(len(tar.catalog)):
-        inside, outside = tar.catalog.item(row).where, folder.catalog.item(row).where
-        assert inside.path == flowers / "flowers.tar"
-        content = inside.path.read_bytes()[inside.offset : inside.offset + inside.length]
-        assert content == outside.path.read_bytes()
+        assert tar.catalog.container(row).path == flowers / "flowers.tar"
+        _, offset, length, _ = tar.catalog.row(row)
+        content = (flowers / "flowers.tar").read_bytes()[offset : offset + length]
+        assert content == (flowers / "flowers" / folder.catalog.names[row]).read_bytes()
 
 
 def test_tars_may_each_be_a_class(flowers: Path) -> None:

@@ -21,12 +21,12 @@ from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encod
 from imagenet_prep.formats.image import prepare
 from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.pixels import Reencode
-from imagenet_prep.model import ByteRange, Item
+from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.sources.reader import Reader
+from imagenet_prep.sources.container import Reader
 
 load_tensorflow = tf_fixture.tf
 tf: Any = None  # the module, for functions that are no tests
@@ -42,7 +42,7 @@ def _tensorflow(load_tensorflow: Any) -> None:
 
 def item(label: int = 1, **columns: Any) -> Item:
     """An item of class cat."""
-    return Item("a/é.png", label, "cat", "a cat", (), ByteRange(Path("x"), 0, 1), columns)
+    return Item("a/é.png", label, "cat", "a cat", (), columns)
 
 
 def recorded(recorder: MappedRecorder | InceptionRecorder, data: bytes, **columns: Any) -> bytes:
@@ -385,7 +385,7 @@ def records(folder: Path, recipe: str) -> dict[str, dict[str, list[Any]]]:
     for split in made.splits:
         for row in range(len(split.catalog)):
             each = split.catalog.item(row)
-            record = split.recorder.record(each, Reader().read(each.where))
+            record = split.recorder.record(each, split.catalog.read(row, Reader()))
             found[each.filename] = parsed(b"".join(map(bytes, record.parts)))
             missing = {name for name, promise in made.features.items() if not promise["optional"]}
             assert missing <= set(found[each.filename]) <= set(made.features)

@@ -18,8 +18,8 @@ from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources import regroup as module
+from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.imagenet import read_catalog
-from imagenet_prep.sources.reader import Reader
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.stages.convert import convert
@@ -68,8 +68,8 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
     assert max(flushes) < memory + max(catalog.lengths)
     old, new = Reader(), Reader()
     for row in range(len(catalog)):
-        assert bytes(new.read(moved.item(row).where)) == bytes(old.read(catalog.item(row).where))
-        assert moved.item(row).where.path.parent == data_dir / "bundles"
+        assert bytes(moved.read(row, new)) == bytes(catalog.read(row, old))
+        assert moved.container(row).path.parent == data_dir / "bundles"
 
 
 @pytest.mark.parametrize("engine", ["processes", "threads"])
@@ -216,4 +216,4 @@ def test_a_long_gap_is_not_read(data_dir: Path, monkeypatch: pytest.MonkeyPatch)
         assert sum(stop - start for start, stop in reads.ranges) == bytes_read
         old, new = Reader(), Reader()
         for row in (first, last):
-            assert bytes(new.read(moved.item(row).where)) == bytes(old.read(catalog.item(row).where))
+            assert bytes(moved.read(row, new)) == bytes(catalog.read(row, old))

@@ -305,7 +305,7 @@ def alter(layout: Layout, row: int, split: str, where: slice) -> str:
         file.seek(start + where.indices(length)[0])
         file.write(bytes(len(range(*where.indices(length)))))
     os.utime(archive, ns=(stamp, stamp))
-    return catalog.filename(row)
+    return catalog.names[row]
 
 
 # other sets ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import inception, tfrecord
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.formats.sequence_example import encode_sequence_example
-from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.model import Box, Item
 from imagenet_prep.stages.show import save_image, show
 
 
@@ -43,7 +43,6 @@ ITEM = Item(
     "n01440764",
     "tench, Tinca tinca",
     (Box(0.1, 0.25, 0.5, 0.75),),
-    ByteRange(Path(), 0, 0),
 )
 RECORD = encode_example(inception.features(ITEM, 40, 30, jpeg(40, 30)))
 

@@ -19,11 +19,14 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Box, ByteRange
+from imagenet_prep.model import Box
 from imagenet_prep.planning import ConvertOptions
-from imagenet_prep.sources.catalog import Catalog, Container, Part
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.class_folders import Folder
+from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
-from imagenet_prep.sources.reader import FileSlices, Reader
+from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
 
 ENGINE = ThreadEngine(2)
@@ -52,7 +55,7 @@ def _unpack(made: MadeSet, split: str, folder: Path, *, flat: bool = False) -> P
 
 
 def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
-    return [(catalog.filename(row), catalog.labels[row], catalog.lengths[row]) for row in range(len(catalog))]
+    return [(catalog.names[row], catalog.labels[row], catalog.lengths[row]) for row in range(len(catalog))]
 
 
 def _pack(path: Path, members: dict[str, bytes]) -> bytes:
@@ -82,13 +85,13 @@ def test_an_archive_gives_every_image_in_canonical_order(made_tiny: MadeSet, spl
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_items_address_the_bytes_of_their_image(made_tiny: MadeSet, split: str) -> None:
-    """Each ByteRange of an archive holds just the bytes that tarfile extracts."""
+    """Each row of an archive holds just the bytes that tarfile extracts."""
     catalog = read_catalog(made_tiny.archives[split], split, ENGINE)
     reader, contents = Reader(), dict(_members(made_tiny.archives[split]))
     assert len(contents) == len(catalog)
     for row in range(len(catalog)):
         item = catalog.item(row)
-        assert bytes(reader.read(item.where)) == contents[item.filename]
+        assert bytes(catalog.read(row, reader)) == contents[item.filename]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_folders_give_the_catalog_of_the_archive(
     contents, reader = dict(_members(made_tiny.archives[split])), Reader()
     for row in range(0, len(catalog), 7):
         item = catalog.item(row)
-        assert reader.read(item.where) == contents[item.filename]
+        assert catalog.read(row, reader) == contents[item.filename]
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -308,22 +311,24 @@ def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
     """Longer, shorter or gone since it was indexed: never the wrong bytes."""
     path = tmp_path / "n01440764_1.JPEG"
     path.write_bytes(b"12345")
-    assert Reader().read(ByteRange(path, 0, 5)) == b"12345"
+    folder = Folder(tmp_path)
+    assert Reader().read(folder, Row(path.name, 0, 5, 0)) == b"12345"
     for length in (4, 6):
         with pytest.raises(InputError, match="changed while it was read"):
-            Reader().read(ByteRange(path, 0, length))
+            Reader().read(folder, Row(path.name, 0, length, 0))
     path.unlink()
     with pytest.raises(InputError, match="can't be read"):
-        Reader().read(ByteRange(path, 0, 5))
+        Reader().read(folder, Row(path.name, 0, 5, 0))
 
 
 def test_a_range_beyond_an_archive_is_refused(tmp_path: Path) -> None:
     """An archive that became shorter gives an error and not fewer bytes."""
     path = tmp_path / "a.tar"
     path.write_bytes(bytes(1000))
-    assert len(Reader().read(ByteRange(path, 512, 488))) == 488
+    archive = Archive(path)
+    assert len(Reader().read(archive, Row("a", 512, 488, 0))) == 488
     with pytest.raises(InputError, match=r"expected 489 bytes at offset 512, got 488"):
-        Reader().read(ByteRange(path, 512, 489))
+        Reader().read(archive, Row("a", 512, 489, 0))
 
 
 def _no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,11 +406,12 @@ def test_a_copy_tells_which_side_failed(tmp_path: Path) -> None:
 
 
 def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
-    """A catalog with so many images of each label, of which only the labels are filled in."""
+    """A catalog with so many images of each label, of which only labels and offsets are filled in."""
     labels = array("H")
     for label, count in counts.items():
         labels.extend([label] * count)
-    return Catalog(split, ilsvrc2012.synsets(), ilsvrc2012.synsets(), labels=labels)
+    offsets = array("Q", bytes(8 * len(labels)))
+    return Catalog(split, ilsvrc2012.synsets(), ilsvrc2012.synsets(), labels=labels, offsets=offsets)
 
 
 def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> None:
@@ -452,24 +458,16 @@ def test_a_whole_split_misses_nothing() -> None:
 
 def _small(**changes: list[int]) -> Catalog:
     """Four images of two classes in an archive, with some of their numbers changed."""
-    container = Container(Path("archive.tar"), is_folder=False)
     numbers = {"offsets": [512, 2048], "lengths": [100, 200], "stamps": [7, 7], **changes}
-    parts = [
-        Part(
-            label,
-            container,
-            [b"n01440764_%d.JPEG" % (10 * label + number) for number in range(2)],
-            array("Q", numbers["offsets"]),
-            array("Q", numbers["lengths"]),
-            array("q", numbers["stamps"]),
-        )
-        for label in (1, 2)
-    ]
-    return Catalog.build("train", ("n01440764", "n01443537"), ("tench", "goldfish"), parts)
+    catalog = Catalog("train", ("n01440764", "n01443537"), ("tench", "goldfish"), [Archive(Path("archive.tar"))])
+    for label in (1, 2):
+        for number, each in enumerate(zip(numbers["offsets"], numbers["lengths"], numbers["stamps"], strict=True)):
+            catalog.append(f"n01440764_{10 * label + number}.JPEG", *each, label)
+    return catalog
 
 
 def _renamed(catalog: Catalog) -> None:
-    catalog.names = catalog.names.replace(b"_10.", b"_99.")
+    catalog.names.joined = catalog.names.joined.replace(b"_10.", b"_99.")
 
 
 def _relabelled(catalog: Catalog) -> None:
@@ -502,7 +500,7 @@ def test_the_fingerprint_tells_every_change_apart() -> None:
 def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
     """Another path, another offset in the archive, images of other shards: the same fingerprint."""
     moved = _small(offsets=[5120, 8192])
-    moved.containers = [Container(Path("elsewhere") / "archive.tar", is_folder=False)]
+    moved.containers = [Archive(Path("elsewhere") / "archive.tar")]
     assert moved.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
     others = _small()
     others.lengths[3] += 1
@@ -536,7 +534,8 @@ def test_a_folders_item_is_a_whole_file(tmp_path: Path, made_tiny: MadeSet) -> N
     catalog = read_catalog(folder, "validation", ENGINE)
     item = catalog.item(0)
     path = folder / item.wnid / item.filename
-    assert item.where == ByteRange(path, 0, path.stat().st_size)
+    assert catalog.container(0).path == path.parent
+    assert catalog.row(0) == Row(path.name, 0, path.stat().st_size, path.stat().st_mtime_ns)
     before = catalog.fingerprint([0], "")
     os.utime(path, ns=(5, 5))
     assert read_catalog(folder, "validation", ENGINE).fingerprint([0], "") != before

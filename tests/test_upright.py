@@ -24,7 +24,7 @@ from imagenet_prep.formats.example import parse_example
 from imagenet_prep.formats.image import prepare
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.planning import ConvertOptions, plan_recipe
 from imagenet_prep.recipes.plan import load, read
@@ -95,7 +95,7 @@ def test_a_smaller_image_is_turned_too(orientation: int) -> None:
 def test_boxes_are_turned_with_their_image(orientation: int) -> None:
     """The same pixels lie in the box before and after, and its label stays."""
     data, box = photograph(orientation), Box(0.25, 0.5, 0.5, 0.75)
-    item = Item("a.jpg", 1, "a", "a", (box,), ByteRange(Path("x"), 0, 1))
+    item = Item("a.jpg", 1, "a", "a", (box,))
     recorder = InceptionRecorder(how=Reencode(quality=95), upright=True)
     record = parse_example(b"".join(map(bytes, recorder.record(item, data).parts)))
     sides = [record[f"image/object/bbox/{side}"].values[0] for side in ("xmin", "ymin", "xmax", "ymax")]

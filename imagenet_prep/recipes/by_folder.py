@@ -13,14 +13,14 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.layouts import listed, misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
-from imagenet_prep.sources.listing import Listing
 
 
 def label_by_folder(
     file: RecipeFile,
     inputs: Inputs,
-    listing: Listing,
+    listing: Catalog,
     divisions: Sequence[Division],
     given: Classes | None,
     first: int,
@@ -52,7 +52,7 @@ def label_by_folder(
     return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
 
 
-def _folders(inputs: Inputs, listing: Listing, divisions: Sequence[Division]) -> dict[int, str]:
+def _folders(inputs: Inputs, listing: Catalog, divisions: Sequence[Division]) -> dict[int, str]:
     """The class folder of each file, by row; files in none are an obstacle."""
     names: dict[int, str] = {}
     loose: list[tuple[str, str]] = []
@@ -76,7 +76,7 @@ def _folders(inputs: Inputs, listing: Listing, divisions: Sequence[Division]) ->
 
 
 def _refuse_strange(
-    file: RecipeFile, inputs: Inputs, listing: Listing, names: Mapping[int, str], given: Classes
+    file: RecipeFile, inputs: Inputs, listing: Catalog, names: Mapping[int, str], given: Classes
 ) -> None:
     """A folder that is not among the recipe's classes is an obstacle."""
     strange = sorted(set(names.values()) - set(given.names), key=str.encode)
@@ -92,7 +92,7 @@ def _refuse_strange(
         )
 
 
-def _by_class(listing: Listing, names: Mapping[int, str], divisions: Sequence[Division]) -> Mapping[str, Sequence[str]]:
+def _by_class(listing: Catalog, names: Mapping[int, str], divisions: Sequence[Division]) -> Mapping[str, Sequence[str]]:
     """The files of each class, by their paths from there."""
     files: dict[str, list[str]] = {}
     for division in divisions:
@@ -122,8 +122,8 @@ def _untold(files: Mapping[str, Sequence[str]]) -> list[str]:
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
     """What to tell the user of folders that hold nothing of this content, and of those that are nobody's data."""
-    notes = [f"{name} is passed over: macOS keeps its own data there" for name in inputs.listing.passed.get(MACOSX, ())]
-    if not inputs.listing.containers[0].is_folder:
+    notes = [f"{name} is passed over: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
+    if inputs.listing.containers[0].is_sliced:
         return notes
     leads = {division.lead for division in divisions}
     empty = []

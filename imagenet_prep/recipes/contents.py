@@ -9,7 +9,7 @@ from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.layouts import counted, listed
 from imagenet_prep.recipes.reading import RecipeFile
-from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.catalog import Catalog
 
 ENDINGS: dict[Content, tuple[str, ...]] = {
     "image": (".jpeg", ".jpg", ".png"),
@@ -19,7 +19,7 @@ ENDINGS: dict[Content, tuple[str, ...]] = {
 _OTHER_IMAGES = (".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif", ".jp2", ".ppm")
 
 
-def decide(file: RecipeFile, listing: Listing) -> Content:
+def decide(file: RecipeFile, listing: Catalog) -> Content:
     """What the files are: as the recipe says, else arrays if they all end as such, else numbers if it rescales.
 
     Raises:
@@ -46,7 +46,7 @@ def _is_known(name: str) -> bool:
     return is_of("pixels", name) or is_of("array", name)
 
 
-def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Listing, list[str]]:
+def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:
     """The files of this content, and what to tell the user of the others.
 
     In folders and tars other files are left out, but for images of a format that can't be read: those are among the

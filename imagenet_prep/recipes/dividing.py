@@ -12,8 +12,8 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile, shortened
 from imagenet_prep.recipes.splitting import Shares
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
-from imagenet_prep.sources.listing import Listing
 
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
 """Folders that are splits if a set has no others, and the split that each is."""
@@ -36,7 +36,7 @@ class Division:
 
 
 def divide(
-    file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, classes_below: int
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, classes_below: int
 ) -> tuple[list[Division], list[str]]:
     """The splits, and what to tell the user of files that are in none.
 
@@ -83,7 +83,7 @@ def _remedy(split: str, is_fraction: bool) -> str:
 
 
 def _placed(
-    file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, name: str, sort: str, text: str
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, name: str, sort: str, text: str
 ) -> Division:
     key = ("splits", name, sort)
     if sort == "manifest":
@@ -100,7 +100,7 @@ def _placed(
     return Division(name, [row for row, each in enumerate(listing.names) if accept.fullmatch(each)], inputs.is_ordered)
 
 
-def _by_folder(listing: Listing, classes_below: int) -> list[Division]:
+def _by_folder(listing: Catalog, classes_below: int) -> list[Division]:
     """The splits that a set's own folders are; none if one of them is no name of a split."""
     tops: dict[str, list[int]] = {}
     for row, name in enumerate(listing.names):
@@ -114,7 +114,7 @@ def _by_folder(listing: Listing, classes_below: int) -> list[Division]:
     return [Division(FOLDERS[top], tops[top], is_ordered=False, lead=f"{top}/") for top in order]
 
 
-def _check_disjoint(listing: Listing, divisions: Sequence[Division]) -> list[str]:
+def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
     owner: dict[int, str] = {}
     for division in divisions:
         for row in division.rows:

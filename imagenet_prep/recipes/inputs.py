@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +18,9 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.places import find_manifest, place_manifest
 from imagenet_prep.recipes.reading import Key, RecipeFile, shortened
+from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
-from imagenet_prep.sources.listing import Listing
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.plain import kind_of
 
@@ -52,6 +50,7 @@ class Inputs:
 
     Args:
         listing: all of them; names are relative to ``base``, or to their archive.
+        remarks: what there is to say of the listing.
         base: the folder they are in.
         origin: the folder, archive or manifest that the recipe names, for the record.
         is_ordered: whether their order is that of a manifest.
@@ -60,7 +59,8 @@ class Inputs:
         divided: the rows of each split, where manifests of their own say so.
     """
 
-    listing: Listing
+    listing: Catalog
+    remarks: Remarks
     base: Path
     origin: Path
     is_ordered: bool = False
@@ -71,7 +71,7 @@ class Inputs:
     @property
     def obstacles(self) -> list[InputError]:
         """What keeps the folder from being taken, so far: raised together, so that no run finds just one."""
-        return self.listing.obstacles
+        return self.remarks.obstacles
 
 
 def data_root(file: RecipeFile, root: Path | None) -> Path:
@@ -108,7 +108,7 @@ def find_inputs(
     elif source.folders is not None:
         base = root / source.folders
         _need_folder(file, ("source", "folders"), base)
-        found = Inputs(list_folder(base, engine), base, base, has_folders=True)
+        found = Inputs(*list_folder(base, engine), base, base, has_folders=True)
     elif source.manifest is not None:
         found = _listed(root / source.manifest, root, engine)
     elif source.tar is not None:
@@ -164,16 +164,17 @@ def need_file(file: RecipeFile, key: Key, path: Path) -> Path:
 
 def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, engine: Engine) -> Inputs:
     """Files that match patterns; several patterns are taken together, from the root of the data."""
-    listings = []
+    found = []
     base = root
     for pattern in patterns:
         base, rest = _based(file, key, pattern, root)
         if len(patterns) > 1 and base != root:
             raise file.fault(key, f"{pattern} lies outside {root}", "expected several patterns to be relative")
-        listings.append(list_matching(base, rest, engine))
-        if not len(listings[-1]):
+        found.append(list_matching(base, rest, engine))
+        if not len(found[-1][0]):
             raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
-    return Inputs(listings[0] if len(listings) == 1 else _union(listings), base, base)
+    listing = found[0][0] if len(found) == 1 else _union([listing for listing, _ in found])
+    return Inputs(listing, Remarks.join(remarks for _, remarks in found), base, base)
 
 
 def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
@@ -200,27 +201,18 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
     return base, rest
 
 
-def _union(listings: Sequence[Listing]) -> Listing:
+def _union(listings: Sequence[Catalog]) -> Catalog:
     """All files of listings of one folder, each once."""
-    first = listings[0]
-    names: dict[str, tuple[int, int]] = {}
-    for number, listing in enumerate(listings):
-        for row, name in enumerate(listing.names):
-            names.setdefault(name, (number, row))
-    chosen = [names[name] for name in sorted(names, key=str.encode)]
-    lengths = array("Q", [listings[number].lengths[row] for number, row in chosen])
-    stamps = array("q", [listings[number].stamps[row] for number, row in chosen])
-    zeros = [0] * len(chosen)
-    links = sorted({name for listing in listings for name in listing.links})
-    ordered = sorted(names, key=str.encode)
-    return Listing(first.containers, ordered, array("I", zeros), array("Q", zeros), lengths, stamps, links)
+    joined = Catalog.join(listings)
+    before = ("", *joined.names)
+    return joined.picked([row for row, name in enumerate(joined.names) if name != before[row]])
 
 
 # manifests -----------------------------------------------------------------------------------------------------
 
 
 def _listed(path: Path, base: Path, engine: Engine) -> Inputs:
-    return Inputs(look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
+    return Inputs(*look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
 
 
 def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None, *, is_raw: bool) -> Inputs:
@@ -249,12 +241,14 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         split: place_manifest(file, name, root, layout, is_raw=is_raw) for split, name in _names_by_split(file).items()
     }
     base = _based(file, ("input_file_pattern",), pattern, root)[0]
-    found = _matching(file, ("input_file_pattern",), [pattern], root, engine).listing
+    inputs = _matching(file, ("input_file_pattern",), [pattern], root, engine)
+    found = inputs.listing
     if recipe.shuffle is not False:
         found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in found.names)
-    return Inputs(found, base, path, is_ordered=True, manifest=Manifest(path, names, parts, lead))
+    made = Manifest(path, names, parts, lead)
+    return Inputs(found, inputs.remarks, base, path, is_ordered=True, manifest=made)
 
 
 def _base_of(pattern: str, root: Path) -> Path:
@@ -289,26 +283,18 @@ def _listed_by_split(
                 "expected a manifest of each split, or of none",
                 "bring it back, or remove the others: all are made again",
             )
-    listings = [look_up(read_file_list(path, base), base, engine) for path in parts.values()]
+    found = [look_up(read_file_list(path, base), base, engine) for path in parts.values()]
     divided: dict[str, range] = {}
-    for split, listing in zip(parts, listings, strict=True):
+    for split, (listing, _) in zip(parts, found, strict=True):
         start = max((rows.stop for rows in divided.values()), default=0)
         divided[split] = range(start, start + len(listing))
-    names = [name for listing in listings for name in listing.names]
-    again = next((name for name, count in Counter(names).items() if count > 1), None)
+    joined = Catalog.join((listing for listing, _ in found), is_listed=True)
+    again = next((name for name, count in Counter(joined.names).items() if count > 1), None)
     if again is not None:
-        places = [path.name for path, each in zip(parts.values(), listings, strict=True) if again in each.names]
+        places = [path.name for path, (listing, _) in zip(parts.values(), found, strict=True) if again in listing.names]
         raise InputError(f"{again} is in {' and in '.join(places)}", "expected every file in one split")
-    joined = Listing(
-        listings[0].containers,
-        names,
-        array("I", [0]) * len(names),
-        array("Q", [0]) * len(names),
-        array("Q", itertools.chain.from_iterable(each.lengths for each in listings)),
-        array("q", itertools.chain.from_iterable(each.stamps for each in listings)),
-        sorted({name for each in listings for name in each.links}),
-    )
-    return Inputs(joined, base, there[0], is_ordered=True, divided=divided)
+    remarks = Remarks.join(each for _, each in found)
+    return Inputs(joined, remarks, base, there[0], is_ordered=True, divided=divided)
 
 
 # tars ----------------------------------------------------------------------------------------------------------
@@ -323,7 +309,7 @@ def _tars(file: RecipeFile, source: Source, root: Path, engine: Engine) -> Input
     for text in _several(source.tar):
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
-            found = list_matching(base, rest, engine)
+            found, _ = list_matching(base, rest, engine)
             if not len(found):
                 raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one tar")
             archives |= dict.fromkeys(base / name for name in found.names)
@@ -331,4 +317,5 @@ def _tars(file: RecipeFile, source: Source, root: Path, engine: Engine) -> Input
         else:
             archives[need_file(file, key, root / text)] = None
     listing = list_tars(list(archives), engine, folder_each=source.tar_folders)
-    return Inputs(listing, root, next(iter(archives)) if len(archives) == 1 else origin, has_folders=True)
+    origin = next(iter(archives)) if len(archives) == 1 else origin
+    return Inputs(listing, Remarks(), root, origin, has_folders=True)

@@ -15,7 +15,7 @@ from imagenet_prep.recipes.classes import Classes, check_count, numbered
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.layouts import listed
 from imagenet_prep.recipes.reading import RecipeFile
-from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.plain import read_plain
 
 
@@ -74,7 +74,7 @@ def at_line(path: Path, fault: LabelsFault) -> InputError:
 
 
 def label_by_table(
-    file: RecipeFile, inputs: Inputs, listing: Listing, table: LabelTable, path: Path, given: Classes | None, first: int
+    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path, given: Classes | None, first: int
 ) -> Labelled:
     """Labels of files that a file of labels names; ``given`` are the recipe's classes, ``first`` the first's number.
 
@@ -93,7 +93,7 @@ def label_by_table(
 
 
 def _matched(
-    file: RecipeFile, inputs: Inputs, listing: Listing, table: LabelTable, path: Path
+    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
     rows = _look_up(inputs, listing, table, path)
@@ -119,7 +119,7 @@ def _matched(
     return rows, notes
 
 
-def _look_up(inputs: Inputs, listing: Listing, table: LabelTable, path: Path) -> array[int]:
+def _look_up(inputs: Inputs, listing: Catalog, table: LabelTable, path: Path) -> array[int]:
     """Paths are relative to the source, else to the file of labels, else bare names, else to a folder above.
 
     That is the one above the file of labels, or above the source: flowers/x.png of a file that lies in flowers. The
@@ -214,7 +214,7 @@ def _by_name(
 
 
 def _check_every(
-    file: RecipeFile, listing: Listing, labels: array[int], rows: array[int], table: LabelTable, path: Path
+    file: RecipeFile, listing: Catalog, labels: array[int], rows: array[int], table: LabelTable, path: Path
 ) -> None:
     """A line without a label leaves its file out only if the recipe says so."""
     settings = file.recipe.labels

@@ -14,8 +14,8 @@ from imagenet_prep.recipes.contents import is_odd, is_of
 from imagenet_prep.recipes.dividing import FOLDERS
 from imagenet_prep.recipes.layouts import annotations_in, counted, listed, misread, mixed_masks, nested, suffix_of
 from imagenet_prep.recipes.tables import SUFFIXES, Table, Tables, find_table
+from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
-from imagenet_prep.sources.listing import Listing
 from imagenet_prep.sources.tars import list_tars
 
 _HEAD, _TAIL = 1 << 16, 1 << 12
@@ -63,14 +63,14 @@ def look_at(folder: Path, engine: Engine) -> Look:
         InputError: there is nothing that records could be made of; or something is in the way, or would be misread:
             the error names all of it, and the choices.
     """
-    listing = list_folder(folder, engine)
+    listing, remarks = list_folder(folder, engine)
     archives = [name for name in listing.names if name.lower().endswith(".tar") and "/" not in name]
     inside, kind, content = listing, "folders", _main_content(listing)
     if content is None and archives:
         inside, kind = list_tars([folder / name for name in archives], engine, folder_each=False), "tar"
         content = _main_content(inside)
     if content is None:
-        raise all_of([*listing.obstacles, _nothing(folder, listing)])
+        raise all_of([*remarks.obstacles, _nothing(folder, listing)])
     rows = [row for row, name in enumerate(inside.names) if is_of(content, name)]
     shape = _shape_of([inside.names[row] for row in rows], kind)
     tables = Tables()
@@ -80,7 +80,7 @@ def look_at(folder: Path, engine: Engine) -> Look:
         tables = find_table(folder, files, names, in_classes=bool(shape.classes))
     is_labelled = bool(shape.classes) or (tables.taken is not None and tables.taken.has_labels)
     passed, unread = _others(folder, listing, inside, content, tables)
-    obstacles = [*listing.obstacles, *_wrong_formats(folder, inside, content)]
+    obstacles = [*remarks.obstacles, *_wrong_formats(folder, inside, content)]
     if not is_labelled:
         obstacles += [*tables.half, *unread]
     if tables.taken is None:
@@ -88,10 +88,10 @@ def look_at(folder: Path, engine: Engine) -> Look:
     if obstacles:
         raise all_of(obstacles)
     lengths = [inside.lengths[row] for row in rows]
-    return _with(shape, content, lengths, archives if kind == "tar" else (), tables, (*passed, *_apart(listing)))
+    return _with(shape, content, lengths, archives if kind == "tar" else (), tables, (*passed, *_apart(remarks)))
 
 
-def _nothing(folder: Path, listing: Listing) -> InputError:
+def _nothing(folder: Path, listing: Catalog) -> InputError:
     return InputError(
         f"{folder} holds nothing to make records of",
         "expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found "
@@ -99,7 +99,7 @@ def _nothing(folder: Path, listing: Listing) -> InputError:
     )
 
 
-def _main_content(listing: Listing) -> Content | None:
+def _main_content(listing: Catalog) -> Content | None:
     """What most files are; TIFFs can only be read as numbers, so they are that only where there is no other image."""
     arrays = sum(is_of("array", name) for name in listing.names)
     images = sum(is_of("image", name) for name in listing.names)
@@ -111,7 +111,7 @@ def _main_content(listing: Listing) -> Content | None:
     return "image" if images else "pixels"
 
 
-def _wrong_formats(folder: Path, listing: Listing, content: Content) -> list[InputError]:
+def _wrong_formats(folder: Path, listing: Catalog, content: Content) -> list[InputError]:
     """Images of formats that can't be read; TIFFs among others are a choice."""
     odd = [name for name in listing.names if is_odd(content, name)]
     tiffs = [name for name in odd if is_of("pixels", name)]
@@ -218,7 +218,7 @@ def _wrong_shape(folder: Path, shape: _Shape) -> list[InputError]:
 
 
 def _others(
-    folder: Path, listing: Listing, inside: Listing, content: Content, tables: Tables
+    folder: Path, listing: Catalog, inside: Catalog, content: Content, tables: Tables
 ) -> tuple[list[str], list[InputError]]:
     """What is said of files that records are not made of; and annotations that can't be read."""
     names = [name for name in inside.names if not is_of(content, name) and name not in tables.seen]
@@ -256,12 +256,12 @@ def _tool(folder: Path, names: Sequence[str], stems: frozenset[str]) -> str:
     return ""
 
 
-def _apart(listing: Listing) -> list[str]:
+def _apart(remarks: Remarks) -> list[str]:
     """What was not even listed."""
     words = {HIDDEN: ("hidden", "hidden"), EMPTY: ("empty folder", "empty folders")}
-    found = [(listing.passed[key], forms) for key, forms in words.items() if key in listing.passed]
+    found = [(remarks.passed[key], forms) for key, forms in words.items() if key in remarks.passed]
     said = [f"{len(names):,} {forms[len(names) > 1]}: {listed(names)}" for names, forms in found]
-    return said + [f"{name}: macOS keeps its own data there" for name in listing.passed.get(MACOSX, ())]
+    return said + [f"{name}: macOS keeps its own data there" for name in remarks.passed.get(MACOSX, ())]
 
 
 def _with(

@@ -26,8 +26,7 @@ from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.promising import extra_columns, inception_features, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.recorder import Recorder
-from imagenet_prep.sources.catalog import Catalog, Listed
-from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.refusals import writing
 
@@ -110,7 +109,7 @@ class Plan:
             return
         lists: dict[Path, Sequence[str]] = {} if made.paths else {made.path: made.names}
         for split in self.splits if made.paths else ():
-            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.filenames()]
+            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
         for path, names in lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +213,7 @@ def plan_recipe(
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception_features() if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_link_notes(listing), *_manifest_notes(inputs, folder)),
+        notes=(*notes, *found.notes, *labelled.notes, *_link_notes(inputs.remarks), *_manifest_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
         says_turning=file.recipe.images is not None and file.recipe.images.upright is not None,
@@ -235,7 +234,7 @@ class _Found:
     notes: list[str]
 
 
-def _labelled(file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, content: Content) -> _Found:
+def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Found:
     table = labelling.read_table(file, root)
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
@@ -262,7 +261,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Listing, root: Path, co
     return _Found(divisions, labelled, is_inception, notes)
 
 
-def _lie_in_folders(file: RecipeFile, listing: Listing) -> bool:
+def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:
     """Whether folders are classes: always in a source of folders, in a tar if its files lie in some."""
     assert file.recipe.source is not None
     return file.recipe.source.folders is not None or all("/" in name for name in listing.names)
@@ -283,28 +282,24 @@ def _shuffles(file: RecipeFile, division: Division) -> bool:
 
 
 def _catalog(
-    prefix: str, division: Division, listing: Listing, labelled: Labelled, values: Mapping[str, list[Any]]
+    prefix: str, division: Division, listing: Catalog, labelled: Labelled, values: Mapping[str, list[Any]]
 ) -> Catalog:
     """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
     rows = list(division.rows)
     if not division.is_ordered:
         rows.sort(key=labelled.labels.__getitem__)  # names are in order already
-    picked = listing.picked(rows)
-    listed = Listed(
-        [name.encode() for name in picked.names],
-        array("H", [labelled.labels[row] for row in rows]),
-        *(picked.container_ids, picked.offsets, picked.lengths, picked.stamps),
-        {name: [column[row] for row in rows] for name, column in values.items()},
-    )
-    classes = labelled.classes
-    return Catalog.listed(prefix, classes.names, classes.texts, picked.containers, listed)
+    catalog = listing.picked(rows)
+    catalog.split, catalog.wnids, catalog.texts = prefix, labelled.classes.names, labelled.classes.texts
+    catalog.labels.extend(labelled.labels[row] for row in rows)
+    catalog.columns = {name: [column[row] for row in rows] for name, column in values.items()}
+    return catalog
 
 
-def _link_notes(listing: Listing) -> list[str]:
-    if not listing.links:
+def _link_notes(remarks: Remarks) -> list[str]:
+    if not remarks.links:
         return []
-    shown = ", ".join(listing.links[:3]) + (", ..." if len(listing.links) > 3 else "")
-    return [f"{len(listing.links):,} files are links that lead out of the folder of the data: {shown}"]
+    shown = ", ".join(remarks.links[:3]) + (", ..." if len(remarks.links) > 3 else "")
+    return [f"{len(remarks.links):,} files are links that lead out of the folder of the data: {shown}"]
 
 
 def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:
@@ -316,7 +311,7 @@ def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:
 # shards --------------------------------------------------------------------------------------------------------
 
 
-def _shard_counts(file: RecipeFile, listing: Listing, divisions: Sequence[Division]) -> dict[str, int]:
+def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Division]) -> dict[str, int]:
     """How many shards each split gets: as the recipe says, or as many as its files' bytes fill."""
     counts, size = rules.shard_counts(file), rules.shard_size(file)
     if counts is None:

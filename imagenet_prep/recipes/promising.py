@@ -19,7 +19,7 @@ from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder, Recorder
-from imagenet_prep.sources.listing import Listing
+from imagenet_prep.sources.catalog import Catalog
 
 RECIPE_VERSION = 1
 """Goes into every fingerprint: raised when the same recipe makes other bytes."""
@@ -34,7 +34,7 @@ class Extra:
 
 
 def extra_columns(
-    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Listing
+    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Catalog
 ) -> Extra:
     """What records hold, and the values for it that a file of labels has."""
     if is_inception:
@@ -63,7 +63,7 @@ def _from_table(
     wish: cols.Wish,
     name: str,
     labelled: Labelled,
-    listing: Listing,
+    listing: Catalog,
     values: dict[str, list[Any]],
 ) -> Mapped:
     """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
@@ -138,7 +138,7 @@ def inception_features() -> dict[str, dict[str, Any]]:
 
 
 def settings_of(
-    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Listing, classes: Classes
+    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
     """All that decides the bytes of records beside the items; what is not set stays out."""
     recipe, how = file.recipe, rules.reencode_of(file)

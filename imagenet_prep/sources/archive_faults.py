@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.tar import BLOCK, TarFault
+from imagenet_prep.formats.tar import BLOCK
 
-_REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
-
-
-@contextlib.contextmanager
-def naming(archive: Path, wnid: str = "") -> Iterator[None]:
-    """Turn the TarFault of an archive into the error that names archive, byte and, where it is known, the class."""
-    try:
-        yield
-    except TarFault as fault:
-        where = f"{archive} ({wnid}.tar)" if wnid else str(archive)
-        raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, _REMEDY) from fault
+REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 
 
 def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
@@ -27,7 +15,7 @@ def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputErr
     return InputError(
         f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
         f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
-        _REMEDY,
+        REMEDY,
     )
 
 
@@ -36,5 +24,5 @@ def duplicate(archive: Path, name: str, first: int, again: int) -> InputError:
     return InputError(
         f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte {again - BLOCK:,}",
         "expected every name once",
-        _REMEDY,
+        REMEDY,
     )

@@ -1,180 +1,205 @@
-"""A whole split in compact arrays: 1.3 million images in tens of megabytes, an Item only when a shard needs it."""
+"""Catalog, the one table of images: a row a file in compact arrays, 1.3 million of them in tens of megabytes."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise, repeat
+from itertools import accumulate, pairwise, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from imagenet_prep.model import Box, ByteRange, Item
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Box, Item
+from imagenet_prep.sources.container import Container, Reader, Row
+from imagenet_prep.sources.reader import Buffer
 
 _ROW = struct.Struct("<HQqI")
+_CHUNK = 4096  # names that are objects at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """Where images lie: an archive (images at offsets) or a folder (an image a file)."""
-
-    path: Path
-    is_folder: bool
-
-
-class Names(Collection[bytes]):
+@dataclass(slots=True)
+class Names:
     """File names in one piece of memory: as objects, 1.3 million would take a hundred megabytes."""
 
-    def __init__(self, names: Iterable[bytes]) -> None:
-        self._joined = b"\0".join(names)
-        self._count = len(self._joined.split(b"\0")) if self._joined else 0
+    joined: bytearray = field(default_factory=bytearray)
+    starts: array[int] = field(default_factory=lambda: array("Q", [0]))
 
     def __len__(self) -> int:
-        """How many there are."""
-        return self._count
+        return len(self.starts) - 1
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Each name."""
-        return iter(self._joined.split(b"\0") if self._joined else ())
+    def __getitem__(self, row: int) -> str:
+        return self.joined[self.starts[row] : self.starts[row + 1]].decode()
 
-    def __contains__(self, name: object) -> bool:
-        """Whether a name is among them."""
-        return any(name == each for each in self)
+    def __iter__(self) -> Iterator[str]:
+        if self.joined.isascii():  # one decoding in place of a million
+            text = self.joined.decode("ascii")
+            return (text[start:stop] for start, stop in pairwise(self.starts))
+        return (self.joined[start:stop].decode() for start, stop in pairwise(self.starts))
 
+    def encoded(self) -> Callable[[int], bytes]:
+        """What gives the name of a row in UTF-8."""
+        joined, starts = bytes(self.joined), self.starts
+        return lambda row: joined[starts[row] : starts[row + 1]]
 
-@dataclass(slots=True)
-class Part:
-    """The images of one container and label, in no particular order; parallel lists.
+    def extend(self, names: Names) -> None:
+        """Add all of another one."""
+        base = len(self.joined)
+        self.joined += names.joined
+        self.starts.extend([base + stop for stop in names.starts[1:]] if base else names.starts[1:])
 
-    ``offsets`` are bytes within an archive (0 for a file of its own), ``lengths`` are bytes, ``stamps`` are the
-    modification times (ns) of the file that holds the image.
-    """
-
-    label: int
-    container: Container
-    names: Collection[bytes]
-    offsets: array[int]
-    lengths: array[int]
-    stamps: array[int]
-
-
-@dataclass(slots=True)
-class Listed:
-    """Rows in an order of their own; parallel. ``container_ids`` count a catalog's containers from 0."""
-
-    names: Sequence[bytes]
-    labels: array[int]
-    container_ids: array[int]
-    offsets: array[int]
-    lengths: array[int]
-    stamps: array[int]
-    columns: dict[str, list[Any]]
+    def picked(self, rows: Sequence[int]) -> Names:
+        """Those of ``rows``, in that order."""
+        found, encoded = Names(), self.encoded()
+        for first in range(0, len(rows), _CHUNK):
+            names = list(map(encoded, rows[first : first + _CHUNK]))
+            found.joined += b"".join(names)
+            found.starts.extend(accumulate(map(len, names), initial=found.starts.pop()))
+        return found
 
 
 @dataclass(slots=True)
 class Catalog:
-    """One split, in the order before the shuffle: by label and the bytes of the names, or as a manifest has it.
+    """Files, and what is known of them; all arrays have a value a row, but for those of what is not known: empty.
 
-    ``names`` are relative to their container, UTF-8. ``wnids`` and ``texts`` are those of label 1, 2, ...; label 0 is
-    none. ``columns`` hold a value a row, None for none. ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row
-    ``i`` from box ``box_starts[i]`` to ``box_starts[i + 1]``.
+    ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
+    for a file of its own; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image.
+    Of a ``split``: ``labels`` count ``wnids`` and ``texts`` from 1, 0 is none. ``boxes`` holds xmin, ymin, xmax, ymax a
+    box, those of row ``i`` from box ``box_starts[i]`` to ``box_starts[i + 1]``. ``columns`` hold None for no value.
     """
 
-    split: str
-    wnids: tuple[str, ...]
-    texts: tuple[str, ...]
+    split: str = ""
+    wnids: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     containers: list[Container] = field(default_factory=list)
-    names: bytes = b""
-    name_starts: array[int] = field(default_factory=lambda: array("Q", [0]))
-    labels: array[int] = field(default_factory=lambda: array("H"))
+    names: Names = field(default_factory=Names)
     container_ids: array[int] = field(default_factory=lambda: array("I"))
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     lengths: array[int] = field(default_factory=lambda: array("Q"))
     stamps: array[int] = field(default_factory=lambda: array("q"))
-    box_starts: array[int] = field(default_factory=lambda: array("I", [0]))
+    labels: array[int] = field(default_factory=lambda: array("H"))
+    box_starts: array[int] = field(default_factory=lambda: array("I"))
     boxes: array[float] = field(default_factory=lambda: array("f"))
     columns: dict[str, list[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.offsets)
+
+    # putting it together ---------------------------------------------------------------------------------------
+
+    def append(self, name: str, offset: int, length: int, stamp: int, label: int | None = None) -> None:
+        """Add a file of the first container, and its label where labels are known."""
+        names = self.names
+        names.joined += name.encode()
+        names.starts.append(len(names.joined))
+        self.container_ids.append(0)
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.stamps.append(stamp)
+        if label is not None:
+            self.labels.append(label)
 
     @classmethod
-    def build(cls, split: str, wnids: tuple[str, ...], texts: tuple[str, ...], parts: Iterable[Part]) -> Catalog:
-        """Put parts together in canonical order; several parts of one label are merged."""
-        catalog = cls(split, wnids, texts)
+    def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
+        """The rows of all parts by label, then by the bytes of their names; ``is_listed``: in the order of a list.
+
+        Parts come as workers finish, and are let go one by one; they know of no boxes and columns. Parts that are
+        sorted make it cheap.
+        """
+        joined = cls()
         ids: dict[Container, int] = {}
-        by_label: dict[int, list[Part]] = {}
-        for part in parts:
-            by_label.setdefault(part.label, []).append(part)
-        labels = sorted(by_label)
-        rows = [_in_order(by_label[label], ids) for label in labels]
-        catalog.containers = list(ids)
-        catalog.names = b"".join(r.names for r in rows)
-        catalog.name_starts = array("Q", accumulate(chain.from_iterable(r.name_lengths for r in rows), initial=0))
-        catalog.labels = array("H", chain.from_iterable(map(repeat, labels, (len(r.offsets) for r in rows))))
-        catalog.container_ids = _join("I", [r.container_ids for r in rows])
-        catalog.offsets = _join("Q", [r.offsets for r in rows])
-        catalog.lengths = _join("Q", [r.lengths for r in rows])
-        catalog.stamps = _join("q", [r.stamps for r in rows])
-        catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
-        return catalog
+        left = [part for part in parts if len(part)]
+        if not is_listed:
+            left.sort(key=lambda part: (part.labels[:1], part.names[0].encode()))
+        left.reverse()
+        while left:
+            part = left.pop()
+            numbers = [ids.setdefault(container, len(ids)) for container in part.containers]
+            joined.container_ids.extend(map(numbers.__getitem__, part.container_ids))
+            joined.names.extend(part.names)
+            joined.offsets.extend(part.offsets)
+            joined.lengths.extend(part.lengths)
+            joined.stamps.extend(part.stamps)
+            joined.labels.extend(part.labels)
+        joined.containers = list(ids)
+        return joined if is_listed else joined.sorted()
 
-    @classmethod
-    def listed(
-        cls, split: str, wnids: tuple[str, ...], texts: tuple[str, ...], containers: list[Container], rows: Listed
-    ) -> Catalog:
-        """A catalog of rows in the order in which they are given."""
-        catalog = cls(split, wnids, texts, containers)
-        catalog.names = b"".join(rows.names)
-        catalog.name_starts = array("Q", accumulate(map(len, rows.names), initial=0))
-        catalog.labels = rows.labels
-        catalog.container_ids, catalog.offsets = rows.container_ids, rows.offsets
-        catalog.lengths, catalog.stamps = rows.lengths, rows.stamps
-        catalog.box_starts = array("I", bytes(4 * (len(catalog) + 1)))
-        catalog.columns = rows.columns
-        return catalog
+    def sorted(self) -> Catalog:
+        """The rows by label, then by the bytes of their names."""
+        by_label = {label: array("I") for label in sorted(set(self.labels or [0]))}
+        for row, label in enumerate(self.labels or repeat(0, len(self))):
+            by_label[label].append(row)
+        order, encoded = array("I"), self.names.encoded()
+        for rows in by_label.values():
+            order.extend(sorted(rows, key=encoded))
+        return self if order == array("I", range(len(self))) else self.picked(order)
+
+    def picked(self, rows: Sequence[int]) -> Catalog:
+        """Just these rows, in this order, without boxes: those come last."""
+        return dataclasses.replace(
+            self,
+            names=self.names.picked(rows),
+            container_ids=_picked(self.container_ids, rows),
+            offsets=_picked(self.offsets, rows),
+            lengths=_picked(self.lengths, rows),
+            stamps=_picked(self.stamps, rows),
+            labels=_picked(self.labels, rows),
+            box_starts=array("I"),
+            boxes=array("f"),
+            columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
+        )
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
         starts, values = array("I", [0]), array("f")
-        for filename in self.filenames():
+        for filename in self.names:
             if filename in boxes:
                 for box in boxes[filename]:
                     values.extend((box.xmin, box.ymin, box.xmax, box.ymax))
             starts.append(len(values) // 4)
         self.box_starts, self.boxes = starts, values
 
-    def filenames(self) -> Iterator[str]:
-        """The file names of all rows."""
-        names = self.names
-        if names.isascii():  # one decoding in place of a million
-            text = names.decode("ascii")
-            return (text[start:stop] for start, stop in pairwise(self.name_starts))
-        return (names[start:stop].decode() for start, stop in pairwise(self.name_starts))
+    # what it holds ---------------------------------------------------------------------------------------------
 
-    def filename(self, row: int) -> str:
-        """The file name of a row."""
-        return self.names[self.name_starts[row] : self.name_starts[row + 1]].decode()
+    def row(self, number: int) -> Row:
+        """What the container of a row knows it by."""
+        return Row(self.names[number], self.offsets[number], self.lengths[number], self.stamps[number])
 
-    def item(self, row: int) -> Item:
-        """Everything there is to know of a row."""
-        name, label = self.filename(row), self.labels[row]
-        container = self.containers[self.container_ids[row]]
-        path = container.path / name if container.is_folder else container.path
-        first, last = self.box_starts[row], self.box_starts[row + 1]
+    def container(self, number: int) -> Container:
+        """The container that a row lies in."""
+        return self.containers[self.container_ids[number]]
+
+    def place(self, number: int) -> str:
+        """Where a row lies, in words."""
+        return self.container(number).place(self.row(number))
+
+    def read(self, number: int, reader: Reader) -> Buffer:
+        """The bytes of a row.
+
+        Raises:
+            InputError: they are not there any more.
+        """
+        return reader.read(self.container(number), self.row(number))
+
+    def item(self, number: int) -> Item:
+        """All of a row that goes into its record, but for its bytes."""
+        label = self.labels[number]
         return Item(
-            filename=name,
+            filename=self.names[number],
             label=label,
             wnid=self.wnids[label - 1] if label else "",
             text=self.texts[label - 1] if label else "",
-            boxes=tuple(Box(*self.boxes[4 * i : 4 * i + 4]) for i in range(first, last)),
-            where=ByteRange(path, self.offsets[row], self.lengths[row]),
-            columns={name: values[row] for name, values in self.columns.items()} if self.columns else {},
+            boxes=tuple(Box(*self.boxes[4 * each : 4 * each + 4]) for each in self._boxes_of(number)),
+            columns={name: values[number] for name, values in self.columns.items()} if self.columns else {},
         )
+
+    def _boxes_of(self, number: int) -> range:
+        return range(self.box_starts[number], self.box_starts[number + 1]) if self.box_starts else range(0)
 
     def count_by_label(self) -> dict[int, int]:
         """How many images each label has, labels without any left out."""
@@ -187,15 +212,15 @@ class Catalog:
         each image (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
         """
         labels, lengths, stamps = self.labels, self.lengths, self.stamps
-        names, starts, boxes, box_starts = self.names, self.name_starts, self.boxes, self.box_starts
+        names, starts, boxes = self.names.joined, self.names.starts, self.boxes
         columns = [self.columns[name] for name in sorted(self.columns)]
         digest = hashlib.sha256(settings.encode())
         for row in rows:
-            first, last = box_starts[row], box_starts[row + 1]
+            found = self._boxes_of(row)
             digest.update(names[starts[row] : starts[row + 1]])
-            digest.update(_ROW.pack(labels[row], lengths[row], stamps[row], last - first))
-            if first != last:
-                digest.update(boxes[4 * first : 4 * last].tobytes())
+            digest.update(_ROW.pack(labels[row], lengths[row], stamps[row], len(found)))
+            if found:
+                digest.update(boxes[4 * found.start : 4 * found.stop].tobytes())
             if columns:
                 digest.update(json.dumps([values[row] for values in columns]).encode())
         for label in sorted({labels[row] for row in rows} - {0}):
@@ -203,34 +228,67 @@ class Catalog:
         return digest.hexdigest()
 
 
-class _Rows(NamedTuple):
-    """The images of one label, by name; parallel but for ``names``, which are joined."""
+@dataclass(slots=True)
+class Remarks:
+    """What a listing says beside its rows.
 
-    names: bytes
-    name_lengths: array[int]
-    container_ids: array[int]
-    offsets: array[int]
-    lengths: array[int]
-    stamps: array[int]
+    ``links`` names those rows that are links out of the folder that was searched. ``passed`` names what was passed
+    over, by the reason; ``obstacles`` are what can't be passed over.
+    """
+
+    links: list[str] = field(default_factory=list)
+    passed: dict[str, list[str]] = field(default_factory=dict)
+    obstacles: list[InputError] = field(default_factory=list)
+
+    @classmethod
+    def join(cls, parts: Iterable[Remarks]) -> Remarks:
+        """All that parts say, in order."""
+        joined = cls()
+        for part in parts:
+            joined.links += part.links
+            joined.obstacles += part.obstacles
+            for reason, names in part.passed.items():
+                joined.passed.setdefault(reason, []).extend(names)
+        joined.links = sorted(set(joined.links))
+        joined.obstacles.sort(key=str)
+        for names in joined.passed.values():
+            names.sort()
+        return joined
+
+    def pass_over(self, name: str, reason: str) -> None:
+        """Remember what is not taken."""
+        self.passed.setdefault(reason, []).append(name)
 
 
-def _in_order(parts: list[Part], ids: dict[Container, int]) -> _Rows:
-    """The images of all parts of one label, sorted by name; ``ids`` gives every container a number."""
-    names = [name for part in parts for name in part.names]
-    columns = (
-        array("H", map(len, names)),
-        _join("I", [array("I", [ids.setdefault(part.container, len(ids))]) * len(part.names) for part in parts]),
-        _join("Q", [part.offsets for part in parts]),
-        _join("Q", [part.lengths for part in parts]),
-        _join("q", [part.stamps for part in parts]),
+def refuse_twice(catalog: Catalog) -> Catalog:
+    """The catalog, if no name is there twice; its rows are sorted by their names.
+
+    Raises:
+        InputError: one is.
+    """
+    for row, (name, following) in enumerate(pairwise(catalog.names)):
+        if name == following:
+            first, second = (catalog.container(each).path for each in (row, row + 1))
+            places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
+            raise InputError(f"{name} occurs {places}", "expected every name once", "rename one of them")
+    return catalog
+
+
+def fault_of_name(name: str, where: Path) -> InputError | None:
+    """The error for a name that can't be a line of UTF-8: it could be neither listed nor found again."""
+    try:
+        key = name.encode()
+    except UnicodeEncodeError:
+        key = b"\n"
+    if len(name) < 8192 and not any(byte < 32 for byte in key) and b"\x7f" not in key:
+        return None
+    shown = name.encode("utf-8", "backslashreplace").decode("unicode_escape", "replace") if name.isascii() else name
+    return InputError(
+        f"{where} holds a file whose name can't be written: {shown!r}",
+        "expected UTF-8 without control characters",
+        "rename it",
     )
-    order = sorted(range(len(names)), key=names.__getitem__)
-    return _Rows(
-        b"".join([names[row] for row in order]),
-        *(array(column.typecode, [column[row] for row in order]) for column in columns),
-    )
 
 
-def _join(typecode: str, pieces: list[array[int]]) -> array[int]:
-    """Arrays one after the other."""
-    return array(typecode, b"".join(pieces))
+def _picked(column: array[int], rows: Sequence[int]) -> array[int]:
+    return array(column.typecode, map(column.__getitem__, rows) if column else ())

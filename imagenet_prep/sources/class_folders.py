@@ -1,29 +1,58 @@
-"""Files below a folder: all of them, or those that match a pattern. Folders are listed in parallel."""
+"""Folder, a container, and what lies below it: all files, or those that match a pattern. Listed in parallel."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.formats.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.catalog import Container
-from imagenet_prep.sources.listing import Found, Listing, fault_of_name, join
+from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.reader import Buffer, changed
+from imagenet_prep.storage.refusals import unreadable
 
 HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 """What is passed over in a folder; macOS puts the last into every archive, for its own use."""
 
 
-def list_folder(base: Path, engine: Engine) -> Listing:
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder, an image a file: the container of all that lies below it."""
+
+    path: Path
+    is_sliced: ClassVar[bool] = False
+
+    def place(self, row: Row) -> str:
+        """Where a row lies, in words."""
+        return str(self.path / row.name)
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """What reads rows."""
+        return self._read
+
+    def _read(self, row: Row) -> bytes:
+        path = self.path / row.name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if len(content) != row.length:
+            raise changed(path, 0, row.length, len(content))
+        return content
+
+
+def list_folder(base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
     """Every file below ``base``, but for those whose own name or folder begins with a dot.
 
     What it passes over is counted. A folder that can't be read, a link to one, and a name that can't be written are
-    ``obstacles`` of the listing: whoever takes it raises them all together.
+    ``obstacles`` of the remarks: whoever takes the files raises them all together.
 
     Raises:
         InputError: ``base`` itself is no folder.
@@ -31,27 +60,35 @@ def list_folder(base: Path, engine: Engine) -> Listing:
     return _list(_Walk(base, "", None, None), engine)
 
 
-def list_matching(base: Path, pattern: str, engine: Engine) -> Listing:
+def list_matching(base: Path, pattern: str, engine: Engine) -> tuple[Catalog, Remarks]:
     """Every file below ``base`` whose path from there matches ``pattern``.
 
     Raises:
         InputError: what list_folder has for obstacles.
         ValueError: the pattern is none.
     """
-    listing = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth_of(pattern)), engine)
-    if listing.obstacles:
-        raise all_of(listing.obstacles)
-    return listing
+    found, remarks = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth_of(pattern)), engine)
+    if remarks.obstacles:
+        raise all_of(remarks.obstacles)
+    return found, remarks
 
 
-def _list(walk: _Walk, engine: Engine) -> Listing:
+def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     top, folders = walk.start()
     parts = [top]
     for outcome in engine.map(walk, folders):
         if isinstance(outcome, Failed):
             raise outcome.error
         parts.append(outcome.value)
-    return join(parts)
+    return refuse_twice(Catalog.join(part.rows for part in parts)), Remarks.join(part.remarks for part in parts)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What one worker found."""
+
+    rows: Catalog
+    remarks: Remarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +103,7 @@ class _Walk:
     accept: re.Pattern[str] | None
     depth: int | None
 
-    def start(self) -> tuple[Found, list[str]]:
+    def start(self) -> tuple[_Found, list[str]]:
         """The files of the folder where the search starts, and the folders in it."""
         folder = self.base / self.begin
         if not folder.is_dir():
@@ -78,7 +115,7 @@ class _Walk:
                 folders.append(name)
         return found, folders
 
-    def __call__(self, folder: str) -> Found:
+    def __call__(self, folder: str) -> _Found:
         """The files below one folder."""
         found, pending = self._empty(), [folder]
         while pending:
@@ -87,10 +124,10 @@ class _Walk:
                     pending.append(name)
         return found
 
-    def _empty(self) -> Found:
-        return Found(Container(self.base, is_folder=True))
+    def _empty(self) -> _Found:
+        return _Found(Catalog(containers=[Folder(self.base)]), Remarks())
 
-    def _entries(self, folder: str, found: Found) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """What a folder holds and the search takes; what is passed over, and what is in the way, goes to ``found``."""
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
@@ -103,21 +140,21 @@ class _Walk:
                     if self.accept is not None or not self._is_apart(name, entry, found):
                         yield name, entry
         except OSError as error:
-            found.obstacles.append(InputError(f"{error.filename} can't be read", error.strerror or str(error)))
+            found.remarks.obstacles.append(InputError(f"{error.filename} can't be read", error.strerror or str(error)))
             return
         if is_empty and folder:
-            found.pass_over(folder, EMPTY)
+            found.remarks.pass_over(folder, EMPTY)
 
-    def _is_apart(self, name: str, entry: os.DirEntry[str], found: Found) -> bool:
+    def _is_apart(self, name: str, entry: os.DirEntry[str], found: _Found) -> bool:
         if entry.name == MACOSX:
-            found.pass_over(name, MACOSX)
+            found.remarks.pass_over(name, MACOSX)
         elif entry.name.startswith("."):
-            found.pass_over(name, HIDDEN)
+            found.remarks.pass_over(name, HIDDEN)
         else:
             return False
         return True
 
-    def _is_folder(self, name: str, entry: os.DirEntry[str], found: Found) -> bool:
+    def _is_folder(self, name: str, entry: os.DirEntry[str], found: _Found) -> bool:
         """Whether it is a folder to look into; anything else is taken at once, or is in the way."""
         if entry.is_dir(follow_symlinks=False):
             return True
@@ -130,12 +167,12 @@ class _Walk:
                 )
             self._take(found, name, entry)
         except OSError as error:  # a link to nowhere, or to itself
-            found.obstacles.append(InputError(f"{entry.path} can't be read", error.strerror or str(error)))
+            found.remarks.obstacles.append(InputError(f"{entry.path} can't be read", error.strerror or str(error)))
         except InputError as error:
-            found.obstacles.append(error)
+            found.remarks.obstacles.append(error)
         return False
 
-    def _take(self, found: Found, name: str, entry: os.DirEntry[str]) -> None:
+    def _take(self, found: _Found, name: str, entry: os.DirEntry[str]) -> None:
         if self.accept is not None and not self.accept.fullmatch(name):
             return
         status = entry.stat()
@@ -144,6 +181,6 @@ class _Walk:
         fault = fault_of_name(name, self.base)
         if fault is not None:
             raise fault
-        found.add(name, 0, status.st_size, status.st_mtime_ns)
+        found.rows.append(name, 0, status.st_size, status.st_mtime_ns)
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(self.base.resolve()):
-            found.links.append(name)
+            found.remarks.links.append(name)

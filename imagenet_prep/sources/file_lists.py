@@ -9,8 +9,8 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.catalog import Container
-from imagenet_prep.sources.listing import Found, Listing, in_order
+from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.storage.plain import read_plain
 
 _CHUNK = 4096  # names a task
@@ -72,18 +72,18 @@ def _within(entry: str, base: Path, path: Path, line: int) -> str:
     return name
 
 
-def look_up(files: FileList, base: Path, engine: Engine) -> Listing:
+def look_up(files: FileList, base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
     """The files of a manifest, in its order.
 
     Raises:
         InputError: one is not there; the error names its line.
     """
     chunks = [(start, files.names[start : start + _CHUNK]) for start in range(0, len(files.names), _CHUNK)]
-    parts: dict[int, Found] = {}
+    parts: dict[int, tuple[Catalog, Remarks]] = {}
     for outcome in engine.map(_LookUp(base), chunks):
         if isinstance(outcome, Failed):
             raise outcome.error
-        start, found, missing = outcome.value
+        start, found, remarks, missing = outcome.value
         if missing:
             row, reason = missing[0]
             more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
@@ -92,11 +92,13 @@ def look_up(files: FileList, base: Path, engine: Engine) -> Listing:
                 "expected every file that a manifest names to be there",
                 "take the line out, or remove the manifest to have it made again",
             )
-        parts[start] = found
-    return in_order(parts[start] for start, _ in chunks)
+        parts[start] = found, remarks
+    in_order = [parts[start] for start, _ in chunks]
+    found = Catalog.join((each for each, _ in in_order), is_listed=True)
+    return found, Remarks.join(each for _, each in in_order)
 
 
-def pick_listed(files: FileList, listing: Listing) -> list[int]:
+def pick_listed(files: FileList, listing: Catalog) -> list[int]:
     """The rows of a listing that a manifest names, in its order.
 
     Raises:
@@ -115,13 +117,13 @@ def pick_listed(files: FileList, listing: Listing) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """Looks up some names: where they begin, what was found, and which rows were not, with the reason."""
+    """Looks up some names: where they begin, what was found, remarks, and which rows were not, with the reason."""
 
     base: Path
 
-    def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Found, list[tuple[int, str]]]:
+    def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Catalog, Remarks, list[tuple[int, str]]]:
         start, names = task
-        found = Found(Container(self.base, is_folder=True))
+        found, remarks = Catalog(containers=[Folder(self.base)]), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()
         leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
@@ -136,7 +138,7 @@ class _LookUp:
             if not stat.S_ISREG(status.st_mode):
                 missing.append((row, "is no file"))
                 continue
-            found.add(name, 0, status.st_size, status.st_mtime_ns)
+            found.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):
-                found.links.append(name)
-        return start, found, missing
+                remarks.links.append(name)
+        return start, found, remarks, missing

@@ -7,7 +7,6 @@ untar, torchvision's ImageFolder and the scripts of 2016 have); Kaggle's ``ILSVR
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,12 +14,13 @@ from pathlib import Path
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import tar
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
-from imagenet_prep.sources.catalog import Catalog, Container, Names, Part
+from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.tars import Archive, walk
 
 _FOLDERS = {
     ilsvrc2012.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
@@ -47,29 +47,29 @@ def read_catalog(source: Path, split: str, engine: Engine) -> Catalog:
         parts = _run(engine, _FolderScan(source, split), _scan_tasks(source))
     else:
         parts = _run(engine, _ArchiveIndex(source, split), _archive_tasks(source, split))
-    wnids = ilsvrc2012.synsets()
-    texts = tuple(ilsvrc2012.texts()[wnid] for wnid in wnids)
-    catalog = Catalog.build(split, wnids, texts, parts)
+    catalog = Catalog.join(parts)
+    catalog.split, catalog.wnids = split, ilsvrc2012.synsets()
+    catalog.texts = tuple(ilsvrc2012.texts()[wnid] for wnid in catalog.wnids)
     _refuse_duplicates(catalog, source)
     return catalog
 
 
-def _run(engine: Engine, function: _FolderScan | _ArchiveIndex, tasks: Iterable[tuple[str, int, int]]) -> list[Part]:
-    parts: list[Part] = []
+def _run(
+    engine: Engine, function: _FolderScan | _ArchiveIndex, tasks: Iterable[tuple[str, int, int]]
+) -> Iterator[Catalog]:
     for outcome in engine.map(function, tasks):
         if isinstance(outcome, Failed):
             raise outcome.error
-        parts += outcome.value
-    return parts
+        yield outcome.value
 
 
 def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
-    for row, (name, following) in enumerate(pairwise(catalog.filenames())):
+    for row, (name, following) in enumerate(pairwise(catalog.names)):
         if name == following:
-            first, again = (catalog.item(each).where for each in (row, row + 1))
             if source.is_file():
-                raise duplicate(source, name, *sorted((first.offset, again.offset)))
-            raise InputError(f"{source} holds {name} twice", f"{first.path} and {again.path}", "remove one of the two")
+                raise duplicate(source, name, *sorted(catalog.offsets[row : row + 2]))
+            places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
+            raise InputError(f"{source} holds {name} twice", places, "remove one of the two")
 
 
 # archives in place ---------------------------------------------------------------------------------------------
@@ -77,26 +77,25 @@ def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
 
 def _archive_tasks(archive: Path, split: str) -> list[tuple[str, int, int]]:
     """What can be indexed on its own: each class's tar within the train archive; the validation archive as a whole."""
-    with FileSlices(archive) as view, naming(archive):
+    with FileSlices(archive) as view:
         if split == ilsvrc2012.VALIDATION:
             return [("", 0, len(view))]
-        members = list(tar.iter_members(view, 0, len(view)))
-    return [(wnid, offset, length) for wnid, (offset, length) in class_tars(archive, members).items()]
+        return [(wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
 
 
-def class_tars(archive: Path, members: Iterable[tar.Member]) -> dict[str, tuple[int, int]]:
-    """Offset and length of each class's tar, by wnid, among the members of the train archive.
+def class_tars(view: FileSlices) -> dict[str, tuple[int, int]]:
+    """Offset and length of each class's tar, by wnid, in the train archive.
 
     Raises:
-        InputError: a member is no tar of one of the 1000 classes, or a class is there twice.
+        InputError: a member is no tar of one of the 1000 classes, or a class is there twice; or it is damaged.
     """
     found: dict[str, tuple[int, int]] = {}
-    for name, offset, length in members:
+    for name, offset, length in walk(view, hint=REMEDY):
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
-            raise stranger(archive, name, offset, "tars named <wnid>.tar")
+            raise stranger(view.path, name, offset, "tars named <wnid>.tar")
         if wnid in found:
-            raise duplicate(archive, f"{wnid}.tar", found[wnid][0], offset)
+            raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
         found[wnid] = offset, length
     return found
 
@@ -108,25 +107,17 @@ class _ArchiveIndex:
     archive: Path
     split: str
 
-    def __call__(self, task: tuple[str, int, int]) -> list[Part]:
-        wnid, start, length = task
-        container = Container(self.archive, is_folder=False)
-        stamp = self.archive.stat().st_mtime_ns
-        parts: dict[int, Part] = {}
-        names: dict[int, list[bytes]] = {}
-        with FileSlices(self.archive) as view, naming(self.archive, wnid):
-            for name, offset, size in tar.iter_members(view, start, start + length):
+    def __call__(self, task: tuple[str, int, int]) -> Catalog:
+        wnid, start, stop = task
+        found = Catalog(containers=[Archive(self.archive)])
+        with FileSlices(self.archive) as view:
+            stamp = view.modified
+            for name, offset, length in walk(view, start, stop, inside=wnid and f"{wnid}.tar", hint=REMEDY):
                 label = _label_of(name, self.split, wnid)
                 if label is None:
                     raise stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
-                part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
-                names.setdefault(label, []).append(name)
-                part.offsets.append(offset)
-                part.lengths.append(size)
-        for label, part in parts.items():
-            part.names = Names(names[label])
-            part.stamps.extend([stamp] * len(part.names))
-        return list(parts.values())
+                found.append(name.decode(), offset, length, stamp, label)
+        return found.sorted()
 
 
 # folders -------------------------------------------------------------------------------------------------------
@@ -150,31 +141,23 @@ class _FolderScan:
     folder: Path
     split: str
 
-    def __call__(self, task: tuple[str, int, int]) -> list[Part]:
+    def __call__(self, task: tuple[str, int, int]) -> Catalog:
         try:
             return self._scan(task[0])
         except OSError as error:  # no right to read it, a link to nowhere
             raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
 
-    def _scan(self, wnid: str) -> list[Part]:
-        container = Container(self.folder / wnid, is_folder=True)
-        parts: dict[int, Part] = {}
-        names: dict[int, list[bytes]] = {}
-        for entry in os.scandir(container.path):
-            name = os.fsencode(entry.name)
-            label = _label_of(name, self.split, wnid)
+    def _scan(self, wnid: str) -> Catalog:
+        folder = self.folder / wnid
+        found = Catalog(containers=[Folder(folder)])
+        for entry in os.scandir(folder):
+            label = _label_of(os.fsencode(entry.name), self.split, wnid)
             if label is None:
-                _refuse_misplaced(self.folder / wnid, entry.name, self.split)
+                _refuse_misplaced(folder, entry.name, self.split)
                 continue
             status = entry.stat()
-            part = parts.get(label) or parts.setdefault(label, _empty_part(label, container))
-            names.setdefault(label, []).append(name)
-            part.offsets.append(0)
-            part.lengths.append(status.st_size)
-            part.stamps.append(status.st_mtime_ns)
-        for label, part in parts.items():
-            part.names = Names(names[label])
-        return list(parts.values())
+            found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+        return found.sorted()
 
 
 def _refuse_misplaced(folder: Path, name: str, split: str) -> None:
@@ -200,10 +183,6 @@ def _label_of(name: bytes, split: str, wnid: str) -> int | None:
     number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
     found = ilsvrc2012.validation_wnids()[number - 1] if number else None
     return ilsvrc2012.labels()[found] if found and wnid in ("", found) else None
-
-
-def _empty_part(label: int, container: Container) -> Part:
-    return Part(label, container, (), array("Q"), array("Q"), array("q"))
 
 
 # completeness --------------------------------------------------------------------------------------------------

@@ -1,19 +1,13 @@
-"""Bytes of a ByteRange: archives are mapped once a process, so that an image is never copied; files are read.
-
-FileSlices reads, or copies to another file, a piece of an archive here and there.
-"""
+"""FileSlices, pieces of a file here and there, read or copied to another file."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.model import ByteRange
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.storage.refusals import unreadable
 
 Buffer = bytes | memoryview
@@ -28,7 +22,7 @@ class FileSlices:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -44,13 +38,13 @@ class FileSlices:
         try:
             return os.fstat(self._descriptor)
         except OSError as error:
-            raise unreadable(self._path, error) from error
+            raise unreadable(self.path, error) from error
 
     def _read(self, offset: int, length: int) -> bytes:
         try:
             return os.pread(self._descriptor, length, offset)
         except OSError as error:
-            raise unreadable(self._path, error) from error
+            raise unreadable(self.path, error) from error
 
     def __enter__(self) -> FileSlices:
         """Nothing to do: it is open."""
@@ -66,6 +60,11 @@ class FileSlices:
         status = self._status()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
+    @property
+    def modified(self) -> int:
+        """The modification time, in ns."""
+        return self.stamp[2]
+
     def copy(self, offset: int, length: int, target: int) -> None:
         """Append a range to the file that is open as ``target``, within the kernel where it can.
 
@@ -77,7 +76,7 @@ class FileSlices:
         while copied < length:  # not offered here, or not between these two: the plain way, which also tells why
             content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
-                raise _changed(ByteRange(self._path, offset, length), copied)
+                raise changed(self.path, offset, length, copied)
             write_all(target, [content])
             copied += len(content)
 
@@ -93,42 +92,10 @@ class FileSlices:
         return copied
 
 
-class Reader:
-    """Reads ByteRanges; keeps the last two archives mapped. Belongs to one process."""
-
-    def __init__(self) -> None:
-        self._map = functools.lru_cache(maxsize=2)(map_file)
-
-    def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
-        """A copy for another process maps again."""
-        return Reader, ()
-
-    def read(self, where: ByteRange) -> Buffer:
-        """The bytes of a range: a slice of the archive's map, or, at offset 0, the content of a file of its own.
-
-        Raises:
-            InputError: the file is gone, or shorter than it was when it was indexed.
-        """
-        content: Buffer
-        if where.offset == 0:  # in a tar a header comes first
-            content = self._read_file(where)
-        else:
-            content = self._map(where.path)[where.offset : where.offset + where.length]
-        if len(content) != where.length:
-            raise _changed(where, len(content))
-        return content
-
-    @staticmethod
-    def _read_file(where: ByteRange) -> bytes:
-        try:
-            return where.path.read_bytes()
-        except OSError as error:
-            raise unreadable(where.path, error) from error
-
-
-def _changed(where: ByteRange, got: int) -> InputError:
+def changed(path: Path, offset: int, length: int, got: int) -> InputError:
+    """The error for bytes of a file that are not there any more."""
     return InputError(
-        f"{where.path} changed while it was read",
-        f"expected {where.length} bytes at offset {where.offset}, got {got}",
+        f"{path} changed while it was read",
+        f"expected {length} bytes at offset {offset}, got {got}",
         "run the same command again once nothing writes to it",
     )

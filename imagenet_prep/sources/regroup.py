@@ -16,7 +16,8 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
-from imagenet_prep.sources.catalog import Catalog, Container
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.space import space_errors
 
@@ -24,7 +25,6 @@ CHUNK = 16 << 20
 """Bytes asked of the archive at a time."""
 
 _GAP = 1 << 20  # what lies between two images is read along with them if it is no more than this
-_LEAD = b"bundle\n\0"  # no image starts at offset 0: that would mean a file of its own
 
 ReadAt = Callable[[int, int, int], bytes]
 """os.pread: descriptor, length, offset."""
@@ -71,7 +71,7 @@ def regroup(
             container_ids[row] = 1 + bundle_of[row]
             progress.advance(len(data))
     progress.end()
-    containers = [archive, *(Container(path, is_folder=False) for path in bundles.paths)]
+    containers = [archive, *map(Archive, bundles.paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 
@@ -130,8 +130,8 @@ class _Bundles:
         self.paths = paths
         self._memory = memory
         self._held = 0
-        self._pending: list[list[bytes]] = [[_LEAD] for _ in paths]
-        self._sizes = [len(_LEAD)] * len(paths)
+        self._pending: list[list[bytes]] = [[] for _ in paths]
+        self._sizes = [0] * len(paths)
 
     def __enter__(self) -> None:
         """Make the folder."""

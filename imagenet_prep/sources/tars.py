@@ -1,57 +1,93 @@
-"""Files within tars, read in place: what lies in them is found as if it had been unpacked."""
+"""Archive, a container whose images are slices of its bytes, and the one walk of a tar: files are read in place."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import tar
+from imagenet_prep.formats.tar import BLOCK, Member, TarFault, iter_members
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.catalog import Container
-from imagenet_prep.sources.listing import Found, Listing, join
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
+from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.reader import Buffer, FileSlices, changed
+from imagenet_prep.storage.mapped import map_file
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
 
 
-def list_tars(archives: Sequence[Path], engine: Engine, *, folder_each: bool) -> Listing:
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A file in which images lie at offsets: a tar, tars within it, or a bundle."""
+
+    path: Path
+    is_sliced: ClassVar[bool] = True
+
+    def place(self, row: Row) -> str:
+        """Where a row lies, in words."""
+        return f"{self.path.name}, byte {row.offset:,}"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """What reads rows: slices of the archive's map, so that an image is never copied."""
+        content = map_file(self.path)
+
+        def read(row: Row) -> Buffer:
+            found = content[row.offset : row.offset + row.length]
+            if len(found) != row.length:
+                raise changed(self.path, row.offset, row.length, len(found))
+            return found
+
+        return read
+
+
+def walk(view: FileSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: str) -> Iterator[Member]:
+    """Name, offset in the archive and length of each file in the tar at ``start`` to ``stop`` of it.
+
+    Raises:
+        InputError: it can't be trusted: which archive, which tar ``inside`` it, at which byte; ``hint``: what to do.
+    """
+    try:
+        yield from iter_members(view, start, len(view) if stop is None else stop)
+    except TarFault as fault:
+        where = f"{view.path} ({inside})" if inside else str(view.path)
+        raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
+
+
+def list_tars(archives: Sequence[Path], engine: Engine, *, folder_each: bool) -> Catalog:
     """The files in all of ``archives``; with ``folder_each`` as if each lay in a folder of its archive's name.
 
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or occurs twice.
     """
     parts = []
-    for outcome in engine.map(_Index(folder_each), archives):
+    for outcome in engine.map(_List(folder_each), archives):
         if isinstance(outcome, Failed):
             raise outcome.error
         parts.append(outcome.value)
-    return join(parts)
+    return refuse_twice(Catalog.join(parts))
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
-    """Indexes one tar."""
+class _List:
+    """Lists one tar."""
 
     folder_each: bool
 
-    def __call__(self, archive: Path) -> Found:
-        found = Found(Container(archive, is_folder=False))
+    def __call__(self, archive: Path) -> Catalog:
+        found = Catalog(containers=[Archive(archive)])
         lead = f"{archive.name.removesuffix('.tar')}/" if self.folder_each else ""
         with FileSlices(archive) as view:
-            _refuse_compressed(archive, bytes(view[0:5]))
-            stamp = archive.stat().st_mtime_ns
-            try:
-                for raw, offset, length in tar.iter_members(view, 0, len(view)):
-                    name = _checked(archive, raw, offset)
-                    if not any(part.startswith(".") for part in name.split("/")):
-                        found.add(lead + name, offset, length, stamp)
-            except tar.TarFault as fault:
-                raise InputError(
-                    f"{archive} is damaged at byte {fault.offset:,}", fault.reason, "get a sound copy of it"
-                ) from fault
-        return found
+            _refuse_compressed(archive, view[0:5])
+            stamp = view.modified
+            for raw, offset, length in walk(view, hint="get a sound copy of it"):
+                name = _checked(archive, raw, offset)
+                if not any(part.startswith(".") for part in name.split("/")):
+                    if fault := fault_of_name(lead + name, archive):
+                        raise fault
+                    found.append(lead + name, offset, length, stamp)
+        return found.sorted()
 
 
 def _refuse_compressed(archive: Path, start: bytes) -> None:
@@ -71,7 +107,7 @@ def _checked(archive: Path, raw: bytes, offset: int) -> str:
         name = name[2:]
     if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise InputError(
-            f"{archive} holds a member whose name leads out of it, at byte {offset - tar.BLOCK:,}",
+            f"{archive} holds a member whose name leads out of it, at byte {offset - BLOCK:,}",
             f"expected a path within the archive, got {raw[:100].decode('utf-8', 'backslashreplace')!r}",
             "check where it comes from",
         )

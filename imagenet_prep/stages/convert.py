@@ -231,7 +231,7 @@ def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Jour
     if _size(layout.shard_path(info.name)) != info.size:
         return False
     left_out = set(info.set_aside)
-    names = [name for name in map(split.catalog.filename, split.rows(plan)) if name not in left_out]
+    names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
     return is_indexed(layout, info, names)
 
 

@@ -19,12 +19,13 @@ from pathlib import Path
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import quoted
-from imagenet_prep.formats.tar import Member, iter_members
+from imagenet_prep.formats.tar import Member
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
-from imagenet_prep.sources.archive_faults import duplicate, naming, stranger
+from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.imagenet import class_tars
 from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.tars import walk
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
@@ -144,21 +145,20 @@ def _subfolders(folder: Path) -> list[Path]:
 
 def _list_classes(archive: Path, split: str) -> list[_Class]:
     """The work, a class at a time: a tar each of the train archive, some 50 members of the validation archive."""
-    with FileSlices(archive) as view, naming(archive):
-        members = list(iter_members(view, 0, len(view)))
-    if split == ilsvrc2012.VALIDATION:
-        return _sort_validation(archive, split, members)
-    tars = class_tars(archive, members)
+    with FileSlices(archive) as view:
+        if split == ilsvrc2012.VALIDATION:
+            return _sort_validation(view, split)
+        tars = class_tars(view)
     return [_Class(split, wnid, length, offset, offset + length) for wnid, (offset, length) in tars.items()]
 
 
-def _sort_validation(archive: Path, split: str, members: list[Member]) -> list[_Class]:
+def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
     found: dict[str, list[Member]] = {}
-    for member in members:
+    for member in walk(view, hint=REMEDY):
         name, offset, _ = member
         number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
         if number is None:
-            raise stranger(archive, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
+            raise stranger(view.path, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
         found.setdefault(ilsvrc2012.validation_wnids()[number - 1], []).append(member)
     return [
         _Class(split, wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid]))
@@ -231,8 +231,7 @@ class _Unpacker:
         archive = self.archives[task.split]
         final, partial = _folders(self.layout, task)
         with FileSlices(archive.path) as view, _unchanged(archive, view):
-            with naming(archive.path):
-                wanted = _index(task, view, archive.path)
+            wanted = _index(task, view)
             with writing(final):
                 present = _sizes(final)
             missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
@@ -270,17 +269,17 @@ def _folders(layout: Layout, task: _Class) -> tuple[Path, Path]:
     return layout.images_dir(task.split) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
 
 
-def _index(task: _Class, view: FileSlices, archive: Path) -> _Places:
+def _index(task: _Class, view: FileSlices) -> _Places:
     """Where each image is, by name; every name is safe to make a path of."""
     wanted: _Places = {}
-    members: Iterable[Member] = task.members or iter_members(view, task.start, task.stop)
+    members: Iterable[Member] = task.members or walk(view, task.start, task.stop, hint=REMEDY)
     for raw, offset, length in members:
         name = raw.decode("ascii", "replace")
         is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
         if not is_ours or len(name) > _LONGEST_NAME:
-            raise stranger(archive, raw, offset, f"names like {task.wnid}_1.JPEG")
+            raise stranger(view.path, raw, offset, f"names like {task.wnid}_1.JPEG")
         if name in wanted:
-            raise duplicate(archive, name, wanted[name][0], offset)
+            raise duplicate(view.path, name, wanted[name][0], offset)
         wanted[name] = offset, length
     return wanted
 

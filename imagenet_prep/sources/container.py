@@ -1,0 +1,78 @@
+"""Container, where images lie, and the Reader of its rows. What kinds there are is known to the kinds alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from imagenet_prep.sources.reader import Buffer
+
+
+class Row(NamedTuple):
+    """One file of a container: its name there, offset and length in bytes, and its modification time in ns.
+
+    ``offset`` is 0 where a file doesn't lie in another one.
+    """
+
+    name: str
+    offset: int
+    length: int
+    stamp: int
+
+
+class Container(Protocol):
+    """Where images lie: a value, equal to another one of the same place; picklable, hashable.
+
+    Each kind is one module, with the function that lists it: rows of a Catalog.
+    """
+
+    @property
+    def path(self) -> Path:
+        """The file or folder that it is."""
+        ...
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether its images are plain slices of the bytes of one file, ``path``, so that it may be read in order."""
+        ...
+
+    def __hash__(self) -> int:
+        """That of its value."""
+        ...
+
+    def place(self, row: Row) -> str:
+        """Where a row lies, in words."""
+        ...
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """What reads rows, each without a copy where that can be.
+
+        Raises:
+            InputError: now or when a row is read: a file is gone, or not as long as when it was listed.
+        """
+        ...
+
+
+class Reader:
+    """Reads rows of containers; keeps the last two open. Belongs to one process."""
+
+    def __init__(self) -> None:
+        self._open = functools.lru_cache(maxsize=2)(_open)
+
+    def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
+        """A copy for another process opens again."""
+        return Reader, ()
+
+    def read(self, container: Container, row: Row) -> Buffer:
+        """The bytes of a row.
+
+        Raises:
+            InputError: the file is gone, or shorter than it was when it was listed.
+        """
+        return self._open(container)(row)
+
+
+def _open(container: Container) -> Callable[[Row], Buffer]:
+    return container.open()
