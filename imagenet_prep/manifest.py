@@ -19,6 +19,7 @@ from imagenet_prep.storage.plain import find_plain, load_json
 from imagenet_prep.storage.refusals import unreadable, writing
 
 SCHEMA = 1
+_KEYS = ("version", "settings", "sources", "totals", "shards", "recipe")
 
 
 class Journal:
@@ -98,11 +99,11 @@ class Journal:
 def _line(info: ShardInfo) -> bytes:
     """An entry as a line of the journal, sealed."""
     value = info_dict(info)
-    return json.dumps({**value, "crc": _seal(value)}, sort_keys=True).encode() + b"\n"
+    return json.dumps({**value, "crc": seal(value)}, sort_keys=True).encode() + b"\n"
 
 
-def _seal(value: dict[str, Any]) -> str:
-    """The CRC32C of an entry's canonical form, in hexadecimal."""
+def seal(value: dict[str, Any]) -> str:
+    """The CRC32C of the canonical form of an entry, or of a manifest, in hexadecimal: its "crc"."""
     return f"{crc32c(json.dumps(value, sort_keys=True).encode()):08x}"
 
 
@@ -111,9 +112,9 @@ def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
     for line in (find_plain(path) or b"").splitlines():
         try:
             value = json.loads(line)
-            seal = value.pop("crc", None)
-            if seal is None or seal == _seal(value):
-                yield shard_info(value), seal is not None
+            crc = value.pop("crc", None)
+            if crc is None or crc == seal(value):
+                yield shard_info(value), crc is not None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a crash cut this line short: its shard counts as not done
 
@@ -186,7 +187,8 @@ class Manifest:
 
     ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", the "splits" in order, and under
     "features" what every record promises: by name of the feature its "kind", whether it is "optional", and how many
-    "values" it has; under "turned", by split, how many images were turned upright, where there are any.
+    "values" it has; under "turned", by split, how many images were turned upright, where there are any. ``crc`` is
+    what the file says of all this: None if an earlier version wrote it.
     """
 
     version: str
@@ -195,6 +197,7 @@ class Manifest:
     totals: dict[str, SplitTotals]
     shards: dict[str, ShardInfo]
     recipe: dict[str, Any] | None = None
+    crc: str | None = dataclasses.field(default=None, compare=False)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -210,10 +213,22 @@ class Manifest:
         return "ILSVRC2012" if self.recipe is None else str(self.recipe.get("name", "data set"))
 
     def save(self, path: Path) -> bool:
-        """Write it atomically unless it is there already; say whether it was written."""
-        value = dataclasses.asdict(self)
+        """Write it atomically, sealed, unless it is there already; say whether it was written."""
+        value = self._json()
+        return save_json(path, {**value, "crc": seal(value)})
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is as its ``crc`` says; one of an earlier version, which has none, is believed."""
+        return self.crc is None or self.crc == seal(self._json())
+
+    def _json(self) -> dict[str, Any]:
+        """All but its CRC as JSON gives it back: keys are texts, and sorted as such."""
         shards = {name: info_dict(info) for name, info in self.shards.items()}
-        return save_json(path, {"schema": SCHEMA, **value, "shards": shards})
+        value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS}, "shards": shards}
+        totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
+        found: dict[str, Any] = json.loads(json.dumps({**value, "totals": totals}))
+        return found
 
     @property
     def has_set_aside(self) -> bool:
@@ -234,6 +249,27 @@ def load_manifest(path: Path) -> Manifest | None:
     """The manifest of a conversion, or None if there is none.
 
     Raises:
+        InputError: there is one, but it can't be understood, or is not what was written.
+    """
+    manifest = load_unproven(path)
+    if manifest is not None and not manifest.is_sealed:
+        raise changed(path)
+    return manifest
+
+
+def changed(path: Path, fault: str = "its content does not give the crc in it") -> InputError:
+    """The error for a manifest that is not what was written."""
+    return InputError(
+        f"{path} has changed since it was written",
+        fault,
+        "run the same imagenet-prep convert again: it writes it again, and finished shards are kept",
+    )
+
+
+def load_unproven(path: Path) -> Manifest | None:
+    """The same, whatever its ``crc`` is: for those who can correct it.
+
+    Raises:
         InputError: there is one, but it can't be understood.
     """
     try:
@@ -243,7 +279,7 @@ def load_manifest(path: Path) -> Manifest | None:
         raise unreadable(path, error) from error
     value = load_json(path)
     try:
-        if value["schema"] != SCHEMA:
+        if value["schema"] != SCHEMA or value.keys() - {"schema", "crc", *_KEYS}:
             raise ValueError("schema")
         return Manifest(
             version=str(value["version"]),
@@ -252,6 +288,7 @@ def load_manifest(path: Path) -> Manifest | None:
             totals={split: _split_totals(total) for split, total in value["totals"].items()},
             shards={name: shard_info(info) for name, info in value["shards"].items()},
             recipe=_recipe(value.get("recipe")),
+            crc=str(value["crc"]) if "crc" in value else None,
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA

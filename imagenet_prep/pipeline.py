@@ -122,7 +122,7 @@ def verify_and_repair(
         PrepError: what ``verify`` or ``repair`` raised.
     """
     with hold(layout):
-        manifest = read_manifest(layout)  # better to say now that there is none than when every shard was read
+        manifest, _ = read_manifest(layout)  # better to say now that there is none than when every shard was read
         recipe = _recipe_of(manifest, layout, engine, progress) if manifest.recipe is not None else None
         found = verify(layout, engine, depth=depth, progress=progress)
         faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing

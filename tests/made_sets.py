@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+from imagenet_prep import manifest
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats import tfrecord
@@ -41,3 +44,25 @@ def write(path: Path, records: Iterable[bytes]) -> None:
     """A shard of these records, soundly framed."""
     framed = ((header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)])
     path.write_bytes(b"".join(part for record in framed for part in record))
+
+
+def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object], *, seal: bool = True) -> None:
+    """Change what a manifest says, and seal it again: unsealed it is one of an earlier version, which had no seal."""
+    value = json.loads(layout.manifest_path.read_bytes())
+    value.pop("crc", None)
+    change(value)
+    if seal:
+        value["crc"] = manifest.seal(value)
+    layout.manifest_path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def one_more(value: dict[str, Any], key: str, by: int = 1) -> None:
+    """Change a number in its place."""
+    value[key] += by
+
+
+def strip_seals(layout: Layout) -> None:
+    """Make the journal one of an earlier version, whose lines had no CRC."""
+    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
+    bare = ({key: value for key, value in line.items() if key != "crc"} for line in lines)
+    layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in bare))

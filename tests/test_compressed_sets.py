@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, converted, copied
+from made_sets import ENGINE, PART, converted, copied, edit_manifest
 
 from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.demo.archives import MadeSet
@@ -127,10 +127,9 @@ def test_other_damage_is_told_once(layout: Layout) -> None:
 
 def as_an_earlier_version(layout: Layout) -> None:
     """Take out of manifest and journal what earlier versions did not write."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    for info in manifest["shards"].values():
-        del info["file_digest"]
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(
+        layout, lambda manifest: [info.pop("file_digest") for info in manifest["shards"].values()], seal=False
+    )
     lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
     for line in lines:
         del line["file_digest"], line["crc"]
@@ -155,9 +154,7 @@ def test_a_set_of_an_earlier_version(layout: Layout) -> None:
 
 def test_repair_refuses_other_bytes(layout: Layout) -> None:
     """A shard of the right records and size that comes out in other bytes is not put in its place."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["shards"][SHARD]["file_digest"] = "0" * 64
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: manifest["shards"][SHARD].update(file_digest="0" * 64))
     layout.journal_path.unlink()
     before = layout.shard_path(SHARD).read_bytes()
     with pytest.raises(InputError, match="zlib is another one"):
@@ -167,9 +164,7 @@ def test_repair_refuses_other_bytes(layout: Layout) -> None:
 
 def test_a_digest_that_is_none(layout: Layout) -> None:
     """A manifest whose digest of a file is no text is damaged."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["shards"][SHARD]["file_digest"] = 7
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: manifest["shards"][SHARD].update(file_digest=7))
     layout.journal_path.unlink()
     first = verify(layout, ENGINE, allow_incomplete=True).problems[0]
     assert (first.kind, first.detail) == (K.BAD_MANIFEST, f"{layout.manifest_path} can't be understood")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_sets import ENGINE, PART, converted, copied, data_of, write
+from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
 
 from imagenet_prep import records
 from imagenet_prep.checks.content import ImageNetExaminer
@@ -194,12 +194,12 @@ def test_canonical_order_by_the_settings(
 @pytest.mark.parametrize("by", [1, -1])
 def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: str, by: int) -> None:
     """Classes and boxes of a manifest that are not those of the records are found, in either split."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["totals"][split][key] = max(0, manifest["totals"][split][key] + by) or 1
-    layout.manifest_path.write_text(json.dumps(manifest))
+    totals = json.loads(layout.manifest_path.read_bytes())["totals"][split]
+    number = max(0, totals[key] + by) or 1
+    edit_manifest(layout, lambda manifest: manifest["totals"][split].update({key: number}))
     (problem,) = verify(layout, ENGINE).problems
     assert (problem.kind, problem.subject) == (K.WRONG_COUNT, split)
-    assert f"{manifest['totals'][split][key]} {key}" in problem.expected
+    assert f"{number} {key}" in problem.expected
 
 
 def test_only_a_close_look_calls_a_set_whole() -> None:

@@ -14,7 +14,7 @@ from test_recipe_sets import made, make_flowers
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest, shard_info
+from imagenet_prep.manifest import Journal, load_manifest, seal, shard_info
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
@@ -32,7 +32,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(text: str, path: tuple[Any, ...], odd: object) -> str:
-    """The same JSON with another value in one place."""
+    """The same JSON with another value in one place; a manifest is sealed again, so that this value is looked at."""
     value = json.loads(text)
     if not path:
         return json.dumps(odd)
@@ -40,6 +40,8 @@ def replaced(text: str, path: tuple[Any, ...], odd: object) -> str:
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = odd
+    if "crc" in value and path != ("crc",):
+        value["crc"] = seal({key: each for key, each in value.items() if key != "crc"})
     return json.dumps(value)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_sets import edit_manifest
 
 from imagenet_prep import records
 from imagenet_prep.demo import images
@@ -180,7 +180,6 @@ def test_the_name_of_a_damaged_record(tmp_path: Path) -> None:
 def test_settings_that_are_damaged(tmp_path: Path) -> None:
     """A manifest whose features are no mappings is read all the same: nothing is known of what they hold."""
     layout = made(tmp_path, BARE)
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["settings"]["record"] = {"image/filename": "filename", "image/encoded": 7}
-    layout.manifest_path.write_text(json.dumps(manifest))
+    record = {"image/filename": "filename", "image/encoded": 7}
+    edit_manifest(layout, lambda manifest: manifest["settings"].update(record=record))
     assert verify(layout, ENGINE).problems == ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
 import random
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from made_sets import edit_manifest, one_more
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet, make
@@ -400,9 +400,7 @@ def test_options_from_a_whole_set_without_images_set_aside(layout: Layout) -> No
 )
 def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: object) -> None:
     """Settings that no conversion of ours wrote are refused; status then leaves the options out."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["settings"][key] = value
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: manifest["settings"].update({key: value}))
     flip(layout, TRAIN, random.Random(1))
     before = contents(layout)
     with pytest.raises(InputError):
@@ -624,15 +622,13 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Other versions of the codec do no harm if they make the same bytes; if they don't, the error names both."""
     options = dataclasses.replace(PART, reencode=Reencode(resize=8))
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["settings"]["reencode"]["codec"] = "Pillow 9, by hand"
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(codec="Pillow 9, by hand"))
     before = contents(layout)
     flip(layout, TRAIN, random.Random(1))
     assert mend(layout).repair.made == (TRAIN,)
     assert contents(layout) == before
-    manifest["settings"]["reencode"]["quality"] = 20  # bytes as another encoder might make them
-    layout.manifest_path.write_text(json.dumps(manifest))
+    # bytes as another encoder might make them
+    edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(quality=20))
     flip(layout, TRAIN, random.Random(1))
     with pytest.raises(InputError, match="or the codec is not") as caught:
         mend(layout)
@@ -643,9 +639,7 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
 def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same records in a compressed file of another size are refused: the manifest would not fit."""
     layout = Layout(_converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, compression="gzip")))
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["shards"][TRAIN]["size"] += 1
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: one_more(manifest["shards"][TRAIN], "size"))
     layout.journal_path.unlink()
     before = contents(layout)
     with pytest.raises(InputError, match="zlib is another one"):
@@ -680,9 +674,7 @@ def test_damaged_manifest(layout: Layout) -> None:
 
 def test_manifest_that_contradicts_itself(layout: Layout) -> None:
     """A manifest that can't be true is a problem that remains, and no shard is made by it."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["totals"]["train"]["images"] += 1
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: one_more(manifest["totals"]["train"], "images"))
     flip(layout, TRAIN, random.Random(1))
     before = contents(layout)
     run = mend(layout)

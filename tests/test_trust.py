@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from existing import existing
+from made_sets import edit_manifest as edit_soundly
+from made_sets import strip_seals
 
 from imagenet_prep import making
 from imagenet_prep.demo.archives import MadeSet
@@ -82,13 +84,6 @@ def another(value: object) -> object:
     return value + 1 if isinstance(value, int) else f"{(int(str(value)[0], 16) + 1) % 16:x}{str(value)[1:]}"
 
 
-def strip_seals(layout: Layout) -> None:
-    """Make the journal one of an earlier version, whose lines had no CRC."""
-    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
-    bare = ({key: value for key, value in line.items() if key != "crc"} for line in lines)
-    layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in bare))
-
-
 # the journal ---------------------------------------------------------------------------------------------------
 
 
@@ -153,13 +148,20 @@ def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None
 # the manifest --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("has_crc", [True, False])
 @pytest.mark.parametrize("is_sealed", [True, False])
 @pytest.mark.parametrize("key", ["digest", "size"])
-def test_a_changed_manifest_is_blamed_and_corrected(layout: Layout, key: str, is_sealed: bool) -> None:
-    """Verify blames the manifest and not the sound shard; repair corrects it and replaces nothing; so does convert."""
+def test_a_changed_manifest_is_blamed_and_corrected(layout: Layout, key: str, is_sealed: bool, has_crc: bool) -> None:
+    """Verify blames the manifest and not the sound shard; repair corrects it and replaces nothing; so does convert.
+
+    With CRCs in journal and manifest and, as earlier versions wrote them, without.
+    """
     if not is_sealed:
         strip_seals(layout)
-    before, manifest = contents(layout), layout.manifest_path.read_bytes()
+    sealed = contents(layout)
+    if not has_crc:
+        edit_soundly(layout, lambda manifest: None, seal=False)
+    manifest = layout.manifest_path.read_bytes()
     edit_manifest(layout, key, another(json.loads(manifest)["shards"][VICTIM][key]))
     damaged = layout.manifest_path.read_bytes()
     verdict = verify(layout, ENGINE)
@@ -170,19 +172,24 @@ def test_a_changed_manifest_is_blamed_and_corrected(layout: Layout, key: str, is
     run = verify_and_repair(layout, ENGINE)
     assert run.repair == RepairSummary(corrected=(VICTIM,))
     assert run.verdict.problems == ()
-    assert contents(layout) == before
+    assert contents(layout) == sealed
     assert layout.shard_path(VICTIM).stat() == stamp
     layout.manifest_path.write_bytes(damaged)
-    assert made(layout) == (0 if is_sealed else 1)
-    assert contents(layout) == before
+    assert made(layout) == (0 if is_sealed or has_crc else 1)
+    assert contents(layout) == sealed
 
 
-def test_without_an_index_nothing_tells_which_record_holds(layout: Layout) -> None:
+@pytest.mark.parametrize(
+    ("has_crc", "words"), [(True, "changed since it was written"), (False, f"contradict each other about {VICTIM}")]
+)
+def test_without_an_index_nothing_tells_which_record_holds(layout: Layout, has_crc: bool, words: str) -> None:
     """Manifest and journal differ, and the index is gone: repair refuses, convert makes the shard again."""
     before = contents(layout)
+    if not has_crc:
+        edit_soundly(layout, lambda manifest: None, seal=False)
     edit_manifest(layout, "digest", "0" * 64)
     layout.index_path(VICTIM).unlink()
-    with pytest.raises(InputError, match=f"contradict each other about {VICTIM}") as caught:
+    with pytest.raises(InputError, match=words) as caught:
         verify_and_repair(layout, ENGINE)
     assert "imagenet-prep convert again" in caught.value.hint
     assert made(layout) == 1

@@ -18,6 +18,7 @@ import tf_fixture
 from existing import existing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_sets import edit_manifest, one_more
 
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.content import ImageNetExaminer
@@ -436,8 +437,7 @@ def test_unreadable_shard(layout: Layout) -> None:
 )
 def test_damaged_manifest(layout: Layout, field: str, value: object, word: str) -> None:
     """A manifest that can't be used is a problem, and the shards are held against the journal."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    layout.manifest_path.write_text(json.dumps({**manifest, field: value}))
+    edit_manifest(layout, lambda manifest: manifest.update({field: value}))
     first, *others = problems_of(layout)
     assert (first.kind, first.subject) == (K.BAD_MANIFEST, "manifest.json")
     assert word in first.detail
@@ -492,18 +492,18 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
 
 def test_manifest_of_another_partition(layout: Layout) -> None:
     """Shards whose record counts are not those of the partition can't be what convert made."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["shards"][SHARD]["records"] += 1
-    manifest["shards"]["train-00004-of-00008"]["records"] -= 1
-    layout.manifest_path.write_text(json.dumps(manifest))
+
+    def move_one(manifest: dict[str, Any]) -> None:
+        one_more(manifest["shards"][SHARD], "records")
+        one_more(manifest["shards"]["train-00004-of-00008"], "records", -1)
+
+    edit_manifest(layout, move_one)
     assert "partition" in problems_of(layout)[0].detail
 
 
 def test_totals_of_the_manifest(layout: Layout) -> None:
     """Sound shards that don't add up to the recorded totals are found."""
-    manifest = json.loads(layout.manifest_path.read_bytes())
-    manifest["totals"]["train"]["boxes"] += 1
-    layout.manifest_path.write_text(json.dumps(manifest))
+    edit_manifest(layout, lambda manifest: one_more(manifest["totals"]["train"], "boxes"))
     assert "boxes, got" in the_problem(layout, K.WRONG_COUNT, "train").detail
 
 

@@ -6,6 +6,7 @@ give the digest that was recorded when the shard was made, so an index that is n
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -107,8 +108,10 @@ def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
     return (written.offsets, written.names) == (offsets[: len(names)], names)
 
 
-def on_record(layout: Layout, manifest: Manifest, journal: Journal) -> dict[str, ShardInfo]:
-    """What each shard of a manifest must be, by name: its entry there, unless the journal has a better founded one.
+def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest | None:
+    """A manifest that says what each shard must be: as it does, unless the journal has a better founded entry.
+
+    None if it has changed since it was written, and not only in such entries.
 
     Where the two differ, one of them has changed since it was written: the one holds from whose digest the index does
     not depart, and of two such ones the one that has the size of the shard, then the one with a CRC of its own.
@@ -122,7 +125,8 @@ def on_record(layout: Layout, manifest: Manifest, journal: Journal) -> dict[str,
         founded = [each for each in (info, other) if agrees(layout, each)]
         sealed = other if journal.is_sealed(name) else info
         infos[name] = max(founded, key=lambda each: (each.size == size, each is sealed), default=info)
-    return infos
+    found = dataclasses.replace(manifest, shards=infos)
+    return found if manifest.is_sealed or found.is_sealed else None
 
 
 def agrees(layout: Layout, info: ShardInfo) -> bool:

@@ -10,16 +10,17 @@ from itertools import pairwise
 from typing import Any
 
 from imagenet_prep import ilsvrc2012, order
-from imagenet_prep.checks.index import on_record
+from imagenet_prep.checks.index import corrected
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.storage.plain import load_json
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
+REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 
 
@@ -93,9 +94,9 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
             "expected files such as train-00000-of-01024",
             f"imagenet-prep convert {quoted(str(layout.data_dir))}    (or name the folder that holds them)",
         )
+    infos: Mapping[str, ShardInfo]
     if manifest is not None:
-        infos = on_record(layout, manifest, Journal(layout.journal_path))
-        problems += _wrong_entries(layout, manifest, infos)
+        infos = manifest.shards
         expected = [
             shard_name(split, i, manifest.totals[split].shards)
             for split in manifest.splits
@@ -109,9 +110,9 @@ def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
     return Inventory(sizes, tuple(expected), manifest, infos), problems
 
 
-def _wrong_entries(layout: Layout, manifest: Manifest, infos: Mapping[str, ShardInfo]) -> Iterator[Problem]:
+def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
     """The entries of a manifest that journal and index prove wrong."""
-    for name, info in infos.items():
+    for name, info in found.shards.items():
         if info != manifest.shards[name]:
             detail = f"its entry of {name} is wrong: the journal has another one, with which the index agrees"
             remedy = f"correct it: {command('repair', layout.data_dir)}"
@@ -152,21 +153,29 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _load_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
-    """The manifest if there is a sound one; a damaged one is a Problem, and the shards are checked without it."""
+    """The manifest, corrected, if there is one; a damaged one is a Problem, and the shards are checked without it."""
     try:
-        manifest = load_manifest(layout.manifest_path)
-        fault = _manifest_fault(manifest) if manifest else ""
+        manifest = load_unproven(layout.manifest_path)
     except InputError as error:
         if isinstance(error.__cause__, OSError):
             raise  # it may be sound: nothing is to be removed
-        manifest, fault = None, error.what
-    if not fault:
-        return manifest, []
-    remedy = "remove it and run the same imagenet-prep convert again: finished shards are kept"
-    return None, [Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, fault, remedy)]
+        return None, [_damaged(layout, error.what)]
+    if manifest is None:
+        return None, []
+    if fault := manifest_fault(manifest):
+        return None, [_damaged(layout, fault)]
+    found = corrected(layout, manifest, Journal(layout.journal_path))
+    if found is None:
+        why = changed(layout.manifest_path)
+        return None, [_damaged(layout, f"it has changed since it was written: {why.detail}", why.hint)]
+    return found, list(_wrong_entries(layout, manifest, found))
 
 
-def _manifest_fault(manifest: Manifest) -> str:
+def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem:
+    return Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, fault, remedy)
+
+
+def manifest_fault(manifest: Manifest) -> str:
     """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
     names = []
     for split, totals in manifest.totals.items():

@@ -8,14 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from imagenet_prep.checks.index import agrees, on_record
+from imagenet_prep.checks.index import agrees, corrected
+from imagenet_prep.checks.inventory import manifest_fault
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats import pixels
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
-from imagenet_prep.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.planning import (
     ConvertOptions,
@@ -88,10 +89,12 @@ def repair(
     """
     progress = progress or Silent()
     with hold(layout):
-        manifest, corrected = _correct(read_manifest(layout), layout)
+        manifest, entries = read_manifest(layout)
+        if entries:
+            manifest.save(layout.manifest_path)
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         if not kinds:
-            return RepairSummary(corrected=corrected)
+            return RepairSummary(corrected=entries)
         recipe = recipe and as_recorded(recipe, manifest)
         by_recipe = plan_recipe(recipe) if recipe is not None else None
         if recipe is not None and by_recipe is not None:
@@ -107,18 +110,27 @@ def repair(
                 _refuse_obstacles(names, manifest, journal, layout)
                 splits = _plan(names, layout, engine, options, by_recipe, progress)
                 _make(names, splits, manifest, layout, engine, options, journal, progress)
-        return RepairSummary(tuple(names), unchanged, corrected)
+        return RepairSummary(tuple(names), unchanged, entries)
 
 
-def read_manifest(layout: Layout) -> Manifest:
-    """The manifest: without it nothing tells what a shard must be.
+def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
+    """The manifest, without which nothing tells what a shard must be, and the shards whose entries were corrected.
+
+    They are those that journal and index prove wrong; the file stays as it is.
 
     Raises:
-        InputError: there is none, or it can't be understood.
+        InputError: there is none, it can't be understood, or something else in it has changed, too.
     """
-    manifest = load_manifest(layout.manifest_path)
+    manifest = load_unproven(layout.manifest_path)
     if manifest is not None:
-        return manifest
+        found = corrected(layout, manifest, Journal(layout.journal_path))
+        if found is None:
+            raise changed(layout.manifest_path)
+        names = tuple(sorted(name for name, info in found.shards.items() if info != manifest.shards[name]))
+        fault = manifest_fault(found) if names else ""
+        if fault:
+            raise changed(layout.manifest_path, fault)
+        return found, names
     is_ours = layout.journal_path.exists()
     raise InputError(
         f"no manifest in {layout.state_dir}: nothing tells what each shard must be",
@@ -127,16 +139,6 @@ def read_manifest(layout: Layout) -> Manifest:
         if is_ours
         else "name the folder with --output if the shards are elsewhere; of another tool's shards get sound copies",
     )
-
-
-def _correct(manifest: Manifest, layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
-    """The manifest without the entries that journal and index prove wrong, and the names of those shards."""
-    infos = on_record(layout, manifest, Journal(layout.journal_path))
-    corrected = tuple(sorted(name for name, info in infos.items() if info != manifest.shards[name]))
-    if corrected:
-        manifest = dataclasses.replace(manifest, shards=infos)
-        manifest.save(layout.manifest_path)
-    return manifest, corrected
 
 
 # which shards --------------------------------------------------------------------------------------------------

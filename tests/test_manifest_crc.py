@@ -1,0 +1,255 @@
+"""The manifest's own checksum: a change anywhere in it is seen, is blamed on nothing else, and is made good."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from existing import existing
+from made_sets import ENGINE, PART, converted, copied, edit_manifest, strip_seals
+from test_recipe_sets import made, make_flowers
+
+from imagenet_prep.cli.commands import cli
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Manifest, load_manifest
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.repair import RepairSummary
+from imagenet_prep.stages.status import status
+from imagenet_prep.stages.verify import verify
+
+
+def other_digit(found: re.Match[str]) -> str:
+    """The same text with another last digit."""
+    return found[1] + ("1" if found[2] == "0" else "0")
+
+
+RECIPE = "source: {folders: flowers}\nshards: 3\nrecord: {image: encoded, label: label}\n"
+CHANGES: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
+    "digit-of-names-and-sizes": (r'("names_and_sizes": ")(\w)', other_digit),
+    "digit-of-a-shard": (r'("digest": ")(\w)', other_digit),
+    "setting": (r'"seed": 12345', '"seed": 12346'),
+    "shard-key": (r'"train-00001-of-(\d+)": \{', r'"train-00002-of-\1": {'),
+    "shard-key-before": (r'"train-00002-of-(\d+)": \{', r'"train-00001-of-\1": {'),
+    "version": (r'"version": "0', '"version": "1'),
+    "crc": (r'("crc": ")(\w)', other_digit),
+    "key-of-the-crc": ('"crc"', '"crd"'),
+    "promised-values": ('"values": 1', '"values": 2'),
+    "promised-kind": ('"kind": "int64"', '"kind": "int65"'),
+    "feature-key": (r'"label": \{(\s+"kind")', r'"labem": {\1'),
+}
+"""What is damaged: a pattern in the text of a manifest, and what is put in its place, once."""
+
+OF_A_RECIPE = ("promised-values", "promised-kind", "feature-key")
+CASES = [
+    (kind, name)
+    for kind in ("imagenet", "recipe")
+    for name in CHANGES
+    if name != "digit-of-a-shard" and (kind == "recipe" or name not in OF_A_RECIPE)
+]
+
+
+@pytest.fixture(scope="module")
+def imagenet(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """A set of ImageNet. Read only."""
+    return converted(tmp_path_factory.mktemp("crc") / "data", made_tiny)
+
+
+@pytest.fixture
+def layout(request: pytest.FixtureRequest, tmp_path: Path, imagenet: Layout) -> Layout:
+    """A set of ImageNet, or one of a recipe."""
+    return copied(imagenet, tmp_path / "data") if request.param == "imagenet" else of_a_recipe(tmp_path)
+
+
+of_either = pytest.mark.parametrize("layout", ["imagenet", "recipe"], indirect=True)
+
+
+def of_a_recipe(folder: Path, recipe: str = RECIPE) -> Layout:
+    """A set that was made by a recipe."""
+    make_flowers(folder / "flowers", 1)
+    return made(folder, recipe)
+
+
+def made_again(layout: Layout) -> int:
+    """How many shards the same conversion makes again."""
+    path = layout.data_dir.parent / "recipe.yaml"
+    recipe = load(path, None, ENGINE) if path.exists() else None
+    return sum(split.made for split in convert(layout, ENGINE, PART, recipe=recipe).splits)
+
+
+def damage(layout: Layout, name: str) -> bytes:
+    """Damage the manifest; what it was before."""
+    before, (pattern, replacement) = layout.manifest_path.read_bytes(), CHANGES[name]
+    text, count = re.subn(pattern, replacement, before.decode(), count=1)
+    assert count == 1
+    layout.manifest_path.write_text(text)
+    return before
+
+
+def state(layout: Layout) -> dict[str, bytes]:
+    """Every shard and index, the journal and the manifest."""
+    paths = [*existing(layout.output_dir, "*-of-*"), *existing(layout.index_dir, "*")]
+    return {path.name: path.read_bytes() for path in (*paths, layout.journal_path, layout.manifest_path)}
+
+
+# what is damaged -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+@pytest.mark.parametrize(("layout", "name"), CASES, indirect=["layout"])
+def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, depth: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Verify names it, and neither a shard nor an image, says what to do, and does not end with status 0."""
+    damage(layout, name)
+    words = ["verify", str(layout.data_dir), *(["--quick"] if depth == "quick" else [])]
+    try:
+        code, said = cli.main(words, standalone_mode=False), "".join(capfd.readouterr())
+    except PrepError as error:
+        code, said = error.exit_code, str(error)
+    assert code in (3, 4)
+    assert "manifest.json" in said
+    assert "run the same imagenet-prep convert again" in said
+    if code == 3:
+        problems = verify(layout, ENGINE, depth=depth).problems  # type: ignore[arg-type]
+        assert [(each.kind, each.subject) for each in problems] == [(ProblemKind.BAD_MANIFEST, "manifest.json")]
+
+
+@pytest.mark.parametrize(("layout", "name"), CASES, indirect=["layout"])
+def test_repair_corrects_it_or_refuses(layout: Layout, name: str) -> None:
+    """Nothing is corrected by what is wrong; the error names the manifest and the remedy, and nothing is changed."""
+    damage(layout, name)
+    before = state(layout)
+    with pytest.raises(InputError) as caught:
+        verify_and_repair(layout, ENGINE)
+    assert str(layout.manifest_path) in caught.value.what
+    assert "run the same imagenet-prep convert again" in caught.value.hint
+    assert state(layout) == before
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+@pytest.mark.parametrize(("layout", "name"), CASES, indirect=["layout"])
+def test_convert_writes_it_again(layout: Layout, name: str, is_sealed: bool) -> None:
+    """The same convert gives the manifest that was there, byte for byte, and makes no shard again.
+
+    Beside a journal with the CRCs of its lines and, as earlier versions wrote it, without.
+    """
+    if not is_sealed:
+        strip_seals(layout)
+    before = damage(layout, name)
+    assert made_again(layout) == 0
+    assert layout.manifest_path.read_bytes() == before
+    assert verify(layout, ENGINE).problems == ()
+
+
+@of_either
+def test_an_entry_is_corrected_where_the_rest_is_sound(layout: Layout) -> None:
+    """A digit of a shard's entry is found by journal and index; what else is wrong is not taken for right with it."""
+    before = layout.manifest_path.read_bytes()
+    name = next(iter(json.loads(before)["shards"]))
+    damage(layout, "digit-of-a-shard")
+    wrong = layout.manifest_path.read_bytes()
+    assert name in verify(layout, ENGINE).problems[0].detail
+    assert verify_and_repair(layout, ENGINE).repair == RepairSummary(corrected=(name,))
+    assert layout.manifest_path.read_bytes() == before
+    layout.manifest_path.write_bytes(wrong)
+    damage(layout, "setting")
+    both = state(layout)
+    with pytest.raises(InputError, match="changed since it was written"):
+        verify_and_repair(layout, ENGINE)
+    assert state(layout) == both
+
+
+def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None:
+    """Each of them exchanged for another one: verify says that something is wrong, every time."""
+    layout = of_a_recipe(tmp_path, RECIPE.replace("shards: 3", "shards: 1"))
+    content, passed, tried, blamed = layout.manifest_path.read_bytes(), [], 0, 0
+    for position, byte in enumerate(content):
+        if not chr(byte).isalnum():
+            continue
+        tried += 1
+        other = byte - 1 if chr(byte) in "9zZ" else byte + 1
+        layout.manifest_path.write_bytes(content[:position] + bytes([other]) + content[position + 1 :])
+        try:
+            if not verify(layout, ENGINE, depth="quick").problems:
+                passed.append(position)
+        except PrepError as error:
+            blamed += "manifest.json" in str(error)
+    assert passed == []
+    assert tried - 10 > blamed > 500
+    layout.manifest_path.write_bytes(content)
+    assert verify(layout, ENGINE).problems == ()
+
+
+# what is not ---------------------------------------------------------------------------------------------------
+
+
+@of_either
+def test_layout_and_order_of_keys_make_no_difference(layout: Layout) -> None:
+    """The same value written otherwise is the same manifest."""
+    value = json.loads(layout.manifest_path.read_bytes())
+    layout.manifest_path.write_text(json.dumps(dict(reversed(value.items()))))
+    assert verify(layout, ENGINE).problems == ()
+    assert verify_and_repair(layout, ENGINE).repair == RepairSummary()
+
+
+def test_keys_that_are_numbers_are_sealed_as_json_has_them(tmp_path: Path) -> None:
+    """In JSON they are texts, in another order."""
+    path = tmp_path / "manifest.json"
+    manifest = Manifest("1", {"names": {2: "b", 10: "a"}, "pair": (1, 2)}, {}, {}, {})
+    assert manifest.save(path)
+    found = load_manifest(path)
+    assert found is not None
+    assert found.settings == {"names": {"2": "b", "10": "a"}, "pair": [1, 2]}
+    assert not found.save(path)
+
+
+@of_either
+def test_a_manifest_of_an_earlier_version(layout: Layout) -> None:
+    """Without a checksum it is right, repairs its shards, and gets one from the next convert, which makes nothing."""
+    now = layout.manifest_path.read_bytes()
+    edit_manifest(layout, lambda value: None, seal=False)
+    assert b'"crc"' not in layout.manifest_path.read_bytes()
+    assert verify(layout, ENGINE).problems == ()
+    name = next(iter(json.loads(now)["shards"]))
+    layout.shard_path(name).unlink()
+    assert verify_and_repair(layout, ENGINE).repair == RepairSummary(made=(name,))
+    assert made_again(layout) == 0
+    assert layout.manifest_path.read_bytes() == now
+
+
+@of_either
+@pytest.mark.parametrize("name", ["shard-key", "shard-key-before"])
+def test_repair_corrects_nothing_where_a_shard_is_listed_twice(layout: Layout, name: str) -> None:
+    """One is missing then, and a manifest of an earlier version has no checksum that would say so."""
+    now = layout.manifest_path.read_bytes()
+    edit_manifest(layout, lambda value: None, seal=False)
+    damage(layout, name)
+    before = state(layout)
+    with contextlib.suppress(InputError):
+        assert verify_and_repair(layout, ENGINE).repair == RepairSummary()
+    assert state(layout) == before
+    assert made_again(layout) == 0
+    assert layout.manifest_path.read_bytes() == now
+
+
+@of_either
+def test_status_and_report_take_it_for_none(layout: Layout) -> None:
+    """Neither says what it promises: status goes by the journal, as beside one that can't be understood."""
+    layout.manifest_path.write_bytes(b"{")
+    expected = status(layout)
+    layout.manifest_path.write_bytes(b"")
+    assert status(layout) == expected
+    assert made_again(layout) == 0
+    damage(layout, "setting")
+    assert status(layout) == expected
+    damage_is_told = pytest.raises(InputError, match="changed since it was written")
+    with damage_is_told as caught:
+        load_manifest(layout.manifest_path)
+    assert str(caught.value).count("\n") == 2
