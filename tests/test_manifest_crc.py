@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Manifest, load_manifest
+from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.plan import load
@@ -222,6 +223,22 @@ def test_a_manifest_of_an_earlier_version(layout: Layout) -> None:
     assert verify_and_repair(layout, ENGINE).repair == RepairSummary(made=(name,))
     assert made_again(layout) == 0
     assert layout.manifest_path.read_bytes() == now
+
+
+@of_either
+def test_a_journal_that_went_on_is_right(layout: Layout) -> None:
+    """A convert that was stopped has made a shard again: the manifest is sound, and its entry is corrected."""
+    with Journal(layout.journal_path) as journal:
+        name = next(iter(journal.names()))
+        info = journal.get(name)
+        assert info is not None
+        journal.append(dataclasses.replace(info, fingerprint="0" * 64))
+    (problem,) = verify(layout, ENGINE).problems
+    assert f"its entry of {name} is wrong" in problem.detail
+    assert verify_and_repair(layout, ENGINE).repair == RepairSummary(corrected=(name,))
+    found = load_manifest(layout.manifest_path)
+    assert found is not None
+    assert found.shards[name].fingerprint == "0" * 64
 
 
 @of_either
