@@ -20,6 +20,7 @@ from existing import existing
 
 from imagenet_prep import manifest
 from imagenet_prep.checks import verdict
+from imagenet_prep.errors import InputError
 from imagenet_prep.formats import compressed, png, tar, tfrecord
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -178,6 +179,23 @@ def test_a_changed_line_of_the_journal_is_sealed_again(load: Any, tmp_path: Path
     ]
     assert len(strange) > 5
     assert any(len(list(each.names())) < len(list(sound.names())) for each in journals)
+
+
+def test_a_changed_manifest_is_sealed_again(load: Any, tmp_path: Path) -> None:
+    """So what it says is looked at; some are not, and are refused."""
+    (data, *_) = _seeds("manifest_json")
+    whole, reached, refused = manifest.load_manifest(_written(tmp_path / "manifest.json", data)), 0, 0
+    assert whole is not None
+    assert whole.crc
+    for chance in range(200):
+        changed = load("mutations").json_value(data, 8192, random.Random(chance), _flip)
+        if changed is not None:
+            try:
+                found = manifest.load_manifest(_written(tmp_path / "manifest.json", changed))
+                reached += found is not None and found.crc is not None and found != whole
+            except InputError:
+                refused += 1
+    assert min(reached, refused) > 20
 
 
 def _journal(folder: Path, data: bytes) -> manifest.Journal:
