@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import inspect
 import itertools
 import json
@@ -364,9 +365,24 @@ def test_the_snippets_that_read_shards_run(tiny_data_dir: Path, tf: Any, capsys:
     pairs = [(image.shape, int(label)) for image, label in names["images"]]
     assert len(pairs) == 300
     assert all(shape == (16, 16, 3) and 1 <= label <= 1000 for shape, label in pairs)
-    validation = [str(path) for path in existing(tiny_data_dir, "validation-*")]
-    fullest = max(validation, key=lambda path: Path(path).stat().st_size)
-    exec(snippet("iter_records").replace("/data/imagenet/validation-00000-of-00128", fullest), {})
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    assert all(line.startswith("ILSVRC2012_val_") and line.endswith("True") for line in lines)
+    capsys.readouterr()
+    exec(snippet("validation[-1]").replace("/data/imagenet", str(tiny_data_dir)), {})
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.split() == ["80", lines[-1].split()[0]]
+    assert len(lines) == 80
+    assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG \d+ 16 16 \d+", line) for line in lines)
+
+
+def test_the_snippet_for_pytorch_runs(tiny_data_dir: Path) -> None:
+    """Its loader gives every image with its label, once; without PyTorch, the rest of the snippet does."""
+    convert(Layout(tiny_data_dir), make_engine("threads", 2), PART)
+    tree = ast.parse(snippet("DataLoader").replace("/data/imagenet", str(tiny_data_dir)))
+    if not importlib.util.find_spec("torch"):
+        tree.body = [node for node in tree.body if not re.search(r"\btorch\b|\bDataLoader\b", ast.unparse(node))]
+    names: dict[str, Any] = {}
+    exec(compile(tree, "README.md", "exec"), names)
+    train = names["train"]
+    batches = names.get("loader") or [names["decode"](train[:150]), names["decode"](train[150:])]
+    found = [pair for batch in batches for pair in batch]
+    assert all(image.size == (16, 16) for image, _ in found)
+    assert sorted(label for _, label in found) == sorted(record.label - 1 for record in train)
