@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import TRAIN, Archive
+from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.storage.store import Store
 
 SHARD_PATTERN = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 RAW_NAME = "raw-data"
@@ -104,13 +106,20 @@ class Layout:
         """Where the shards go: ``--output``, else DATA_DIR."""
         return self.output or self.data_dir
 
+    @property
+    def shards(self) -> Store:
+        """The finished shards."""
+        return LocalStore(self.output_dir, self.partial_dir)
+
+    @property
+    def indexes(self) -> Store:
+        """The two files beside each of them."""
+        return LocalStore(self.index_dir, self.partial_dir)
+
     def find_shards(self, splits: Collection[str]) -> dict[str, int]:
         """The size in bytes of everything under the name of a shard of these splits, by name."""
-        if not self.output_dir.is_dir():
-            return {}
-        paths = sorted(path for path in self.output_dir.glob("*-of-*") if path.exists())
-        named = ((path, parse_shard_name(path.name)) for path in paths)
-        return {path.name: path.stat().st_size for path, parsed in named if parsed and parsed[0] in splits}
+        names = [name for name in self.shards.list() if (parsed := parse_shard_name(name)) and parsed[0] in splits]
+        return {name: size for name in names if (size := self.shards.size(name)) is not None}
 
     def shard_path(self, name: str) -> Path:
         """A shard under its final name."""

@@ -18,7 +18,6 @@ from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
-from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.refusals import writing
 
 SYNC_SECONDS = 1.0
@@ -181,9 +180,9 @@ def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:
     """
     try:
         with writing(layout.index_dir):
-            folders = {folder.stat().st_dev: folder for folder in (layout.output_dir, layout.index_dir)}
-            for folder in folders.values():
-                sync_file_system(folder)
+            stores = {store.device: store for store in (layout.shards, layout.indexes)}
+            for store in stores.values():
+                store.sync()
     except PrepError:
         for path in (path for name in unsynced for path in layout.index_paths(name)):
             with contextlib.suppress(OSError):

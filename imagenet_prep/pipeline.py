@@ -87,7 +87,7 @@ def run(
         PrepError: what the stage that failed raised; the stages before it stay done.
     """
     progress = progress or Silent()
-    with hold(layout):
+    with hold(layout.lock_paths):
         fetched = _fetch(layout, credentials, fetching, boxes, options, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
         annotated = annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
@@ -121,7 +121,7 @@ def verify_and_repair(
     Raises:
         PrepError: what ``verify`` or ``repair`` raised.
     """
-    with hold(layout):
+    with hold(layout.lock_paths):
         manifest, _ = read_manifest(layout)  # better to say now that there is none than when every shard was read
         recipe = _recipe_of(manifest, layout, engine, progress) if manifest.recipe is not None else None
         found = verify(layout, engine, depth=depth, progress=progress)

@@ -16,13 +16,13 @@ from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.errors import IncompleteError, InputError, PrepError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.formats.image import Check
 from imagenet_prep.formats.pixels import Reencode, codec
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress, ShardPlan
 from imagenet_prep.recorder import InceptionRecorder, Recorder
-from imagenet_prep.shards import Compression
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.plain import load_json

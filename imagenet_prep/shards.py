@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import zlib
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, Protocol
 
 from imagenet_prep.errors import InputError, WriteError
-from imagenet_prep.formats import jpeg, tfrecord
-from imagenet_prep.formats.index import encode_index, encode_listing
+from imagenet_prep.formats import jpeg
+from imagenet_prep.formats.compressed import Compression, RecordWriter
+from imagenet_prep.formats.index import Index, decode
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo, ShardPlan
 from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
-from imagenet_prep.storage.durable import begin_write_out, fsync_dir, write_all
-from imagenet_prep.storage.plain import open_plain
 from imagenet_prep.storage.space import space_errors
-
-Compression = Literal["none", "gzip", "zlib"]
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
-
+from imagenet_prep.storage.store import Sink
 
 _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 
@@ -91,39 +82,25 @@ class ShardMaker:
     def _make(self, plan: ShardPlan) -> Outcome:
         name = shard_name(plan.split, plan.index, plan.count)
         expected = None if self.expected is None else self.expected[name]
-        partial = self.layout.partial_dir / name
         problems: list[Problem] = []
-        with space_errors(self.layout.shard_path(name)), partial.open("wb", buffering=0) as file:
-            records = self._records(plan, problems, expected.set_aside if expected else ())
-            writer, names, repairs, file_digest = self._write(file.fileno(), records)
-            set_aside = tuple(problem.subject for problem in problems)
-            made = (len(writer.offsets), file.tell(), writer.digest, set_aside, repairs)
-            info = ShardInfo(name, plan.fingerprint, *made, file_digest)
-            if expected is not None and (problems or not _is_same(info, expected)):
-                partial.unlink()
-                raise self._other(expected, info, problems, self._altered(name, names, writer.crcs))
-            if problems and not self.skip_bad:
-                partial.unlink()
-                return Outcome(None, tuple(problems))
-            self._finish(file.fileno(), partial, name, writer, names)
-        return Outcome(expected or info, tuple(problems))
-
-    def _write(
-        self, descriptor: int, records: Iterable[tuple[Item, Recorded]]
-    ) -> tuple[tfrecord.RecordWriter, list[str], tuple[str, ...], str]:
-        """Write the records; returns what wrote them, the file names, the repairs in words, the file's digest."""
-        names: list[str] = []
         repairs: list[str] = []
-        sink = _sink(descriptor, self.compression)
-        writer = tfrecord.RecordWriter(sink)
-        for item, recorded in records:
-            if recorded.repair:
-                repairs.append(f"{item.filename} ({recorded.repair})")
-            writer.write(*recorded.parts)
-            names.append(item.filename)
-        writer.flush()
-        sink.close()
-        return writer, names, tuple(repairs), sink.digest
+        index = Index()
+        with space_errors(self.layout.shard_path(name)), self.layout.shards.create(name) as sink:
+            writer = RecordWriter(sink.write, self.compression)
+            for item, recorded in self._records(plan, problems, expected.set_aside if expected else ()):
+                if recorded.repair:
+                    repairs.append(f"{item.filename} ({recorded.repair})")
+                index.add(*writer.write(*recorded.parts), item.filename)
+            writer.close()
+            left_out = tuple(problem.subject for problem in problems)
+            made = (len(index.names), sink.size, index.digest, left_out, tuple(repairs), writer.file_digest)
+            info = ShardInfo(name, plan.fingerprint, *made)
+            if expected is not None and (problems or not _is_same(info, expected)):
+                raise self._other(expected, info, problems, self._altered(name, index))
+            if problems and not self.skip_bad:
+                return Outcome(None, tuple(problems))
+            self._finish(sink, name, index)
+        return Outcome(expected or info, tuple(problems))
 
     def _records(
         self, plan: ShardPlan, problems: list[Problem], left_out: Collection[str]
@@ -142,17 +119,15 @@ class ShardMaker:
                 remedy = f"{_REMEDY}; {as_is} takes it as it is" if as_is else _REMEDY
                 problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
-    def _altered(self, shard: str, names: Sequence[str], crcs: Sequence[int]) -> list[str]:
+    def _altered(self, shard: str, made: Index) -> list[str]:
         """The images whose records are not those that the shard's index lists; none if that is of other images."""
         try:
-            with open_plain(self.layout.listing_path(shard)) as file:
-                lines = file.read().decode().split("\n")[:-1]
-        except (OSError, ValueError):
+            written = decode(*(self.layout.indexes.read(path.name) for path in self.layout.index_paths(shard)))
+        except InputError:
             return []
-        listed = [line.partition(" ") for line in lines]
-        if [name for _, _, name in listed] != names:
+        if written is None or written.names != made.names:
             return []
-        return [name for (listed_crc, _, name), crc in zip(listed, crcs, strict=True) if listed_crc != f"{crc:08x}"]
+        return [name for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True) if old != new]
 
     def _other(
         self, expected: ShardInfo, made: ShardInfo, problems: Sequence[Problem], altered: Sequence[str]
@@ -178,36 +153,30 @@ class ShardMaker:
             detail += "; another version of Pillow repairs odd images otherwise"
         return InputError(what, detail, hint)
 
-    def _finish(
-        self, descriptor: int, partial: Path, name: str, writer: tfrecord.RecordWriter, names: Sequence[str]
-    ) -> None:
-        """Everything between the last byte and a shard that stays: sync, index, rename.
+    def _finish(self, sink: Sink, name: str, index: Index) -> None:
+        """Everything between the last byte and a shard that stays: seal, index, commit.
 
-        One sync a shard. The folder is synced by whoever journals the shard, many at a time: if a crash undoes the
-        renaming, the file is missing and the shard not done. Unless the name was taken: then the old content would
-        come back under the new journal line, so the folder is synced at once.
+        One sync a shard. Names are synced by whoever journals the shard, many at a time: if a crash undoes this one,
+        the file is missing and the shard not done. Unless the name was taken: then the old content would come back
+        under the new journal line, so the names are synced at once.
         """
-        final = self.layout.shard_path(name)
+        shards = self.layout.shards
         try:
-            with space_errors(final):  # a full disk may show as late as here
-                os.fsync(descriptor)
-                self._write_index(name, writer, names)
-                is_taken = final.exists()
-                partial.replace(final)
+            with space_errors(self.layout.shard_path(name)):  # a full disk may show as late as here
+                sink.seal()
+                self._write_index(name, index)
+                is_taken = shards.size(name) is not None
+                sink.commit()
                 if is_taken:
-                    fsync_dir(final.parent)
+                    shards.sync_names()
         except OSError as error:
             raise _StorageFailedError(error) from error
 
-    def _write_index(self, name: str, writer: tfrecord.RecordWriter, names: Sequence[str]) -> None:
-        index, listing = self.layout.index_paths(name)
-        for path, content in (
-            (listing, encode_listing(writer.crcs, names)),
-            (index, encode_index(writer.offsets, writer.lengths)),
-        ):
-            partial = self.layout.partial_dir / path.name
-            partial.write_bytes(content)
-            partial.replace(path)
+    def _write_index(self, name: str, index: Index) -> None:
+        for path, content in reversed([*zip(self.layout.index_paths(name), index.encode(), strict=True)]):
+            with self.layout.indexes.create(path.name) as sink:
+                sink.write([content])
+                sink.commit()
 
 
 def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
@@ -224,65 +193,3 @@ def _in_words(info: ShardInfo) -> str:
 
 class _StorageFailedError(Exception):
     """An fsync or a rename failed: nothing of the shard can be trusted."""
-
-
-class Sink(tfrecord.Sink, Protocol):
-    """Where a shard's bytes go."""
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 (hex) of all bytes, "" where those of the records prove them all."""
-        ...
-
-    def close(self) -> None:
-        """Write what is held back."""
-
-
-def _sink(descriptor: int, compression: Compression) -> Sink:
-    return PlainSink(descriptor) if compression == "none" else DeflateSink(descriptor, compression)
-
-
-@dataclass(slots=True)
-class PlainSink:
-    """Gathered writes straight to a file descriptor."""
-
-    descriptor: int
-    digest: str = ""
-
-    def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
-        """Write all of ``parts``."""
-        write_all(self.descriptor, parts)
-        begin_write_out(self.descriptor)
-
-    def close(self) -> None:
-        """Nothing is held back."""
-
-
-class DeflateSink:
-    """One gzip or zlib stream over the whole shard, as TFRecordOptions("GZIP") and ("ZLIB") read it.
-
-    The gzip header holds no time and no name, so that equal records make equal files.
-    """
-
-    def __init__(self, descriptor: int, compression: Compression) -> None:
-        self._plain = PlainSink(descriptor)
-        self._deflate = zlib.compressobj(wbits=_WINDOW_BITS[compression])
-        self._hash = hashlib.sha256()
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 (hex) of all bytes of the file so far."""
-        return self._hash.hexdigest()
-
-    def write(self, parts: Sequence[tfrecord.Buffer]) -> None:
-        """Compress and write all of ``parts``."""
-        self._put([self._deflate.compress(part) for part in parts])
-
-    def close(self) -> None:
-        """Write the end of the stream."""
-        self._put([self._deflate.flush()])
-
-    def _put(self, pieces: Sequence[bytes]) -> None:
-        for piece in pieces:
-            self._hash.update(piece)
-        self._plain.write(pieces)

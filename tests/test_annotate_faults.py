@@ -261,7 +261,7 @@ def test_a_second_run_is_refused_at_once(layout: Layout) -> None:
     begun, told = os.pipe()
     holder = os.fork()
     if holder == 0:  # pragma: no cover - another process
-        with hold(layout):
+        with hold(layout.lock_paths):
             os.write(told, b"!")
             signal.pause()
     os.read(begun, 1)

@@ -534,7 +534,7 @@ def test_two_runs_on_one_data_dir(tiny_data_dir: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(tiny_data_dir)!r}))): print('held', flush=True); time.sleep(60)"
+        f"with hold(Layout(Path({str(tiny_data_dir)!r})).lock_paths): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -579,7 +579,7 @@ def test_an_output_folder_has_one_run_at_a_time(tiny_data_dir: Path, tmp_path: P
     code = (
         "import sys, time; from pathlib import Path; from imagenet_prep import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(tmp_path / 'other')!r}), output=Path({str(tmp_path / 'out')!r}))):"
+        f"with hold(Layout(Path({str(tmp_path / 'other')!r}), output=Path({str(tmp_path / 'out')!r})).lock_paths):"
         " print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:

@@ -240,7 +240,7 @@ def test_repair_holds_its_own_lock(layout: Layout) -> None:
     code = (
         "import sys; from pathlib import Path; from imagenet_prep.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(layout.data_dir)!r}))): print('held', flush=True); sys.stdin.read()"
+        f"with hold(Layout(Path({str(layout.data_dir)!r})).lock_paths): print('held', flush=True); sys.stdin.read()"
     )
     call = [sys.executable, "-c", code]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

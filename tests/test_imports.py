@@ -19,10 +19,10 @@ ROOT = Path(imagenet_prep.__file__).parent
 ORDER = """
 errors model escaping
 formats
+storage
 ilsvrc2012
 layout
 order
-storage
 manifest
 sources engines fetch
 reading

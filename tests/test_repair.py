@@ -771,7 +771,7 @@ def test_one_at_a_time(layout: Layout) -> None:
     code = (
         "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(layout.data_dir)!r}))): print('held', flush=True); time.sleep(60)"
+        f"with hold(Layout(Path({str(layout.data_dir)!r})).lock_paths): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

@@ -20,7 +20,7 @@ from existing import existing
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
-from imagenet_prep.records import ShardWriter, writer
+from imagenet_prep.records import ShardWriter, staging, writer
 
 tf = tf_fixture.tf
 
@@ -353,7 +353,7 @@ def test_a_full_disk_discards_the_set(tmp_path: Path) -> None:
         with ShardWriter(tmp_path / "movies", shards=2) as shards:
             (folder,) = tmp_path.iterdir()
             (folder / "0").symlink_to("/dev/full")
-            shards.write({"text": bytes(writer._HELD)})
+            shards.write({"text": bytes(staging.HELD)})
     assert caught.value.detail.startswith("nothing of it is kept")
     assert os.listdir(tmp_path) == []
 
@@ -365,7 +365,7 @@ def test_a_set_that_failed_once_is_lost(tmp_path: Path) -> None:
         (folder / "0").symlink_to("/dev/full")
         for n in range(2):
             with pytest.raises(SpaceError):
-                shards.write({"n": n, "text": bytes(writer._HELD)})
+                shards.write({"n": n, "text": bytes(staging.HELD)})
             (folder / "0").unlink(missing_ok=True)
     assert shards.records == 0
     assert os.listdir(tmp_path) == []

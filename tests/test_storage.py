@@ -38,7 +38,7 @@ import sys, time
 from pathlib import Path
 from imagenet_prep.layout import Layout
 from imagenet_prep.storage.lock import hold
-with hold(Layout(Path(sys.argv[1]))):
+with hold(Layout(Path(sys.argv[1])).lock_paths):
     print("holding", flush=True)
     time.sleep(60)
 """
@@ -196,11 +196,11 @@ def test_a_full_disk_at_the_lock_is_a_space_error(small_disk: Path) -> None:
     with contextlib.suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
-    with pytest.raises(SpaceError, match=r"no space left while writing .*/lock"), hold(Layout(data_dir)):
+    with pytest.raises(SpaceError, match=r"no space left while writing .*/lock"), hold(Layout(data_dir).lock_paths):
         raise AssertionError("a lock was written on a full disk")
     assert not list(data_dir.iterdir())
     (small_disk / "filler").unlink()
-    with hold(Layout(data_dir)):
+    with hold(Layout(data_dir).lock_paths):
         assert list(data_dir.iterdir())
 
 
@@ -292,7 +292,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_second_run_is_refused_at_once(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     """While another process holds DATA_DIR, a BusyError comes within a second and names that process."""
     begin = time.monotonic()
-    with pytest.raises(BusyError, match=f"process {holder.pid} on ") as caught, hold(Layout(tmp_path)):
+    with pytest.raises(BusyError, match=f"process {holder.pid} on ") as caught, hold(Layout(tmp_path).lock_paths):
         pass
     assert time.monotonic() - begin < 1
     assert caught.value.exit_code == 8
@@ -306,7 +306,7 @@ def test_a_dead_holder_does_not_block(tmp_path: Path, holder: subprocess.Popen[s
     holder.wait()
     path = Layout(tmp_path).lock_paths[0]
     assert path.exists()
-    with hold(Layout(tmp_path)):
+    with hold(Layout(tmp_path).lock_paths):
         assert path.read_text().startswith(f"process {os.getpid()} on ")
     assert not path.exists()
 
@@ -314,22 +314,22 @@ def test_a_dead_holder_does_not_block(tmp_path: Path, holder: subprocess.Popen[s
 def test_holding_is_re_entrant(tmp_path: Path) -> None:
     """Within one process a stage may hold what its caller holds; only the outermost lets go."""
     layout = Layout(tmp_path)
-    with hold(layout):
-        with hold(Layout(tmp_path)):
+    with hold(layout.lock_paths):
+        with hold(Layout(tmp_path).lock_paths):
             pass
         assert layout.lock_paths[0].exists()
         _assert_busy_elsewhere(tmp_path)
     assert not layout.lock_paths[0].exists()
-    with hold(layout):
+    with hold(layout.lock_paths):
         assert layout.lock_paths[0].exists()
 
 
 def test_an_exception_lets_go(tmp_path: Path) -> None:
     """After a block that raised, the lock file is gone and DATA_DIR can be held again."""
-    with pytest.raises(RuntimeError), hold(Layout(tmp_path)):
+    with pytest.raises(RuntimeError), hold(Layout(tmp_path).lock_paths):
         raise RuntimeError
     assert not Layout(tmp_path).lock_paths[0].exists()
-    with hold(Layout(tmp_path)):
+    with hold(Layout(tmp_path).lock_paths):
         pass
 
 
@@ -354,14 +354,14 @@ def test_a_lock_that_cant_be_removed_hides_nothing(
     descriptors = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
         _refuse(patch, Path, "unlink", errno.EIO, "lock")
-        with pytest.raises(type(error)) if error else contextlib.nullcontext() as caught, hold(layout):
+        with pytest.raises(type(error)) if error else contextlib.nullcontext() as caught, hold(layout.lock_paths):
             if error:
                 raise error
     assert not error or caught.value is error
     left = layout.lock_paths[0]
     assert left.exists()
     assert len(os.listdir("/proc/self/fd")) == descriptors
-    with hold(layout):
+    with hold(layout.lock_paths):
         _assert_busy_elsewhere(tmp_path)
     assert not left.exists()
 
@@ -371,9 +371,9 @@ def test_a_lock_that_cant_be_signed_says_why(tmp_path: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         _refuse(patch, Path, "unlink", errno.EIO, "lock")
         _refuse(patch, os, "pwrite", errno.ENOSPC)
-        with pytest.raises(SpaceError), hold(Layout(tmp_path)):
+        with pytest.raises(SpaceError), hold(Layout(tmp_path).lock_paths):
             pass
-    with hold(Layout(tmp_path)):
+    with hold(Layout(tmp_path).lock_paths):
         pass
 
 
@@ -381,7 +381,7 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     """Neither that it has none, nor that the holder's name can't be read, is a bug of ours."""
     _refuse(monkeypatch, fcntl, "lockf", errno.ENOLCK)
     _refuse(monkeypatch, os, "pread", errno.EIO)
-    with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path)):
+    with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
         pass
     refused = as_error(caught.value)
     assert refused is not None
@@ -400,7 +400,7 @@ def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         try:
-            with hold(Layout(tmp_path)):
+            with hold(Layout(tmp_path).lock_paths):
                 pass
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -409,7 +409,7 @@ def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
 def test_two_data_dirs_do_not_hinder_each_other(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     """The lock is on one DATA_DIR only."""
     assert holder.poll() is None
-    with hold(Layout(tmp_path / "other")):
+    with hold(Layout(tmp_path / "other").lock_paths):
         pass
 
 

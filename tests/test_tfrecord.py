@@ -20,12 +20,13 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from imagenet_prep.formats.compressed import RecordWriter
+from imagenet_prep.formats.index import Index
 from imagenet_prep.formats.tfrecord import (
     OVERHEAD,
     Buffer,
     Framed,
     LengthError,
-    RecordWriter,
     TruncatedError,
     frame,
     framing_digest,
@@ -34,7 +35,8 @@ from imagenet_prep.formats.tfrecord import (
     mask,
     record_at,
 )
-from imagenet_prep.shards import DeflateSink, PlainSink
+from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.local import LocalStore
 
 tf = tf_fixture.tf
 
@@ -53,13 +55,14 @@ class _Memory:
         self.content += b"".join(parts)
 
 
-def _written(records: Sequence[bytes]) -> tuple[bytes, RecordWriter]:
+def _written(records: Sequence[bytes]) -> tuple[bytes, Index]:
     sink = _Memory()
-    writer = RecordWriter(sink)
+    writer, index = RecordWriter(sink.write), Index()
     for record in records:
-        writer.write(record)
-    writer.flush()
-    return sink.content, writer
+        index.add(*writer.write(record), "")
+    writer.close()
+    assert writer.size == len(sink.content)
+    return sink.content, index
 
 
 def _read(content: bytes) -> list[Framed]:
@@ -92,15 +95,14 @@ def test_tensorflow_reads_what_is_written(tf: Any, tmp_path: Path) -> None:
 @given(st.lists(st.binary(max_size=300), max_size=12))
 def test_records_come_back(records: list[bytes]) -> None:
     """Any records are read back intact, at the offsets and lengths and with the digest that the writer tells."""
-    content, writer = _written(records)
+    content, index = _written(records)
     found = _read(content)
     assert [bytes(record.data) for record in found] == records
     assert all(record.intact for record in found)
-    assert [record.offset for record in found] == writer.offsets
-    assert [len(record.data) + OVERHEAD for record in found] == writer.lengths
-    assert framing_digest([len(record.data) for record in found], [record.crc for record in found]) == writer.digest
-    assert [record.crc for record in found] == writer.crcs
-    assert writer.size == len(content)
+    assert [record.offset for record in found] == index.offsets
+    assert [len(record.data) + OVERHEAD for record in found] == index.lengths
+    assert framing_digest([len(record.data) for record in found], [record.crc for record in found]) == index.digest
+    assert [record.crc for record in found] == index.crcs
 
 
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=5))
@@ -119,7 +121,7 @@ def test_the_digest_tells_swapped_dropped_and_doubled_records_apart() -> None:
 def test_gather_lists_stay_within_what_writev_takes() -> None:
     """Thousands of records of three parts are handed over in lists of at most 1020 buffers, and none is lost."""
     sink = _Memory()
-    writer = RecordWriter(sink)
+    writer = RecordWriter(sink.write)
     for number in range(2000):
         writer.write(b"head", b"%d" % number, b"tail")
     writer.flush()
@@ -133,16 +135,16 @@ def test_gather_lists_stay_within_what_writev_takes() -> None:
 
 def test_every_cut_is_found() -> None:
     """A file cut anywhere but between two records says so, with the number and the offset of the record it cuts."""
-    content, writer = _written(SMALL)
-    edges = [*writer.offsets, len(content)]
+    content, index = _written(SMALL)
+    edges = [*index.offsets, len(content)]
     for length in range(len(content)):
         if length in edges:
             assert len(_read(content[:length])) == edges.index(length)  # the journal's size and digest find these
             continue
-        record = max(number for number, offset in enumerate(writer.offsets) if offset < length)
+        record = max(number for number, offset in enumerate(index.offsets) if offset < length)
         with pytest.raises(TruncatedError) as caught:
             _read(content[:length])
-        assert (caught.value.record, caught.value.offset) == (record, writer.offsets[record])
+        assert (caught.value.record, caught.value.offset) == (record, index.offsets[record])
 
 
 def test_records_before_a_cut_are_still_read() -> None:
@@ -157,10 +159,10 @@ def test_records_before_a_cut_are_still_read() -> None:
 
 def test_every_flipped_bit_is_found() -> None:
     """One wrong bit anywhere is found in the very record that holds it."""
-    content, writer = _written(SMALL)
-    edges = [*writer.offsets, len(content)]
+    content, index = _written(SMALL)
+    edges = [*index.offsets, len(content)]
     for position in range(len(content)):
-        record = max(number for number, offset in enumerate(writer.offsets) if offset <= position)
+        record = max(number for number, offset in enumerate(index.offsets) if offset <= position)
         in_header = position - edges[record] < 12
         for bit in range(8):
             damaged = bytearray(content)
@@ -255,7 +257,7 @@ def test_partial_writes_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     previous = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
     try:
-        PlainSink(writing).write(parts)
+        write_all(writing, parts)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
@@ -278,34 +280,33 @@ def test_whatever_the_kernel_takes_the_rest_follows(parts: list[bytes], most: in
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "writev", writev)
-        PlainSink(-1).write(parts)
+        write_all(-1, parts)
     assert bytes(taken) == b"".join(parts)
 
 
 @pytest.mark.parametrize(("compression", "option"), [("gzip", "GZIP"), ("zlib", "ZLIB")])
 def test_compressed_shards_are_read_by_tensorflow(tf: Any, tmp_path: Path, compression: Any, option: str) -> None:
     """A gzip or zlib shard is one stream that TFRecordDataset reads, and the same records make the same bytes."""
-    contents = []
-    for path in (tmp_path / "one", tmp_path / "two"):
-        with path.open("wb", buffering=0) as file:
-            sink = DeflateSink(file.fileno(), compression)
-            writer = RecordWriter(sink)
+    contents, store = [], LocalStore(tmp_path, tmp_path / "unfinished")
+    store.unfinished.mkdir()
+    for name in ("one", "two"):
+        with store.create(name) as sink:
+            writer, index = RecordWriter(sink.write, compression), Index()
             for record in (*SMALL, b"image " * 50_000):
-                writer.write(record)
-            writer.flush()
-            sink.close()
-            assert file.tell() == path.stat().st_size
-        contents.append(path.read_bytes())
+                index.add(*writer.write(record), "")
+            writer.close()
+            sink.commit()
+            assert sink.size == store.size(name)
+        contents.append((tmp_path / name).read_bytes())
     dataset = tf.data.TFRecordDataset(str(tmp_path / "one"), compression_type=option)
     assert [record.numpy() for record in dataset] == [*SMALL, b"image " * 50_000]
     assert contents[0] == contents[1]
     plain = gzip.decompress(contents[0]) if compression == "gzip" else zlib.decompress(contents[0])
-    assert writer.offsets == [record.offset for record in _read(plain)]
+    assert index.offsets == [record.offset for record in _read(plain)]
 
 
-def test_a_gzip_shard_holds_no_time(tmp_path: Path) -> None:
+def test_a_gzip_shard_holds_no_time() -> None:
     """The header's time is zero: a clock must not reach a shard."""
-    with (tmp_path / "shard").open("wb", buffering=0) as file:
-        sink = DeflateSink(file.fileno(), "gzip")
-        sink.close()
-    assert (tmp_path / "shard").read_bytes()[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
+    sink = _Memory()
+    RecordWriter(sink.write, "gzip").close()
+    assert sink.content[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"

@@ -27,6 +27,7 @@ from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage import local
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
@@ -259,7 +260,7 @@ def test_what_the_disk_did_not_take_is_not_done(
         raise OSError(number, os.strerror(number), str(folder))
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, "sync_file_system", fail)
+        patch.setattr(local, "sync_file_system", fail)
         with pytest.raises(error):
             convert(layout, ENGINE, PART)
     assert made(layout) == 6
@@ -271,7 +272,7 @@ def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypat
     for path in existing(layout.output_dir, "*-of-*"):
         path.unlink()
     calls: list[str] = []
-    sync = making.sync_file_system
+    sync = local.sync_file_system
     synced: set[str] = set()
 
     def record(folder: Path) -> None:
@@ -288,7 +289,7 @@ def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypat
         true_sync(journal)
 
     monkeypatch.setattr(making, "SYNC_SECONDS", 0.0)
-    monkeypatch.setattr(making, "sync_file_system", record)
+    monkeypatch.setattr(local, "sync_file_system", record)
     monkeypatch.setattr(Journal, "sync", record_journal)
     assert made(layout) == 6
     assert calls[:-1] == ["file system", "journal"] * 7  # after each shard, and at the end

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from imagenet_prep.formats.index import encode_index, encode_listing
-from imagenet_prep.formats.tfrecord import OVERHEAD, framing_digest
+from imagenet_prep.formats.index import Index, decode
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest
 from imagenet_prep.model import ProblemKind, ShardInfo
@@ -25,21 +24,6 @@ R = TypeVar("R", bound=Hashable)
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
 _NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a newline
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The records of a shard as they were written: offset, length with framing, data CRC as stored, file name."""
-
-    offsets: list[int]
-    lengths: list[int]
-    crcs: list[int]
-    names: list[str]
-
-    @property
-    def identities(self) -> list[tuple[int, int]]:
-        """What tells a record from any other: length and CRC."""
-        return list(zip(self.lengths, self.crcs, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +39,7 @@ class Departure:
     lost: tuple[int, ...] = ()
 
 
-def read_written(layout: Layout, info: ShardInfo) -> Written | None:
+def read_written(layout: Layout, info: ShardInfo) -> Index | None:
     """What was written to a shard; None if its index is gone, damaged, or of another shard.
 
     Raises:
@@ -65,11 +49,10 @@ def read_written(layout: Layout, info: ShardInfo) -> Written | None:
     written = read_index(*paths, info.records) if all(path.exists() for path in paths) else None
     if written is None:
         return None
-    digest = framing_digest((length - OVERHEAD for length in written.lengths), written.crcs)
-    return written if (digest, len(written.lengths)) == (info.digest, info.records) else None
+    return written if (written.digest, len(written.lengths)) == (info.digest, info.records) else None
 
 
-def read_index(index: Path, listing: Path, records: int) -> Written | None:
+def read_index(index: Path, listing: Path, records: int) -> Index | None:
     """Both files of an index, or None if they are not as they are written, byte for byte.
 
     Nothing is read of files too long for ``records`` records.
@@ -82,18 +65,7 @@ def read_index(index: Path, listing: Path, records: int) -> Written | None:
     if listing.stat().st_size > (2 * records + 1000) * _NAME_LINE:
         return None
     with open_plain(index) as offsets_file, open_plain(listing) as names_file:
-        content = offsets_file.read(), names_file.read()
-    try:
-        pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, content[0].splitlines())]
-        lines = [line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]]  # names may hold other separators
-        crcs = [int(crc, 16) for crc, _ in lines]
-    except ValueError:
-        return None
-    if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
-        return None
-    offsets, lengths, names = [each for each, _ in pairs], [each for _, each in pairs], [name for _, name in lines]
-    is_as_written = content == (encode_index(offsets, lengths), encode_listing(crcs, names))
-    return Written(offsets, lengths, crcs, names) if is_as_written else None
+        return decode(offsets_file.read(), names_file.read())
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:

@@ -1,14 +1,26 @@
-"""Records of a TFRecord file that may be compressed as a whole (gzip or zlib), inflated piece by piece."""
+"""Whole TFRecord files, compressed (gzip or zlib) or not: RecordWriter makes one, iter_records reads one by pieces."""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.crc import crc32c
-from imagenet_prep.formats.tfrecord import FOOTER, HEADER, Framed, FramingError, LengthError, TruncatedError, mask
+from imagenet_prep.formats.tfrecord import (
+    FOOTER,
+    HEADER,
+    OVERHEAD,
+    Buffer,
+    Framed,
+    FramingError,
+    LengthError,
+    TruncatedError,
+    frame,
+    mask,
+)
 
 Compression = Literal["none", "gzip", "zlib"]
 
@@ -18,6 +30,72 @@ MAX_RECORD = 1 << 28
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
 _INPUT = 1 << 16
 _OUTPUT = 1 << 18
+_GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
+_BATCH = 1 << 20  # bytes a piece: still in the cache from the CRC when the kernel copies them
+
+
+class RecordWriter:
+    """Frames records and passes them on in large gather lists; what is not compressed is never copied in user space.
+
+    A compressed file is one stream, as TFRecordOptions("GZIP") and ("ZLIB") read it. Its header holds no time and no
+    name, so that equal records make equal files. ``size`` is the bytes of all records, framing included, before
+    compression; ``held`` those of them that were not passed on yet.
+
+    Args:
+        put: takes each gather list: at most 1020 buffers, one after the other.
+        compression: of the whole file.
+        hold: records wait until there are that many bytes of them.
+    """
+
+    def __init__(
+        self, put: Callable[[Sequence[Buffer]], object], compression: Compression = "none", hold: int = _BATCH
+    ) -> None:
+        self._put = put
+        self._deflate = None if compression == "none" else zlib.compressobj(wbits=_WINDOW_BITS[compression])
+        self._hash = hashlib.sha256()
+        self._hold = hold
+        self._pending: list[Buffer] = []
+        self.size = 0
+        self.held = 0
+
+    def write(self, *parts: Buffer) -> tuple[int, int]:
+        """Append one record whose data are ``parts`` one after the other.
+
+        Returns:
+            Its length in bytes, framing included, and the masked CRC of its data.
+        """
+        header, footer, length = frame(*parts)
+        length += OVERHEAD
+        self._pending += (header, *parts, footer)
+        self.size += length
+        self.held += length
+        if self.held >= self._hold:
+            self.flush()
+        return length, FOOTER.unpack(footer)[0]
+
+    def flush(self) -> None:
+        """Pass on every record that waits."""
+        parts, self._pending, self.held = self._pending, [], 0
+        self._pass_on(parts if self._deflate is None else list(map(self._deflate.compress, parts)))
+
+    def close(self) -> None:
+        """Pass on all that is left, the end of a compressed stream too."""
+        self.flush()
+        if self._deflate is not None:
+            self._pass_on([self._deflate.flush()])
+
+    @property
+    def file_digest(self) -> str:
+        """The SHA-256 (hex) of the bytes passed on; "" where nothing is compressed: those of the records prove all."""
+        return "" if self._deflate is None else self._hash.hexdigest()
+
+    def _pass_on(self, pieces: Sequence[Buffer]) -> None:
+        if self._deflate is not None:
+            pieces = [piece for piece in pieces if piece]
+            for piece in pieces:
+                self._hash.update(piece)
+        for start in range(0, len(pieces), _GATHER):
+            self._put(pieces[start : start + _GATHER])
 
 
 class CompressionError(FramingError):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from imagenet_prep.formats.crc import crc32c
 
@@ -18,8 +18,6 @@ FOOTER = struct.Struct("<I")
 OVERHEAD = HEADER.size + FOOTER.size
 
 _LENGTH = struct.Struct("<Q")
-_GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
-_BATCH = 1 << 20  # bytes a gather list: still in the cache from the CRC when the kernel copies them
 
 Buffer = bytes | memoryview
 
@@ -58,56 +56,6 @@ def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
 
 def _header(length: int) -> bytes:
     return HEADER.pack(length, mask(crc32c(_LENGTH.pack(length))))
-
-
-class Sink(Protocol):
-    """Where framed records go."""
-
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """Write all of ``parts``, at most 1020 buffers, one after the other."""
-
-
-class RecordWriter:
-    """Frames records and hands them to a sink in large gather lists; image bytes are never copied in user space.
-
-    ``size`` is the bytes written so far, uncompressed; ``offsets`` and ``lengths`` are those of each whole record
-    (framing included), ``crcs`` the masked CRCs of their data; ``digest`` is the SHA-256 over each record's length and
-    data-CRC fields, in order.
-    """
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._pending: list[Buffer] = []
-        self._digest = hashlib.sha256()
-        self._flushed = 0
-        self.size = 0
-        self.offsets: list[int] = []
-        self.lengths: list[int] = []
-        self.crcs: list[int] = []
-
-    def write(self, *parts: Buffer) -> None:
-        """Append one record whose data are ``parts`` one after the other; they are held until the next flush."""
-        header, footer, length = frame(*parts)
-        self._digest.update(header[:8] + footer)
-        self.crcs += FOOTER.unpack(footer)
-        self.offsets.append(self.size)
-        self.lengths.append(length + OVERHEAD)
-        self.size += length + OVERHEAD
-        self._pending += (header, *parts, footer)
-        if len(self._pending) > _GATHER - 8 or self.size - self._flushed >= _BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        """Hand everything to the sink."""
-        if self._pending:
-            self._sink.write(self._pending)
-            self._pending = []
-            self._flushed = self.size
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 (hex) over the framing of all records written."""
-        return self._digest.hexdigest()
 
 
 class Framed(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes

@@ -6,20 +6,21 @@ import contextlib
 import fcntl
 import os
 import shutil
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
-from imagenet_prep.formats.compressed import MAX_RECORD, Compression
-from imagenet_prep.formats.tfrecord import OVERHEAD, frame
-from imagenet_prep.storage.durable import fsync_dir, write_all
+from imagenet_prep.formats.compressed import MAX_RECORD, Compression, RecordWriter
+from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.store import Sink, Store
 
 MAX_MESSAGE = (1 << 31) - 1
 """Protobuf, and so every reader of Examples, refuses a message beyond this many bytes."""
 
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
+HELD = 8 << 20
+"""Bytes that wait for being written, over all files: larger pieces are no faster."""
+
 _LOCK = "lock"
 
 
@@ -58,10 +59,10 @@ def writing_all_of(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def staging(target: Path) -> Iterator[Path]:
-    """A folder beside ``target``, hidden from its patterns, for what is not finished; it goes when the block ends.
+def staging(target: Path) -> Iterator[Store]:
+    """The folder of ``target`` as a store; what is not finished lies beside it, hidden from its patterns.
 
-    What a killed writer left in it is removed.
+    That goes when the block ends. What a killed writer left there is removed.
 
     Raises:
         BusyError: another writer has it, in this process or another.
@@ -75,7 +76,7 @@ def staging(target: Path) -> Iterator[Path]:
             for path in folder.iterdir():
                 if path.name != _LOCK:
                     path.unlink()
-        yield folder
+        yield LocalStore(target.parent, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
@@ -100,42 +101,32 @@ def _lock(folder: Path, target: Path) -> int:
         os.close(descriptor)  # its holder removed the folder between our open and our lock: take the new one
 
 
-def publish(staged: Sequence[Path], finals: Sequence[Path], replaced: Sequence[Path] = ()) -> None:
-    """Give finished files their final names, after removing ``replaced``; if that fails, none of them stays."""
-    for path in replaced:  # first, so that no moment shows a set mixed from old and new
-        path.unlink(missing_ok=True)
-    placed: list[Path] = []
+def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
+    """Give finished files their names, after removing ``replaced``; if that fails, none of them stays."""
+    for name in replaced:  # first, so that no moment shows a set mixed from old and new
+        store.delete(name)
+    placed: list[str] = []
     try:
-        for path, final in zip(staged, finals, strict=True):
-            path.replace(final)
-            placed.append(final)
+        for file, name in zip(files, names, strict=True):
+            file.sink.commit(name)
+            placed.append(name)
     except BaseException:
-        for final in placed:
-            final.unlink(missing_ok=True)
+        for name in placed:
+            store.delete(name)
         raise
-    fsync_dir(finals[0].parent)
+    store.sync_names()
 
 
 class RecordFile:
-    """One TFRecord file on its way; it is open only while a piece is written, so that there can be any number.
+    """One TFRecord file on its way; between two flushes it is not open, so that there can be any number.
 
-    ``size`` is the bytes of its records so far, framing included, before compression; ``held`` those not written yet.
+    ``records`` takes the records; what the system refuses names ``target``.
     """
 
-    def __init__(self, path: Path, target: Path, compression: Compression) -> None:
-        self.path = path
-        self.size = 0
-        self.held = 0
+    def __init__(self, sink: Sink, target: Path, compression: Compression) -> None:
+        self.sink = sink
+        self.records = RecordWriter(self._put, compression, HELD)
         self._target = target
-        self._parts: list[bytes] = []
-        self._deflate = None if compression == "none" else zlib.compressobj(wbits=_WINDOW_BITS[compression])
-
-    def add(self, data: bytes) -> None:
-        """Append a record; it is held until the next flush."""
-        header, footer, length = frame(data)
-        self._parts += (header, data, footer)
-        self.size += length + OVERHEAD
-        self.held += length + OVERHEAD
 
     def flush(self) -> None:
         """Write what is held back.
@@ -144,9 +135,8 @@ class RecordFile:
             SpaceError: no space is left.
             WriteError: the system refuses.
         """
-        parts = self._parts if self._deflate is None else [self._deflate.compress(part) for part in self._parts]
-        self._append(parts)
-        self._parts, self.held = [], 0
+        self.records.flush()
+        self.sink.rest()
 
     def finish(self) -> None:
         """Write everything and make it durable; nothing can be added after that.
@@ -155,11 +145,11 @@ class RecordFile:
             SpaceError: no space is left.
             WriteError: the system refuses.
         """
-        self.flush()
-        self._append([] if self._deflate is None else [self._deflate.flush()], durable=True)
+        self.records.close()
+        with writing_all_of(self._target):
+            self.sink.seal()
+            self.sink.rest()
 
-    def _append(self, parts: Sequence[bytes], *, durable: bool = False) -> None:
-        with writing_all_of(self._target), self.path.open("ab", buffering=0) as file:
-            write_all(file.fileno(), parts)
-            if durable:
-                os.fsync(file.fileno())
+    def _put(self, parts: Sequence[bytes | memoryview]) -> None:
+        with writing_all_of(self._target):
+            self.sink.write(parts)

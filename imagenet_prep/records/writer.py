@@ -15,6 +15,7 @@ from imagenet_prep.layout import shard_name
 from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.records.features import Kind, Record
 from imagenet_prep.records.staging import (
+    HELD,
     RecordFile,
     check_compression,
     check_length,
@@ -22,8 +23,8 @@ from imagenet_prep.records.staging import (
     staging,
     writing_all_of,
 )
+from imagenet_prep.storage.store import Store
 
-_HELD = 8 << 20  # bytes that wait for being written, over all files: larger pieces are no faster
 _UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 
@@ -58,18 +59,16 @@ def write(
             raise UsageError(f"{target} can't be written", "expected the name of a file, new or to be replaced")
     how, encoder = check_compression(compression), Encoder(schema)
     count = 0
-    with staging(target) as folder:
-        file = RecordFile(folder / "0", target, how)
+    with staging(target) as store, store.create("0") as sink:
+        file = RecordFile(sink, target, how)
         for record in records:
             data = encoder.encode(record, count)
             check_length(data, count, how)
-            file.add(data)
+            file.records.write(data)
             count += 1
-            if file.held >= _HELD:
-                file.flush()
         file.finish()
         with writing_all_of(target):
-            publish([file.path], [target])
+            publish([file], store, [target.name])
     return count
 
 
@@ -116,10 +115,10 @@ class ShardWriter:
         self._encoder = Encoder(schema)
         self._overwrite = overwrite
         self._block: contextlib.ExitStack | None = None
-        self._folder = Path()
+        self._store: Store  # once the block begins
         self._open: list[RecordFile] = []  # those that records still go to
         self._held = 0
-        self._finished: list[Path] = []
+        self._finished: list[RecordFile] = []
         self._failure: BaseException | None = None
         self.records = 0
         self.paths: tuple[Path, ...] = ()
@@ -135,11 +134,12 @@ class ShardWriter:
         if self._open:
             raise UsageError(f"this writer of {self._prefix} was used before", "expected a new one for each block")
         with contextlib.ExitStack() as stack:
-            self._folder = stack.enter_context(staging(self._prefix))
+            self._store = stack.enter_context(staging(self._prefix))
+            stack.callback(self._discard)
             old = self._old_shards()
             if old and not self._overwrite:
                 raise UsageError(
-                    f"{old[0]} is there already",
+                    f"{self._prefix.with_name(old[0])} is there already",
                     f"{len(old):,} shards begin with {self._prefix.name}: two sets would match one pattern",
                     "remove them, or replace them with overwrite=True",
                 )
@@ -162,9 +162,8 @@ class ShardWriter:
         data = self._encoder.encode(record, self.records)
         check_length(data, self.records, self._compression)
         try:
-            self._file_for(data).add(data)
-            self._held += len(data) + OVERHEAD
-            if self._held >= _HELD:
+            self._held += self._file_for(data).records.write(data)[0]
+            if self._held >= HELD:
                 for file in self._open:
                     file.flush()
                 self._held = 0
@@ -188,15 +187,15 @@ class ShardWriter:
     def _publish(self) -> None:
         self._finish_open()
         count = len(self._finished)
-        paths = [self._prefix.with_name(shard_name(self._prefix.name, index, count)) for index in range(count)]
+        names = [shard_name(self._prefix.name, index, count) for index in range(count)]
         with writing_all_of(self._prefix):
-            publish(self._finished, paths, self._old_shards())
-        self.paths = tuple(paths)
+            publish(self._finished, self._store, names, self._old_shards())
+        self.paths = tuple(map(self._prefix.with_name, names))
 
     def _file_for(self, data: bytes) -> RecordFile:
         """Where a record goes: to the next one in turn, or to the last one if it has room."""
         file = self._open[self.records % len(self._open)]
-        if self._size is not None and file.size and file.size + len(data) + OVERHEAD > self._size:
+        if self._size is not None and file.records.size and file.records.size + len(data) + OVERHEAD > self._size:
             self._finish_open()
             file = self._new_file(len(self._finished))
             self._open = [file]
@@ -205,15 +204,19 @@ class ShardWriter:
     def _finish_open(self) -> None:
         for file in self._open:
             file.finish()
-            self._finished.append(file.path)
+            self._finished.append(file)
+
+    def _discard(self) -> None:
+        for file in (*self._open, *self._finished):
+            file.sink.discard()
 
     def _new_file(self, index: int) -> RecordFile:
-        return RecordFile(self._folder / str(index), self._prefix, self._compression)
+        return RecordFile(self._store.create(str(index)), self._prefix, self._compression)
 
-    def _old_shards(self) -> list[Path]:
+    def _old_shards(self) -> list[str]:
         """The shards of this prefix that are there, of whatever number."""
         names = re.compile(re.escape(self._prefix.name) + r"-\d{5,}-of-\d{5,}")
-        return sorted(path for path in self._prefix.parent.iterdir() if names.fullmatch(path.name))
+        return [name for name in self._store.list() if names.fullmatch(name)]
 
 
 def _byte_count(size: int | str) -> int:

@@ -132,7 +132,7 @@ def annotate(
         SpaceError, BusyError: as their names say.
     """
     progress = progress or Silent()
-    with hold(layout):
+    with hold(layout.lock_paths):
         splits = [_annotate_split(ilsvrc2012.TRAIN, layout, engine, boxes, progress)]
         if validation:
             splits.append(_annotate_split(ilsvrc2012.VALIDATION, layout, engine, None, progress))

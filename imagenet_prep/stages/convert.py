@@ -93,7 +93,7 @@ def convert(
     check_options(options)
     if recipe is None:
         refuse_recipe_set(layout)
-    with hold(layout):
+    with hold(layout.lock_paths):
         recipe = recipe and (recipe if options.overwrite else as_begun(recipe, layout))
         planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
         refuse_doubtful(planned, layout)

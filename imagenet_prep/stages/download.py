@@ -129,7 +129,7 @@ def download(
         raise UsageError(f"{connections} connections", "expected at least 1")
     targets = _targets(layout, only, check_digest, digests or {})
     job = _Download(layout, progress or Silent(), connections, pace or Pace())
-    with hold(layout):
+    with hold(layout.lock_paths):
         missing = _missing(targets)
         if missing:
             first = missing[0].archive.filename

@@ -13,6 +13,7 @@ from imagenet_prep.checks.inventory import manifest_fault
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats import pixels
+from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
@@ -31,7 +32,6 @@ from imagenet_prep.planning import (
     source_record,
 )
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.shards import Compression
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import check_free_space
@@ -88,7 +88,7 @@ def repair(
         SpaceError, BusyError, WriteError: as their names say.
     """
     progress = progress or Silent()
-    with hold(layout):
+    with hold(layout.lock_paths):
         manifest, entries = read_manifest(layout)
         if entries:
             manifest.save(layout.manifest_path)

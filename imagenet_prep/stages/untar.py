@@ -92,7 +92,7 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         SpaceError, BusyError, WriteError: as their names say.
     """
     progress = progress or Silent()
-    with hold(layout):
+    with hold(layout.lock_paths):
         archives = _find_archives(layout, progress)
         _refuse_links(layout, archives)
         classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}

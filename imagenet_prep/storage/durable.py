@@ -14,9 +14,10 @@ _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
 
 def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
     """Write every byte of ``parts``, one after the other, gathered by the kernel: nothing is joined or copied here."""
-    pending = list(parts)
-    while pending:
-        pending = _after(pending, os.writev(descriptor, pending[:_IOV_MAX]))
+    for start in range(0, len(parts), _IOV_MAX):
+        pending = list(parts[start : start + _IOV_MAX])
+        while pending:
+            pending = _after(pending, os.writev(descriptor, pending))
 
 
 def begin_write_out(descriptor: int) -> None:

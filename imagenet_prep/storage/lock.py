@@ -6,11 +6,10 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import BusyError
-from imagenet_prep.layout import Layout
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.refusals import writing
 
@@ -18,8 +17,8 @@ _held: set[Path] = set()
 
 
 @contextlib.contextmanager
-def hold(layout: Layout) -> Iterator[None]:
-    """Hold DATA_DIR, and the folder of the shards if that is another, against other runs; re-entrant within a process.
+def hold(paths: Iterable[Path]) -> Iterator[None]:
+    """Hold the folders of a run, each by its lock file, against other runs; re-entrant within a process.
 
     A POSIX record lock: it dies with its process, however that ends, and is not inherited by workers.
 
@@ -30,7 +29,7 @@ def hold(layout: Layout) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         # Not Path.resolve: of a link to itself that makes, before Python 3.13, an error that is none of the system's.
-        for path in sorted({os.path.realpath(path) for path in layout.lock_paths}):
+        for path in sorted({os.path.realpath(path) for path in paths}):
             stack.enter_context(_hold(Path(path)))
         yield
 
