@@ -1,0 +1,194 @@
+"""Store and Sink: a file appears whole under its name, or not at all, and nothing unfinished is seen."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.storage.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """A store of no files."""
+    made = LocalStore(tmp_path / "finished", tmp_path / "unfinished")
+    made.folder.mkdir()
+    made.unfinished.mkdir()
+    return made
+
+
+def put(store: Store, name: str, *parts: bytes) -> None:
+    """Write a file and give it its name."""
+    with store.create(name) as sink:
+        sink.write(parts)
+        sink.seal()
+        sink.commit()
+
+
+def test_a_file_has_its_name_once_it_is_committed(store: LocalStore) -> None:
+    """Until then nothing is listed, has a size or can be read; then it is all that was written, in order."""
+    with store.create("b") as sink:
+        sink.write([b"one ", memoryview(b"two "), b""])
+        sink.write([b"three"])
+        sink.seal()
+        assert (store.list(), store.size("b"), sink.size) == ([], None, 13)
+        with pytest.raises(InputError):
+            store.read("b")
+        sink.commit()
+    put(store, "a")
+    assert store.list() == ["a", "b"]
+    assert (store.size("a"), store.size("b")) == (0, 13)
+    assert bytes(store.read("b")) == b"one two three"
+    assert os.listdir(store.unfinished) == []
+
+
+def test_what_is_not_committed_is_discarded(store: LocalStore) -> None:
+    """A block that ends otherwise leaves nothing, and the file of that name as it was."""
+    put(store, "a", b"old")
+    with pytest.raises(KeyboardInterrupt), store.create("a") as sink:  # noqa: PT012
+        sink.write([b"new"])
+        sink.seal()
+        raise KeyboardInterrupt
+    assert bytes(store.read("a")) == b"old"
+    assert os.listdir(store.unfinished) == []
+
+
+def test_a_reader_keeps_what_it_opened(store: LocalStore) -> None:
+    """A file that is replaced or deleted stays, in the views of before, as it was."""
+    put(store, "a", b"0123456789")
+    whole, part, rest = store.read("a"), store.read("a", 3, 4), store.read("a", 8)
+    put(store, "a", b"new")
+    assert bytes(store.read("a")) == b"new"
+    store.delete("a")
+    store.delete("a")
+    assert store.list() == []
+    assert (bytes(whole), bytes(part), bytes(rest)) == (b"0123456789", b"3456", b"89")
+
+
+def test_nothing_is_a_file_too(store: LocalStore) -> None:
+    """A file to which nothing was written, and one of no bytes, are there, empty."""
+    with store.create("never") as sink:
+        sink.commit()
+    put(store, "empty", b"")
+    assert [(store.size(name), bytes(store.read(name))) for name in store.list()] == [(0, b""), (0, b"")]
+
+
+def test_a_set_may_get_its_names_at_the_end(store: LocalStore) -> None:
+    """A sink is committed under the name it was made for, or under another one."""
+    with store.create("0") as first, store.create("1") as second:
+        first.write([b"first"])
+        second.write([b"second"])
+        first.commit("a-of-2")
+        second.commit("b-of-2")
+    assert store.list() == ["a-of-2", "b-of-2"]
+    assert bytes(store.read("b-of-2")) == b"second"
+
+
+def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
+    """It goes on where it was."""
+    before = len(os.listdir("/proc/self/fd"))
+    sinks = [store.create(str(number)) for number in range(20)]
+    for _ in range(2):
+        for sink in sinks:
+            sink.write([b"part "])
+            sink.rest()
+            assert len(os.listdir("/proc/self/fd")) == before
+    for sink in sinks:
+        sink.seal()
+        sink.commit()
+    assert {bytes(store.read(name)) for name in store.list()} == {b"part part "}
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_more_parts_than_the_kernel_takes_at_once(store: LocalStore) -> None:
+    """Thousands of buffers are written in one call."""
+    parts = [b"%d " % number for number in range(5000)]
+    put(store, "a", *parts)
+    assert bytes(store.read("a")) == b"".join(parts)
+
+
+def test_a_first_try_is_no_beginning(store: LocalStore) -> None:
+    """What a killed process left under the name of an unfinished file is written over, not written on."""
+    (store.unfinished / "a").write_bytes(b"half of another file, and longer")
+    put(store, "a", b"whole")
+    assert bytes(store.read("a")) == b"whole"
+
+
+def test_nobody_gives_a_name_to_the_file_of_another(store: LocalStore) -> None:
+    """A writer that outlives its run does not give the unfinished file of the next run its name."""
+    with store.create("a") as old:
+        old.write([b"of the run before"])
+        shutil.rmtree(store.unfinished)
+        store.unfinished.mkdir()
+        with store.create("a") as new:
+            new.write([b"half of it, "])
+            old.seal()
+            with pytest.raises(FileNotFoundError, match="removed while it was written"):
+                old.commit()
+            assert store.list() == []
+            new.write([b"then all"])
+            new.seal()
+            new.commit()
+    assert bytes(store.read("a")) == b"half of it, then all"
+
+
+def test_what_the_system_refuses_leaves_the_old_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync or a renaming that fails: nothing of the new file, no descriptor more than before."""
+    put(store, "a", b"old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    before = len(os.listdir("/proc/self/fd"))
+    for owner, name in ((os, "fsync"), (Path, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, refuse)
+            with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+                put(store, "a", b"new")
+        assert bytes(store.read("a")) == b"old"
+        assert os.listdir(store.unfinished) == []
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_pipe_is_not_waited_for(store: LocalStore) -> None:
+    """What is no plain file can't be read."""
+    os.mkfifo(store.folder / "pipe")
+    with pytest.raises(InputError, match="no plain file"):
+        store.read("pipe")
+
+
+def test_a_store_without_its_folder_has_no_files(tmp_path: Path) -> None:
+    """Nothing was written yet."""
+    store = LocalStore(tmp_path / "none", tmp_path / "none")
+    assert (store.list(), store.size("a")) == ([], None)
+
+
+def test_the_system_is_told_to_write_out_a_long_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a MiB, so that the sync at the end waits for little; never for a short one."""
+    told: list[int] = []
+    monkeypatch.setattr("imagenet_prep.storage.local.begin_write_out", told.append)
+    put(store, "short", bytes(1 << 19))
+    assert told == []
+    put(store, "long", *[bytes(1 << 19)] * 2)
+    with store.create("longer") as sink:
+        for _ in range(7):
+            sink.write([bytes(1 << 19)])
+    assert len(told) == 1 + 3
+
+
+def test_a_store_goes_to_another_process(store: LocalStore) -> None:
+    """It is two paths: picklable, open nowhere."""
+    import pickle
+
+    put(store, "a", b"1")
+    script = "import pickle, sys; print(bytes(pickle.load(sys.stdin.buffer).read('a')))"
+    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(store), capture_output=True, check=True)
+    assert done.stdout == b"b'1'\n"
