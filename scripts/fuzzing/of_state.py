@@ -145,14 +145,19 @@ def annotate_json(data: bytes) -> None:
 
 
 class _Answers(HTTPAdapter):
-    """What a session sends its requests by: every one of them is answered by the same bytes."""
+    """What a session sends its requests by: two of them are answered by the same bytes, others by 404."""
 
-    data = b""
+    _answers: tuple[bytes, ...] = ()
+
+    def prepare(self, data: bytes) -> None:
+        """Answer so from now on: a redirect may come again, without going round ten times."""
+        self._answers = (data, data)
 
     def get_connection_with_tls_context(self, *_: object, **__: object) -> urllib3.HTTPConnectionPool:
         """Connections of urllib3's own, to what answers so."""
         pool = urllib3.HTTPConnectionPool("image-net.org")
-        pool.ConnectionCls = functools.partial(_Connection, self.data)  # type: ignore[assignment]
+        data, self._answers = (self._answers or (b"404\n\n",))[0], self._answers[1:]
+        pool.ConnectionCls = functools.partial(_Connection, data)  # type: ignore[assignment]
         return pool
 
 
@@ -202,11 +207,12 @@ def _session() -> tuple[session.Session, _Answers]:
 def http_reply(data: bytes) -> None:
     """The answer to a request for a file, without its HTTP version: status, headers, a blank line, the body."""
     asking, answers = _session()
-    answers.data = data
     asking._at_home.cookies.clear()
+    answers.prepare(data)
     with suppress(AccessError, NetworkError):
         remote = reply.inspect(asking, _URL, Pace(tries=1))
         assert remote.total >= 0
+    answers.prepare(data)
     with suppress(CutError, NetworkError), asking.get(_URL) as response:
         found = reply.content_range(response)
         assert found is None or 0 <= found[0] < found[1] <= found[2]
