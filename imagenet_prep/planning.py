@@ -26,6 +26,7 @@ from imagenet_prep.recorder import InceptionRecorder, Recorder
 from imagenet_prep.sources import imagenet
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.plain import load_json
+from imagenet_prep.wording import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -237,7 +238,7 @@ def plan_imagenet(layout: Layout, engine: Engine, options: ConvertOptions, progr
         source, count = sources[split], options.shards(split)
         assert source is not None
         if count > (most := order.most_shards(len(catalog))):
-            what = f"{count:,} {split} shards of {len(catalog):,} images"
+            what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
             doubts.append(UsageError(what, f"expected at most {most:,}"))
         notes += _attach_boxes(catalog, layout, options)
         splits.append(_plan_split(catalog, source, layout, options))

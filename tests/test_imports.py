@@ -17,7 +17,7 @@ ROOT = Path(imagenet_prep.__file__).parent
 
 # A module imports only what stands on a line above its own, and, within its own folder, its neighbours.
 ORDER = """
-errors model escaping
+errors model escaping wording
 formats
 storage
 ilsvrc2012

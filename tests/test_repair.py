@@ -725,7 +725,7 @@ def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None
     usage = shutil.disk_usage(layout.output_dir)
     size = layout.shard_path(TRAIN).stat().st_size
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size - 1))
-    with pytest.raises(SpaceError, match="to make 1 shards again"):
+    with pytest.raises(SpaceError, match="to make 1 shard again"):
         repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)})
     assert contents(layout) == before
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
@@ -825,7 +825,7 @@ def test_command_when_the_raw_data_changed(layout: Layout) -> None:
     start = next(i for i, line in enumerate(lines) if line.startswith("error: "))
     assert lines[start].startswith(f"error: {name} can't be made again")
     assert len(lines) == start + 3
-    assert "0 of 1 shards were made again" in result.stderr
+    assert "0 of 1 shard was made again" in result.stderr
 
 
 def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:

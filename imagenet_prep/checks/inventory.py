@@ -18,6 +18,7 @@ from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.storage.plain import load_json
+from imagenet_prep.wording import number_of
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
@@ -197,7 +198,7 @@ def manifest_fault(manifest: Manifest) -> str:
             return f"its records per {split} shard are not those of the partition"
         records = sum(manifest.shards[shard_name(split, i, totals.shards)].records for i in range(totals.shards))
         if records != totals.images:
-            return f"its {split} shards hold {records:,} records, its totals say {totals.images:,}"
+            return f"its {split} shards hold {number_of(records, 'record')}, its totals say {totals.images:,}"
     return ""
 
 

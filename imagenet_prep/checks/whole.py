@@ -15,6 +15,7 @@ from imagenet_prep.checks.order import Ordering, check_order
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.wording import number_of
 
 LABEL_PATTERNS = {
     ProblemKind.ZERO_BASED_LABELS: (
@@ -223,7 +224,7 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
             continue
         rest = each[LIMIT:]
         count, shards = sum(problem.count for problem in rest), len({problem.subject for problem in rest})
-        detail = f"and {count:,} more of this kind in {shards:,} shards"
+        detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
         grouped += [
             *each[:LIMIT],
             Problem(kind, rest[-1].subject.partition("-")[0], detail, rest[-1].remedy, count=count),

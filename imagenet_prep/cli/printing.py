@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep import ilsvrc2012
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import path_word, quoted
+from imagenet_prep.wording import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -87,7 +88,7 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
     """Images and classes of each split."""
     if not quiet:
         for split in summary.splits:
-            count = f"{_number(split.images, 'image')} in {_number(split.classes, 'class', 'classes')}"
+            count = f"{number_of(split.images, 'image')} in {number_of(split.classes, 'class', 'classes')}"
             say(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
@@ -97,12 +98,12 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
         return
     for split in summary.splits:
         say(
-            f"convert: {split.split}: {_number(split.images, 'image')} in {_number(split.shards, 'shard')}, "
+            f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}, "
             f"{split.made:,} made now"
         )
         _print_changes(split.repairs)
         if split.set_aside:
-            say(f"  set aside: {_number(split.set_aside, 'image')}")
+            say(f"  set aside: {number_of(split.set_aside, 'image')}")
     _print_findings(summary.problems)  # they are set aside: nothing is left to do
 
 
@@ -116,10 +117,10 @@ def _print_changes(repairs: Sequence[str]) -> None:
     counts = count_changes(repairs)
     if counts["png"]:
         lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
-        what = f"{_number(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
+        what = f"{number_of(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
         say(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
     if counts[TURNED]:
-        say(f"  turned upright, as their EXIF asks: {_number(counts[TURNED], 'image')}")
+        say(f"  turned upright, as their EXIF asks: {number_of(counts[TURNED], 'image')}")
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
@@ -133,17 +134,17 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
             of_files, of_boxes = f" (original: {ilsvrc2012.BOX_FILES:,})", f" (original: {ilsvrc2012.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
         say(
-            f"annotate: {split.split}: {_number(totals.files, 'file')}{of_files}, "
-            f"{_number(totals.boxes, 'box', 'boxes')}{of_boxes}, {state}"
+            f"annotate: {split.split}: {number_of(totals.files, 'file')}{of_files}, "
+            f"{number_of(totals.boxes, 'box', 'boxes')}{of_boxes}, {state}"
         )
         say(
-            f"  left out: {_number(totals.other_class, 'box', 'boxes')} of another class, "
+            f"  left out: {number_of(totals.other_class, 'box', 'boxes')} of another class, "
             f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
             f"files of other classes: {totals.other_files:,}"
         )
         say(
-            f"  {_number(totals.images, 'image has', 'images have')} boxes; "
-            f"{_number(totals.without, 'file was', 'files were')} left without any"
+            f"  {number_of(totals.images, 'image has', 'images have')} boxes; "
+            f"{number_of(totals.without, 'file was', 'files were')} left without any"
         )
         _print_problems(split.problems)
 
@@ -200,7 +201,7 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Where the page is, and that it has problems to show."""
     say(str(summary.path))
     if summary.verdict.problems and not quiet:
-        count = _number(len(summary.verdict.problems), "problem")
+        count = number_of(len(summary.verdict.problems), "problem")
         say(f"{count} found: see the page.", colour="red", error=True)
 
 
@@ -265,12 +266,8 @@ def _print_findings(problems: tuple[Problem, ...]) -> None:
         say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
 
 
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def _were_there(count: int) -> str:
-    return f"{_number(count, 'archive')} {'was' if count == 1 else 'were'} there"
+    return f"{number_of(count, 'archive')} {'was' if count == 1 else 'were'} there"
 
 
 def _size(count: float) -> str:

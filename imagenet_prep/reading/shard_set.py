@@ -21,6 +21,7 @@ from imagenet_prep.manifest import load_manifest
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.wording import number_of
 
 
 def open(data_dir: str | os.PathLike[str], split: str) -> ShardSet:
@@ -135,7 +136,7 @@ def _find(layout: Layout, split: str) -> tuple[list[str], list[int | None]]:
     names = [shard_name(split, k, count) for k in range(count)]
     missing = [name for name in names if name not in present]
     if missing:
-        what = f"{layout.output_dir} lacks {len(missing):,} of {count:,} {split} shards"
+        what = f"{layout.output_dir} lacks {len(missing):,} of {number_of(count, f'{split} shard')}"
         raise InputError(what, f"the first one that is missing: {missing[0]}", remedy(layout.shard_path(missing[0])))
     return names, [recorded.get(name) for name in names]
 

@@ -29,6 +29,7 @@ from imagenet_prep.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.wording import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +336,8 @@ def _too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[D
         if count > (most := order.most_shards(files)):
             key = next(key for key in (("shards", each.name), ("shards",), ("num_shards",)) if key in file.lines)
             where = f" in split {each.name}" if each.name != ONLY else ""
-            faults.append(file.fault(key, f"{count:,} shards of {files:,} files{where}", f"expected at most {most:,}"))
+            what = f"{number_of(count, 'shard')} of {number_of(files, 'file')}{where}"
+            faults.append(file.fault(key, what, f"expected at most {most:,}"))
     return faults
 
 

@@ -24,6 +24,7 @@ from imagenet_prep.records.staging import (
     writing_all_of,
 )
 from imagenet_prep.storage.store import Store
+from imagenet_prep.wording import number_of
 
 _UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
@@ -140,7 +141,8 @@ class ShardWriter:
             if old and not self._overwrite:
                 raise UsageError(
                     f"{self._prefix.with_name(old[0])} is there already",
-                    f"{len(old):,} shards begin with {self._prefix.name}: two sets would match one pattern",
+                    f"{number_of(len(old), 'shard begins', 'shards begin')} with {self._prefix.name}: "
+                    "two sets would match one pattern",
                     "remove them, or replace them with overwrite=True",
                 )
             self._open = [self._new_file(index) for index in range(self._count)]

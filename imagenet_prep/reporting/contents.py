@@ -14,6 +14,7 @@ from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.reporting.features import Bounds, FeatureCensus
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.subject import ILSVRC2012, Subject
+from imagenet_prep.wording import number_of
 
 SHOWN_PROBLEMS = 200
 
@@ -64,7 +65,7 @@ def summary(facts: Facts) -> str:
     records = [total.records for total in verdict.totals if total.records is not None]
     shards = sum(total.shards for total in verdict.totals)
     size = size_text(sum(total.bytes for total in verdict.totals))
-    return f"{sum(records):,} {facts.subject.thing}s in {shards:,} shards, {size}"
+    return f"{number_of(sum(records), facts.subject.thing)} in {number_of(shards, 'shard')}, {size}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _gaps(facts: Facts) -> list[str]:
     gaps = [f"{name} could not be read to its end: {reason}" for name, reason in sorted(census.faults.items())]
     shown = [f"Not counted below: {_without_paths(gap, facts)}" for gap in gaps[:SHOWN_NAMES]]
     if len(gaps) > SHOWN_NAMES:
-        shown.append(f"Not counted below: the rest of {len(gaps) - SHOWN_NAMES:,} more shards")
+        shown.append(f"Not counted below: the rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}")
     if census.unread:
         shown.append(f"Not counted below: {census.unread:,} records that are no tf.train.Example")
     return shown

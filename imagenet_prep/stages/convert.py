@@ -29,6 +29,7 @@ from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
 from imagenet_prep.underway import as_begun, refuse_doubtful, refuse_recipe_set, save_beginning
+from imagenet_prep.wording import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -248,7 +249,7 @@ def _size(path: Path) -> int:
 
 def _check_room(works: Sequence[Work], layout: Layout) -> None:
     room, shards = sum(work.room for work in works), sum(len(work.plans) for work in works)
-    check_free_space(layout.output_dir, room, f"for {shards} shards")
+    check_free_space(layout.output_dir, room, f"for {number_of(shards, 'shard')}")
 
 
 def _run(
@@ -294,7 +295,8 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
     for problem in problems:
         progress.note(f"bad image: {problem}")
     return DataProblemsError(
-        f"{len(problems)} images can't be converted, {problems[0].subject} first; {refused} shards were not made",
+        f"{len(problems)} images can't be converted, {problems[0].subject} first; "
+        f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
         "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
     )

@@ -36,6 +36,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import check_free_space
 from imagenet_prep.underway import as_recorded
+from imagenet_prep.wording import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.plan import Plan
@@ -280,7 +281,10 @@ def _make(
         made = make_shards(makers, todo, engine, journal, progress)
         progress.end()
     if made.failures:
-        progress.note(f"{len(made.outcomes)} of {len(todo)} shards were made again; the others are as they were")
+        progress.note(
+            f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} made again; "
+            "the others are as they were"
+        )
         raise made.failures[0]
 
 
@@ -293,7 +297,7 @@ def _check_room(
     growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
     bundles = sum(work.size for work in works if work.in_order)
     needed = growth + min(engine.workers, len(todo)) * max(sizes.values()) + bundles
-    check_free_space(layout.output_dir, needed, f"to make {len(todo)} shards again")
+    check_free_space(layout.output_dir, needed, f"to make {number_of(len(todo), 'shard')} again")
 
 
 def _other_codec(manifest: Manifest) -> str:

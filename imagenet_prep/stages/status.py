@@ -26,6 +26,7 @@ from imagenet_prep.underway import (
     load_beginning,
     option_words,
 )
+from imagenet_prep.wording import number_of
 
 State = Literal["done", "partly", "not begun", "problems", "unknown"]
 
@@ -115,18 +116,18 @@ def _annotate(layout: Layout) -> StageStatus:
         return StageStatus("annotate", "not begun", "no boxes")
     with layout.boxes_csv.open("rb") as file:
         boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-    return StageStatus("annotate", "done", _number(boxes, "box", "boxes"))
+    return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
 
 
 def _convert(layout: Layout) -> StageStatus:
     sizes = _shard_sizes(layout)
     recorded, is_complete = _recorded(layout)
     if not recorded:
-        words = f"{_number(len(sizes), 'shard')} not made here" if sizes else "no shards"
+        words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not begun", words)
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
     planned = len(recorded) if is_complete else _planned(layout, recorded)
-    detail = f"{len(done):,} of {planned:,} shards"
+    detail = f"{len(done):,} of {number_of(planned, 'shard')}"
     lost = sum(not _has_index(layout, name) for name in done)
     if lost:
         detail += f", {lost:,} of them without their index"
@@ -186,7 +187,7 @@ def _verify(layout: Layout) -> StageStatus:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
-        detail = f"{_number(len(verdict.problems), 'problem')} found: {layout.problems_path}"
+        detail = f"{number_of(len(verdict.problems), 'problem')} found: {layout.problems_path}"
         if not _is_mendable(layout):
             first = verdict.problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
@@ -197,10 +198,6 @@ def _verify(layout: Layout) -> StageStatus:
         return StageStatus("verify", "done", "no fault found in what is there; whether all is, no manifest tells")
     what = "a part of ILSVRC2012" if verdict.is_part else verdict.dataset
     return StageStatus("verify", "done", f"{what}, whole and right")
-
-
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _state(done: int, expected: int, begun: bool = False) -> State:
@@ -241,7 +238,7 @@ def _under_way(layout: Layout) -> str:
     done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
     begun = load_beginning(layout)
     expected = list(begun.shards.items()) if begun and done else list(done)
-    words = (f"{split}: {done[split, planned]:,} of {_number(planned, 'shard')}" for split, planned in expected)
+    words = (f"{split}: {done[split, planned]:,} of {number_of(planned, 'shard')}" for split, planned in expected)
     return "; ".join(words) or "begun, no shard is done yet"
 
 

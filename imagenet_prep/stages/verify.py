@@ -30,6 +30,7 @@ from imagenet_prep.errors import SpaceError, WorkerError, WriteError
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.wording import number_of
 
 PUBLISHED_SIZES = {
     "train-00000-of-01024": 143_009_929,
@@ -251,7 +252,7 @@ def _notes(inventory: Inventory, is_part: bool) -> Iterator[str]:
     known = [name for name in inventory.present if name in PUBLISHED_SIZES]
     if known and not is_part and inventory.recipe is None:
         equal = sum(inventory.sizes[name] == PUBLISHED_SIZES[name] for name in known)
-        yield f"{equal} of {len(known)} shards have the size of those published in 2018"
+        yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 
 
 def _class_notes(inventory: Inventory, reports: Mapping[str, ShardReport], is_part: bool) -> Iterator[str]:
