@@ -271,6 +271,17 @@ def test_an_index_only_saves_time(damage: Callable[[Layout], None], with_manifes
     assert own(imagenet_prep.open(layout.data_dir, "train")) == all_data(layout.data_dir)
 
 
+def test_an_index_that_joins_two_records(layout: Layout) -> None:
+    """The manifest knows how many there are; without it, nothing is given in place of the two."""
+    pairs = [[int(word) for word in line.split()] for line in layout.index_path(SHARD).read_text().splitlines()]
+    pairs[4][1] += pairs.pop(5)[1]
+    layout.index_path(SHARD).write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
+    assert own(imagenet_prep.open(layout.data_dir, "train")) == all_data(layout.data_dir)
+    layout.manifest_path.unlink()
+    with pytest.raises(InputError, match=f"expected {len(pairs)} by its manifest or its index"):
+        own(imagenet_prep.open(layout.data_dir, "train"))
+
+
 def test_an_index_is_used(layout: Layout) -> None:
     """With an index, a record behind one whose length is damaged is found all the same; without it, it is not."""
     shard = layout.shard_path(SHARD)
@@ -353,13 +364,14 @@ def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path)
 
 
 def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
-    """A set with a hole is refused when it is opened, with and without its manifest."""
+    """A set with a hole is refused when it is opened: finished, never finished, or made elsewhere."""
     layout.shard_path(SHARD).unlink()
-    for _ in range(2):
+    for hint in ("imagenet-prep verify", "imagenet-prep convert again", "get a sound copy of it"):
         with pytest.raises(InputError, match="lacks 1 of 8 train shards") as caught:
             imagenet_prep.open(layout.data_dir, "train")
         assert SHARD in caught.value.detail
-        layout.manifest_path.unlink(missing_ok=True)
+        assert hint in caught.value.hint
+        (layout.manifest_path if "verify" in hint else layout.journal_path).unlink(missing_ok=True)
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
 
 

@@ -210,6 +210,7 @@ def test_a_record_is_found_by_its_ends() -> None:
             record = ends.get((start, stop))
             number = record.number if record else 7
             assert record_at(view, number, start, stop) == record
+    assert record_at(view[:-1], 2, *max(ends)) is None
     content[16 + 3] ^= 1
     assert record_at(view, 1, 16, 33) is None
 

@@ -78,9 +78,7 @@ class Record:
         """Every feature by name: one value as that value, none or several as a list, texts as bytes."""
         return self.parse(_PLAIN.example)
 
-    @property
-    def image(self) -> ImageRecord:
-        """All that the record says of its image."""
+    def _read(self) -> ImageRecord:
         if self._image is None:
             self._image = self.parse(read_record)
         return self._image
@@ -88,42 +86,42 @@ class Record:
     @property
     def filename(self) -> str:
         """The name of the image's file."""
-        return self.image.filename
+        return self._read().filename
 
     @property
     def label(self) -> int:
         """The class of the image: 1 to 1000."""
-        return self.image.label
+        return self._read().label
 
     @property
     def wnid(self) -> str | None:
         """The WordNet id of its class."""
-        return self.image.wnid
+        return self._read().wnid
 
     @property
     def text(self) -> str | None:
         """The words for its class."""
-        return self.image.text
+        return self._read().text
 
     @property
     def boxes(self) -> tuple[Box, ...]:
         """Its boxes, relative to the image."""
-        return self.image.boxes
+        return self._read().boxes
 
     @property
     def height(self) -> int | None:
         """Its height in pixels."""
-        return self.image.height
+        return self._read().height
 
     @property
     def width(self) -> int | None:
         """Its width in pixels."""
-        return self.image.width
+        return self._read().width
 
     @property
     def encoded(self) -> memoryview:
         """The image's file, a JPEG: a view of the shard."""
-        return self.image.encoded
+        return self._read().encoded
 
 
 @dataclass(frozen=True, slots=True)

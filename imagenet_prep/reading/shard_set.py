@@ -45,7 +45,7 @@ class ShardSet(Sequence[Record]):
     many records there are is known from the manifest; of other makers' sets the first ``len`` or ``[]`` finds out.
 
     Shards are mapped when they are first read, and no file stays open. A set can be used by several threads and after a
-    fork; pickled, it is some kilobytes, and maps its shards again where it is unpickled.
+    fork; pickled, it is small, and maps its shards again where it is unpickled.
 
     Raises:
         IndexError: there is no record of this number.
@@ -137,7 +137,9 @@ def _find(layout: Layout, split: str) -> tuple[list[str], list[int | None]]:
     missing = [name for name in names if name not in present]
     if missing:
         what = f"{layout.output_dir} lacks {len(missing):,} of {number_of(count, f'{split} shard')}"
-        raise InputError(what, f"the first one that is missing: {missing[0]}", remedy(layout.shard_path(missing[0])))
+        is_begun = manifest is None and layout.journal_path.exists()
+        hint = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(missing[0]))
+        raise InputError(what, f"the first one that is missing: {missing[0]}", hint)
     return names, [recorded.get(name) for name in names]
 
 
@@ -209,5 +211,5 @@ class _Indexed:
     def _check(self, found: int) -> None:
         """Refuse a shard that holds another number of records than were counted."""
         if self._count not in (None, found):
-            what = f"{self._shard.path} holds {found:,} records"
+            what = f"{self._shard.path} holds {number_of(found, 'record')}"
             raise InputError(what, f"expected {self._count:,} by its manifest or its index", remedy(self._shard.path))
