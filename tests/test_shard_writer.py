@@ -297,6 +297,31 @@ def test_several_sets_can_be_written_at_once(tmp_path: Path) -> None:
     assert numbers(one.paths[0]) + numbers(other.paths[0]) == [1, 2]
 
 
+def test_children_do_not_keep_the_lock(tmp_path: Path) -> None:
+    """A writer is killed and a process that it forked lives on: the prefix is free. One that ends frees nothing."""
+    script = (
+        "import os, sys, time\nfrom imagenet_prep.records import ShardWriter\n"
+        "with ShardWriter(sys.argv[1], shards=1) as shards:\n"
+        "    if os.fork() == 0: raise SystemExit\n"
+        "    os.wait()\n"
+        "    if os.fork() == 0: time.sleep(60); os._exit(0)\n"
+        "    print('writing', flush=True); time.sleep(60)"
+    )
+    call = [sys.executable, "-c", script, tmp_path / "movies"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        try:
+            with pytest.raises(BusyError):
+                write_set(tmp_path / "movies", shards=3)
+            process.kill()
+            process.wait()
+            assert write_set(tmp_path / "movies", shards=3).records == 7
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert sorted(os.listdir(tmp_path)) == SET
+
+
 # faults --------------------------------------------------------------------------------------------------------
 
 ENDLESS = """

@@ -379,8 +379,8 @@ def test_a_lock_that_cant_be_signed_says_why(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither that it has none, nor that the holder's name can't be read, is a bug of ours."""
-    _refuse(monkeypatch, fcntl, "lockf", errno.ENOLCK)
-    _refuse(monkeypatch, os, "pread", errno.EIO)
+    _refuse(monkeypatch, fcntl, "flock", errno.ENOLCK)
+    _refuse(monkeypatch, Path, "read_bytes", errno.EIO)
     with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
         pass
     refused = as_error(caught.value)

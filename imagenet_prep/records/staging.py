@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.formats.compressed import MAX_RECORD, Compression, RecordWriter
 from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.storage.lock import locked
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.store import Sink, Store
 
@@ -69,36 +67,32 @@ def staging(target: Path) -> Iterator[Store]:
         WriteError: it can't be made.
     """
     folder = target.with_name(f".{target.name}.writing")
-    with writing_all_of(target):
-        descriptor = _lock(folder, target)
-    try:
+    with contextlib.ExitStack() as stack:
         with writing_all_of(target):
-            for path in folder.iterdir():
-                if path.name != _LOCK:
-                    path.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.callback(_quietly, folder.rmdir)
+            try:
+                stack.enter_context(locked(folder / _LOCK))
+            except BlockingIOError:
+                raise BusyError(
+                    f"{target} is being written by someone else",
+                    "expected one writer at a time",
+                    "give each process a name of its own to write under",
+                ) from None
+            stack.callback(_quietly, _empty, folder)
+            _empty(folder)
         yield LocalStore(target.parent, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
 
 
-def _lock(folder: Path, target: Path) -> int:
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), (folder / _LOCK).stat()):
-                    return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            raise BusyError(
-                f"{target} is being written by someone else",
-                "expected one writer at a time",
-                "give each process a name of its own to write under",
-            ) from None
-        os.close(descriptor)  # its holder removed the folder between our open and our lock: take the new one
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != _LOCK:  # that goes last, with the lock: until then nobody else puts files here
+            path.unlink()
+
+
+def _quietly(call: Callable[..., object], *arguments: object) -> None:
+    with contextlib.suppress(OSError):  # what the block ended with is what counts
+        call(*arguments)
 
 
 def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], replaced: Sequence[str] = ()) -> None:

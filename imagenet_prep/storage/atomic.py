@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from imagenet_prep.storage.durable import fsync_dir, make_folder
-from imagenet_prep.storage.lock import flock, is_current
+from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.refusals import writing
 
 
@@ -42,26 +42,20 @@ def _create_partial(path: Path) -> tuple[Path, int]:
     """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
     while True:
         partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            flock(descriptor)
-        except BlockingIOError:  # another writer is about to remove it: it came between our two calls
-            pass
+            return partial, take(partial, os.O_EXCL)
+        except (BlockingIOError, FileExistsError):  # another writer is about to remove it, or has the same name
+            continue
         except OSError:  # no locks here: then nobody removes what is abandoned either
-            return partial, descriptor
-        else:
-            if is_current(descriptor, partial):
-                return partial, descriptor
-        os.close(descriptor)
+            return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def _remove_abandoned(path: Path) -> None:
     """Remove what writers of ``path`` left that were killed; no file that a living one holds."""
     for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(OSError):  # it is held, or gone
-            descriptor = os.open(partial, os.O_WRONLY | os.O_CLOEXEC)
+            descriptor = take(partial)
             try:
-                flock(descriptor)
                 partial.unlink()
             finally:
                 os.close(descriptor)

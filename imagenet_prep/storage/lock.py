@@ -1,9 +1,8 @@
-"""One writer at a time: locks that a holder leaves no trace of, however it ends."""
+"""Locks on files: a killed holder leaves none, nor do the processes that it forked."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
@@ -14,13 +13,68 @@ from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.refusals import writing
 
 _held: set[Path] = set()
+_descriptors: set[int] = set()
+
+
+def take(path: Path, flags: int = 0) -> int:
+    """Open a file, made if need be, and lock it: for as long as this descriptor, or a forked copy of it, is open.
+
+    Raises:
+        BlockingIOError: another descriptor has it locked, of this process or another.
+        OSError: the system refuses; it names the file.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_current(descriptor, path):
+                return descriptor
+        except OSError as error:
+            os.close(descriptor)
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
+
+
+def is_current(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """Take a lock, and remove its file at the end; forked children don't keep it.
+
+    Where the system refuses to remove it, it lies there and hinders nobody. What were raised for that would take the
+    place of the error that the work has ended with.
+    """
+    descriptor = take(path)
+    _descriptors.add(descriptor)
+    try:
+        yield descriptor
+    finally:
+        if descriptor in _descriptors:  # else this is a forked child, and the lock its parent's
+            _descriptors.remove(descriptor)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _let_go_in_child() -> None:
+    for descriptor in _descriptors:
+        os.close(descriptor)
+    _descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 @contextlib.contextmanager
 def hold(paths: Iterable[Path]) -> Iterator[None]:
     """Hold the folders of a run, each by its lock file, against other runs; re-entrant within a process.
-
-    A POSIX record lock: it dies with its process, however that ends, and is not inherited by workers.
 
     Raises:
         BusyError: another process holds it; the error names the process.
@@ -41,79 +95,31 @@ def _hold(path: Path) -> Iterator[None]:
         return
     created = make_folder(path.parent)
     try:
-        descriptor = _acquire(path)
-        _held.add(path)
-        try:
+        with contextlib.ExitStack() as stack:
+            with writing(path):
+                path.touch()
+            try:
+                descriptor = stack.enter_context(locked(path))
+            except BlockingIOError:
+                raise _busy(path) from None
+            with writing(path):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+            _held.add(path)
+            stack.callback(_held.remove, path)
             yield
-        finally:
-            _held.remove(path)
-            _let_go(descriptor, path)
     finally:
         for folder in created:  # a command that failed at once leaves nothing behind
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
 
-def _acquire(path: Path) -> int:
-    while True:
-        with writing(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = _holder(descriptor)
-            os.close(descriptor)
-            if error.errno not in (errno.EACCES, errno.EAGAIN):
-                raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-            raise BusyError(
-                f"another run holds {path.parent.parent}",
-                f"held by {holder or 'a process that is just starting'}",
-                "wait until it is done, or stop it, then run the same command again",
-            ) from None
-        if is_current(descriptor, path):
-            _sign(descriptor, path)
-            return descriptor
-        os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
-
-
-def _holder(descriptor: int) -> str:
-    """Who signed the lock; empty if nobody has yet, or it can't be read."""
-    try:
-        return os.pread(descriptor, 200, 0).decode(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _sign(descriptor: int, path: Path) -> None:
-    """Write into the lock who holds it; where that fails, on a full disk, nothing stays behind."""
-    try:
-        with writing(path):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
-    except BaseException:
-        _let_go(descriptor, path)
-        raise
-
-
-def _let_go(descriptor: int, path: Path) -> None:
-    """Remove a lock of ours. Where the system refuses that, it lies there and hinders nobody: its process is gone.
-
-    What is raised here would take the place of the error that the work has ended with.
-    """
-    with contextlib.suppress(OSError):
-        path.unlink()
-    with contextlib.suppress(OSError):
-        os.close(descriptor)
-
-
-def flock(descriptor: int) -> None:
-    """Lock a file for as long as it is open; raises BlockingIOError if another descriptor holds it."""
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def is_current(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+def _busy(path: Path) -> BusyError:
+    holder = ""
+    with contextlib.suppress(OSError):  # it says who holds it, unless it can't be read or was let go meanwhile
+        holder = path.read_bytes()[:200].decode(errors="replace").strip()
+    return BusyError(
+        f"another run holds {path.parent.parent}",
+        f"held by {holder or 'a process that is just starting'}",
+        "wait until it is done, or stop it, then run the same command again",
+    )
