@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.ilsvrc2012.options import ConvertOptions
     from imagenet_prep.layout import Layout
     from imagenet_prep.pipeline import DownloadOptions, report, run
-    from imagenet_prep.planning import ConvertOptions
     from imagenet_prep.reading.shard_set import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "ConvertOptions": "planning",
+    "ConvertOptions": "ilsvrc2012.options",
     "Credentials": "fetch.access",
     "DownloadOptions": "pipeline",
     "Layout": "layout",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from imagenet_prep.ilsvrc2012 import TRAIN, Archive
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.store import Store
 
@@ -27,6 +27,15 @@ def parse_shard_name(name: str) -> tuple[str, int, int] | None:
     return (match[1], int(match[2]), int(match[3])) if match else None
 
 
+class Named(Protocol):
+    """An archive that people call by the name of its file."""
+
+    @property
+    def filename(self) -> str:
+        """Without a folder."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where everything lives.
@@ -41,6 +50,11 @@ class Layout:
     raw: Path | None = None
     output: Path | None = None
 
+    def options(self, raw: Path | None) -> tuple[str, ...]:
+        """Where else things are, as words of a command: ``raw`` is that of the conversion, if none was given now."""
+        given = (("--raw", self.raw or raw), ("--output", self.output))
+        return tuple(text for option, path in given if path for text in (option, str(path)))
+
     # raw input -------------------------------------------------------------------------------------------------
 
     @property
@@ -53,12 +67,12 @@ class Layout:
         """DATA_DIR/raw-data: where download, untar and annotate write."""
         return self.data_dir / RAW_NAME
 
-    def archive_path(self, archive: Archive) -> Path:
+    def archive_path(self, archive: Named) -> Path:
         """Where an official archive is read from: the raw folder, or where download put what that lacks."""
         path = self.raw_dir / archive.filename
         return path if path.exists() or not self.download_path(archive).exists() else self.download_path(archive)
 
-    def download_path(self, archive: Archive) -> Path:
+    def download_path(self, archive: Named) -> Path:
         """Where download puts an official archive."""
         return self.own_raw_dir / archive.filename
 
@@ -67,11 +81,11 @@ class Layout:
         """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
         return self.own_raw_dir / ".partial"
 
-    def part_path(self, archive: Archive) -> Path:
+    def part_path(self, archive: Named) -> Path:
         """What has come of an archive that is still being downloaded; its state lies beside it."""
         return self.raw_partial_dir / f"{archive.filename}.part"
 
-    def corrupt_path(self, archive: Archive, digest: str) -> Path:
+    def corrupt_path(self, archive: Named, digest: str) -> Path:
         """Where a download with a wrong digest is kept: no stage reads it."""
         return self.raw_partial_dir / f"{archive.filename}.corrupt-{digest[:8]}"
 
@@ -93,11 +107,6 @@ class Layout:
     def validation_boxes_csv(self) -> Path:
         """What annotate writes for validation images, when asked to."""
         return self.own_raw_dir / "imagenet_2012_validation_bounding_boxes.csv"
-
-    def find_boxes_csv(self, split: str) -> Path | None:
-        """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
-        own = self.boxes_csv if split == TRAIN else self.validation_boxes_csv
-        return next((path for path in (own, self.raw_dir / own.name) if path.is_file()), None)
 
     # shards ----------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, named
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
-from imagenet_prep.planning import ConvertOptions, PlannedSplit, plan_name
 from imagenet_prep.shards import Outcome, ShardMaker
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
@@ -51,7 +52,7 @@ class Work:
         return (shards or self.size) + shards // 8 if self.in_order else shards
 
 
-def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: ConvertOptions) -> list[Work]:
+def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: MakingOptions) -> list[Work]:
     """The work of each split, and how its source is best read."""
     works = []
     for split in splits:
@@ -68,7 +69,7 @@ def count_images(plan: ShardPlan) -> int:
     return plan.stop - plan.start
 
 
-def _wants_pass(source: Path, left: int, options: ConvertOptions) -> bool:
+def _wants_pass(source: Path, left: int, options: MakingOptions) -> bool:
     if options.read_order == "auto":
         return is_seek_dear(source) and left > available_memory()
     return options.read_order == "sequential"
@@ -102,7 +103,7 @@ class Makers:
 def prepare_makers(
     works: Sequence[Work],
     layout: Layout,
-    options: ConvertOptions,
+    options: MakingOptions,
     progress: Progress,
     *,
     expected: Mapping[str, ShardInfo] | None = None,
@@ -128,7 +129,7 @@ def prepare_makers(
     return Makers(layout, by_split)
 
 
-def _regrouped(work: Work, layout: Layout, options: ConvertOptions, progress: Progress) -> Catalog:
+def _regrouped(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
     """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
     shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.plans]
     memory = options.memory or available_memory() // 4

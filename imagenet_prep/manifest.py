@@ -9,17 +9,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.crc import crc32c
+from imagenet_prep.formats.inception import PROMISE
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.durable import fsync_dir, write_all
 from imagenet_prep.storage.plain import find_plain, load_json
 from imagenet_prep.storage.refusals import unreadable, writing
 
-SCHEMA = 1
-_KEYS = ("version", "settings", "sources", "totals", "shards", "recipe")
+SCHEMA = 2
+"""Of the manifest. Schema 1 described the data set only where a recipe had made it, under "recipe"."""
+
+_KEYS = ("version", "dataset", "settings", "sources", "totals", "shards")
+
+ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
+"""The kinds of data sets: by whose rules one is checked and made again."""
+
+_SPLITS = ["train", "validation"]
+_UNSAID: dict[str, Any] = {"kind": ILSVRC2012, "name": "ILSVRC2012", "splits": _SPLITS, "features": PROMISE}
+"""The data set of a manifest of schema 1 that describes none."""
 
 
 class Journal:
@@ -148,18 +157,44 @@ def _split_totals(value: dict[str, Any]) -> SplitTotals:
     return totals
 
 
-def _recipe(value: Any) -> dict[str, Any] | None:
-    """What a manifest says of a recipe, once it is known to be of its form."""
-    if value is None:
-        return None
-    features = value["features"]
-    _texts([value.get("name", ""), *value.get("splits", []), *features, *(each["kind"] for each in features.values())])
+@dataclasses.dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """What a manifest says of its data set.
+
+    ``kind`` tells by which rules it is checked and made again; ``splits`` are in order, each is what the names of its
+    shards begin with. ``features`` are what every record holds: by name its "kind", whether it is "optional", and how
+    many "values" it has (None: any number). ``turned`` counts, by split, the images that were turned upright.
+    """
+
+    kind: str
+    name: str
+    splits: tuple[str, ...]
+    features: Mapping[str, Mapping[str, Any]]
+    turned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def _dataset(value: dict[str, Any]) -> DatasetEntry:
+    """What a manifest says of its data set, once it is known to be of its form."""
+    if value["schema"] == 1:
+        earlier = value.get("recipe")
+        known: dict[str, Any] = {"kind": RECIPE, "name": "data set", "splits": sorted(value["totals"])}
+        found: dict[str, Any] = _UNSAID if earlier is None else {**known, **earlier}
+    else:
+        found = value["dataset"]
+        if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
+            raise ValueError("dataset")
+    if found["kind"] not in (ILSVRC2012, RECIPE):
+        raise ValueError("kind")
+    features, turned = found["features"], found.get("turned", {})
+    kinds = (each["kind"] for each in features.values())
+    splits = _texts(found["splits"])
+    _texts([found["kind"], found["name"], *features, *kinds])
     for each in features.values():
         if type(each["optional"]) is not bool:
             raise TypeError("expected true or false")
         _counts(each["values"] or 0)
-    _counts(*value.get("turned", {}).values())
-    return dict(value)
+    _counts(*turned.values())
+    return DatasetEntry(found["kind"], found["name"], splits, dict(features), dict(turned))
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
@@ -185,32 +220,16 @@ class SplitTotals:
 class Manifest:
     """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
 
-    ``recipe`` is None for ILSVRC2012; of any other data set it has the "name", the "splits" in order, and under
-    "features" what every record promises: by name of the feature its "kind", whether it is "optional", and how many
-    "values" it has; under "turned", by split, how many images were turned upright, where there are any. ``crc`` is
-    what the file says of all this: None if an earlier version wrote it.
+    ``crc`` is what the file says of all this: None if an earlier version wrote it.
     """
 
     version: str
+    dataset: DatasetEntry
     settings: dict[str, Any]
     sources: dict[str, Any]
     totals: dict[str, SplitTotals]
     shards: dict[str, ShardInfo]
-    recipe: dict[str, Any] | None = None
     crc: str | None = dataclasses.field(default=None, compare=False)
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits of the data set: each is what the names of its shards begin with."""
-        if self.recipe is None:
-            return ilsvrc2012.SPLITS
-        named = [split for split in self.recipe.get("splits", ()) if split in self.totals]
-        return (*named, *sorted(self.totals.keys() - set(named)))
-
-    @property
-    def dataset(self) -> str:
-        """The name of the data set."""
-        return "ILSVRC2012" if self.recipe is None else str(self.recipe.get("name", "data set"))
 
     def save(self, path: Path) -> bool:
         """Write it atomically, sealed, unless it is there already; say whether it was written."""
@@ -227,22 +246,14 @@ class Manifest:
         shards = {name: info_dict(info) for name, info in self.shards.items()}
         value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS}, "shards": shards}
         totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
-        found: dict[str, Any] = json.loads(json.dumps({**value, "totals": totals}))
+        dataset = dataclasses.asdict(self.dataset)
+        found: dict[str, Any] = json.loads(json.dumps({**value, "dataset": dataset, "totals": totals}))
         return found
 
     @property
     def has_set_aside(self) -> bool:
         """Whether images are missing from its shards because ``skip_bad`` set them aside."""
         return any(info.set_aside for info in self.shards.values())
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it records the complete data set."""
-        if self.recipe is not None:
-            return True
-        return len(self.totals) == 2 and all(
-            total.images == total.expected and total.classes == 1000 for total in self.totals.values()
-        )
 
 
 def load_manifest(path: Path) -> Manifest | None:
@@ -279,16 +290,17 @@ def load_unproven(path: Path) -> Manifest | None:
         raise unreadable(path, error) from error
     value = load_json(path)
     try:
-        if value["schema"] != SCHEMA or value.keys() - {"schema", "crc", *_KEYS}:
+        is_earlier, others = value["schema"] == 1, value.keys() ^ {"schema", "crc", *_KEYS}
+        if value["schema"] not in (1, SCHEMA) or others - ({"dataset", "recipe", "crc"} if is_earlier else set()):
             raise ValueError("schema")
         return Manifest(
             version=str(value["version"]),
+            dataset=_dataset(value),
             settings=dict(value["settings"]),
             sources=dict(value["sources"]),
             totals={split: _split_totals(total) for split, total in value["totals"].items()},
             shards={name: shard_info(info) for name, info in value["shards"].items()},
-            recipe=_recipe(value.get("recipe")),
-            crc=str(value["crc"]) if "crc" in value else None,
+            crc=None if is_earlier else str(value["crc"]),
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA

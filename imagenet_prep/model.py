@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,6 +72,18 @@ class ShardInfo:
     set_aside: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     file_digest: str = ""
+
+
+State: TypeAlias = Literal["done", "partly", "not begun", "problems", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatus:
+    """How far a stage has come: ``detail`` says in words what there is of what there should be."""
+
+    stage: str
+    state: State
+    detail: str
 
 
 class ProblemKind(str, enum.Enum):

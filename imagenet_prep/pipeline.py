@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
-from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.site import BASE_URL
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.source import find_source
 from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.made import refuse_made
+from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.page import check_libraries
-from imagenet_prep.sources.imagenet import find_source
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate, find_annotations
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.download import DownloadSummary, download
@@ -25,18 +26,13 @@ from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.plain import kind_of
-from imagenet_prep.underway import find_recipe_set, refuse_recipe_set
-
-if TYPE_CHECKING:
-    from imagenet_prep.recipes.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
     """How to download; see ``stages.download.download``."""
 
-    base_url: str = ilsvrc2012.BASE_URL
+    base_url: str = BASE_URL
     cookies: Path | None = None
     connections: int = 1
     check_digest: bool = True
@@ -60,8 +56,8 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False) -> tuple
     Raises:
         UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
     """
-    refuse_recipe_set(layout)
-    missing = [split for split in ilsvrc2012.SPLITS if find_source(layout, split) is None]
+    refuse_made(layout)
+    missing = [split for split in facts.SPLITS if find_source(layout, split) is None]
     if find_annotations(layout) is None:
         missing.append("boxes")
     if validation_boxes and find_annotations(layout, validation=True) is None:
@@ -122,30 +118,14 @@ def verify_and_repair(
         PrepError: what ``verify`` or ``repair`` raised.
     """
     with hold(layout.lock_paths):
-        manifest, _ = read_manifest(layout)  # better to say now that there is none than when every shard was read
-        recipe = _recipe_of(manifest, layout, engine, progress) if manifest.recipe is not None else None
+        manifest, _ = read_manifest(layout)
+        known_set(layout, manifest).refuse_without_source()  # better to say now than when every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
-        summary = repair(layout, engine, faulty, recipe=recipe, read_order=read_order, memory=memory, progress=progress)
+        summary = repair(layout, engine, faulty, read_order=read_order, memory=memory, progress=progress)
         changed = summary.made or summary.corrected
         verdict = verify(layout, engine, depth=depth, progress=progress) if changed else found
     return RepairRun(found, summary, verdict)
-
-
-def _recipe_of(manifest: Manifest, layout: Layout, engine: Engine, progress: Progress | None) -> Plan:
-    """The recipe that the shards were made by, as it is now."""
-    from imagenet_prep.recipes.plan import load
-
-    kept = find_recipe_set(layout)
-    path = kept.path if kept else None
-    if kept is None or path is None or kind_of(path) != "file":
-        raise InputError(
-            f"the recipe of {manifest.dataset} isn't there" + (f": {path}" if path else ""),
-            "expected the file that the shards were made by",
-            "put it back, and repair again",
-        )
-    root, skip_bad = layout.raw or kept.root, manifest.has_set_aside
-    return load(path, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=True, progress=progress)
 
 
 def report(

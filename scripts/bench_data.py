@@ -69,7 +69,7 @@ def iter_annotations(files: int) -> Iterator[Annotation]:
     """So many annotations of one box or two, class by class."""
     from imagenet_prep.demo.annotations import annotation
     from imagenet_prep.demo.images import photograph_size
-    from imagenet_prep.ilsvrc2012 import synsets
+    from imagenet_prep.ilsvrc2012.facts import synsets
 
     for index in range(files):
         wnid = synsets()[index * len(synsets()) // files]

@@ -28,9 +28,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo import images
 from imagenet_prep.demo.annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import SplitTotals, load_manifest
 from imagenet_prep.storage.plain import load_json
@@ -75,22 +75,22 @@ def official(scale: float) -> Counts:
     """The counts of ILSVRC2012, or about ``scale`` times as much of everything but classes."""
     whole = scale == 1
     classes = tuple(max(1, round(size * scale)) for size in _class_sizes())
-    validation = round(ilsvrc2012.IMAGES["validation"] * scale)
-    box_files = ilsvrc2012.BOX_FILES if whole else min(round(ilsvrc2012.BOX_FILES * scale), sum(classes))
-    boxes = ilsvrc2012.BOXES if whole else min(round(ilsvrc2012.BOXES * scale), 2 * box_files)
-    shards = {split: max(8, round(count * scale)) for split, count in ilsvrc2012.SHARDS.items()}
+    validation = round(facts.IMAGES["validation"] * scale)
+    box_files = facts.BOX_FILES if whole else min(round(facts.BOX_FILES * scale), sum(classes))
+    boxes = facts.BOXES if whole else min(round(facts.BOXES * scale), 2 * box_files)
+    shards = {split: max(8, round(count * scale)) for split, count in facts.SHARDS.items()}
     return Counts(classes, validation, box_files, boxes, shards)
 
 
 def _class_sizes() -> Iterator[int]:
     """Most classes are full, as in the real set; what is lacking to that is spread over some of them."""
     rng = random.Random("class sizes")
-    lacking = ilsvrc2012.CLASSES * LARGEST - ilsvrc2012.IMAGES["train"]
+    lacking = facts.CLASSES * LARGEST - facts.IMAGES["train"]
     spread = LARGEST - SMALLEST
     gaps = [spread]
     while sum(gaps) < lacking:
         gaps.append(min(rng.randint(1, spread), lacking - sum(gaps)))
-    gaps += [0] * (ilsvrc2012.CLASSES - len(gaps))
+    gaps += [0] * (facts.CLASSES - len(gaps))
     rng.shuffle(gaps)
     return (LARGEST - gap for gap in gaps)
 
@@ -98,7 +98,7 @@ def _class_sizes() -> Iterator[int]:
 def train_names(counts: Counts) -> Iterator[tuple[str, list[bytes]]]:
     """Each class with the names of its images without suffix, in no order."""
     rng = random.Random("train names")
-    for wnid, size in zip(ilsvrc2012.synsets(), counts.classes, strict=True):
+    for wnid, size in zip(facts.synsets(), counts.classes, strict=True):
         yield wnid, [b"%s_%d" % (wnid.encode(), number) for number in rng.sample(range(1, _HIGHEST_NUMBER), size)]
 
 
@@ -122,7 +122,7 @@ def build(raw_dir: Path, scale: float) -> None:
     """Write the archives that are not there yet, on two processes."""
     raw_dir.mkdir(parents=True, exist_ok=True)
     writers = {"train": write_train, "boxes": write_boxes, "validation": write_validation}
-    paths = {key: raw_dir / ilsvrc2012.ARCHIVES[key].filename for key in writers}
+    paths = {key: raw_dir / facts.ARCHIVES[key].filename for key in writers}
     stamp = raw_dir / "rehearsal.json"
     if load_json(stamp) != {"scale": scale}:
         for path in (stamp, *paths.values()):
@@ -149,7 +149,7 @@ def write_validation(path: Path, counts: Counts) -> None:
     jpegs = itertools.cycle(_jpegs())
     numbers = random.Random("validation").sample(range(1, counts.validation + 1), counts.validation)
     with _whole(path) as partial, partial.open("wb") as file:
-        file.writelines(_image(ilsvrc2012.validation_filename(number).encode(), next(jpegs)) for number in numbers)
+        file.writelines(_image(facts.validation_filename(number).encode(), next(jpegs)) for number in numbers)
         file.write(_END)
 
 
@@ -268,20 +268,18 @@ class Rehearsal:
         totals = manifest.totals if manifest else {}
         annotate = load_json(Layout(self.folder).annotate_path)["train"]["totals"]
         counts, shards = self.counts, self.counts.shards
-        validation_classes = len(set(ilsvrc2012.validation_wnids()[: counts.validation]))
+        validation_classes = len(set(facts.validation_wnids()[: counts.validation]))
         checks = (
             ("annotation files", counts.box_files, annotate["files"]),
             ("boxes", counts.boxes, annotate["boxes"]),
             (
                 "train",
-                SplitTotals(counts.train, ilsvrc2012.IMAGES["train"], 1000, counts.boxes, shards["train"]),
+                SplitTotals(counts.train, facts.IMAGES["train"], 1000, counts.boxes, shards["train"]),
                 totals.get("train"),
             ),
             (
                 "validation",
-                SplitTotals(
-                    counts.validation, ilsvrc2012.IMAGES["validation"], validation_classes, 0, shards["validation"]
-                ),
+                SplitTotals(counts.validation, facts.IMAGES["validation"], validation_classes, 0, shards["validation"]),
                 totals.get("validation"),
             ),
         )

@@ -12,8 +12,8 @@ from imagenet_prep import manifest
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats import tfrecord
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 
 ENGINE = make_engine("threads", 2)
@@ -47,12 +47,16 @@ def write(path: Path, records: Iterable[bytes]) -> None:
 
 
 def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object], *, seal: bool = True) -> None:
-    """Change what a manifest says, and seal it again: unsealed it is one of an earlier version, which had no seal."""
+    """Change what a manifest says, and seal it again; unsealed it is one of schema 1, which had no seal."""
     value = json.loads(layout.manifest_path.read_bytes())
     value.pop("crc", None)
     change(value)
     if seal:
         value["crc"] = manifest.seal(value)
+    else:
+        described = value.pop("dataset")
+        recipe = {key: described[key] for key in ("name", "splits", "features", "turned")}
+        value |= {"schema": 1, "recipe": recipe if described["kind"] == "recipe" else None}
     layout.manifest_path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 

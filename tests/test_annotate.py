@@ -20,10 +20,10 @@ from imagenet_prep.formats.boxes_csv import parse_boxes
 from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.formats.tfrecord import iter_records
 from imagenet_prep.formats.voc import LARGEST
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Failed, R, Silent, T
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate, find_annotations
 from imagenet_prep.stages.convert import convert

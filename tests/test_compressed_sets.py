@@ -17,6 +17,7 @@ from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats import compressed
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.model import Problem, ProblemKind
@@ -78,7 +79,7 @@ def test_flips_that_change_no_record(layout: Layout) -> None:
     """A bit of a gzip header or of deflate's padding: named with both digests, and repair brings back the bytes."""
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
-    check = ShardCheck(layout, manifest.shards, compression_of(layout))  # type: ignore[arg-type]
+    check = ShardCheck(layout, ImageNetExaminer(), manifest.shards, compression_of(layout))  # type: ignore[arg-type]
     tried = 0
     for path in existing(layout.data_dir, "train-*"):
         content = path.read_bytes()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 
-from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import (
@@ -29,9 +29,11 @@ from imagenet_prep.errors import (
     WriteError,
 )
 from imagenet_prep.formats import example, inception, jpeg, pixels, tfrecord
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.dataset import ImageNet
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
@@ -90,7 +92,7 @@ def test_every_image_stands_once_in_canonical_order_with_its_true_label(
     convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
     for split, count in (("train", 16), ("validation", 8)):
         images = sorted(made_tiny.of(split), key=lambda image: (image.label, image.filename))
-        expected = [images[i] for i in order.shuffled(len(images), ilsvrc2012.SEED)]
+        expected = [images[i] for i in order.shuffled(len(images), order.SEED)]
         records = [
             record
             for index in range(count)
@@ -100,7 +102,7 @@ def test_every_image_stands_once_in_canonical_order_with_its_true_label(
         for record, image in zip(records, expected, strict=True):
             assert record["image/class/label"] == example.Int64List((image.label,))
             assert text(record["image/class/synset"]) == image.wnid
-            assert text(record["image/class/text"]) == ilsvrc2012.texts()[image.wnid]
+            assert text(record["image/class/text"]) == facts.texts()[image.wnid]
             assert record["image/height"] == example.Int64List((image.height,))
             assert record["image/width"] == example.Int64List((image.width,))
 
@@ -241,7 +243,7 @@ def test_a_part_is_recorded_as_a_part(tiny_data_dir: Path) -> None:
     convert(layout, make_engine("processes", 2), PART)
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
-    assert not manifest.is_whole
+    assert ImageNet(manifest).is_part
     assert (manifest.totals["train"].images, manifest.totals["train"].expected) == (300, 1_281_167)
     assert manifest.totals["train"].classes == 10
     assert len(manifest.shards) == 24
@@ -264,7 +266,7 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made:
     """Conversion ends with an error that names the image, its archive and offset; all other shards are done."""
     image = next(image for image in made.of("train") if image.kind.value == "rgb")
     layout = Layout(data_dir)
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    archive = layout.archive_path(facts.ARCHIVES["train"])
     good = _content(archive, image.wnid, image.filename)
     bad = {
         "truncated": good[: len(good) // 2],
@@ -330,7 +332,7 @@ class _Notes:
 def test_a_damaged_archive_is_named_with_its_offset(tiny_data_dir: Path) -> None:
     """A flipped bit in a member's header is exit 4, with archive, class and byte offset; nothing is written."""
     layout = Layout(tiny_data_dir)
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    archive = layout.archive_path(facts.ARCHIVES["train"])
     content = bytearray(archive.read_bytes())
     content[512 + 100] ^= 1  # the mode field of the first image's header
     archive.write_bytes(content)
@@ -511,8 +513,8 @@ def test_the_published_digest_spares_the_decoding(
     assert len(decoded) == plain
     layout = Layout(data_dir)
     known = {}
-    for split in ilsvrc2012.SPLITS:
-        archive = ilsvrc2012.ARCHIVES[split]
+    for split in facts.SPLITS:
+        archive = facts.ARCHIVES[split]
         status = layout.archive_path(archive).stat()
         known[archive.filename] = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5}
     import json
@@ -564,7 +566,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_dat
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
     before = shard_digests(tiny_data_dir)
-    layout.archive_path(ilsvrc2012.ARCHIVES["validation"]).unlink()
+    layout.archive_path(facts.ARCHIVES["validation"]).unlink()
     for options in (PART, replace(PART, overwrite=True), replace(PART, overwrite=True, train_shards=8)):
         with pytest.raises(UsageError, match="nothing to make them from"):
             convert(layout, make_engine("processes", 2), options)
@@ -643,7 +645,7 @@ def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], de
     options = ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True)
     convert(layout, make_engine("threads", 2), options)
     if not change:
-        os.utime(layout.archive_path(ilsvrc2012.ARCHIVES["train"]), ns=(1, 1))
+        os.utime(layout.archive_path(facts.ARCHIVES["train"]), ns=(1, 1))
     with pytest.raises(UsageError) as caught:
         convert(layout, make_engine("threads", 2), replace(options, **change))
     assert caught.value.detail.startswith(detail)

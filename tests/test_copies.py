@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, write
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.formats.example import BytesList, encode_example, parse_example
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.verify import verify
@@ -50,7 +50,7 @@ def look(layout: Layout) -> tuple[Problem, ...]:
     return verify(layout, ENGINE, allow_incomplete=True).problems
 
 
-@pytest.mark.parametrize("split", ilsvrc2012.SPLITS)
+@pytest.mark.parametrize("split", facts.SPLITS)
 @pytest.mark.parametrize("distance", [1, 3, 6])
 def test_a_copy_is_blamed(layout: Layout, split: str, distance: int) -> None:
     """Whichever shard is overwritten by whichever other one: the copy is named, and never the sound one."""
@@ -131,7 +131,7 @@ def test_a_doubled_record_in_an_order_that_is_not_known(other_order: Layout, tmp
 
 
 @pytest.mark.parametrize(("source", "target"), [(1, 6), (6, 1)])
-@pytest.mark.parametrize("split", ilsvrc2012.SPLITS)
+@pytest.mark.parametrize("split", facts.SPLITS)
 def test_a_record_of_another_shard(layout: Layout, split: str, source: int, target: int) -> None:
     """A record added to a shard where it does not belong is named there, not where it belongs."""
     home = layout.shard_path(shard_name(split, source, 8))

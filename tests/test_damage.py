@@ -15,8 +15,8 @@ import tf_fixture
 from existing import existing
 from made_sets import ENGINE, PART, data_of, write
 
-from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats import inception
@@ -29,9 +29,10 @@ from imagenet_prep.formats.example import (
 )
 from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Item, Problem, ProblemKind
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -158,8 +159,8 @@ def test_a_part_that_lacks_a_class_says_so(tmp_path: Path, made_tiny: MadeSet, m
     """Of a part that lacks few classes, these are named."""
     layout = Layout(made(tmp_path, made_tiny, PART))
     there = sorted({image.wnid for image in made_tiny.of("train")})
-    table = {wnid: ilsvrc2012.labels()[wnid] for wnid in [*there, "n15075141"]}
-    monkeypatch.setattr(ilsvrc2012, "labels", lambda: table)  # 11 classes in place of 1000
+    table = {wnid: facts.labels()[wnid] for wnid in [*there, "n15075141"]}
+    monkeypatch.setattr(facts, "labels", lambda: table)  # 11 classes in place of 1000
     notes = look(layout).notes
     assert "train: no image of n15075141 (toilet tissue, toilet paper, bathroom tissue)" in notes
 
@@ -180,7 +181,7 @@ def permute(features: dict[str, Feature]) -> None:
     """The devkit's ids for labels."""
     wnid = features["image/class/synset"]
     assert isinstance(wnid, BytesList)
-    number = ilsvrc2012.devkit_ids()[str(wnid.values[0], "ascii")]
+    number = facts.devkit_ids()[str(wnid.values[0], "ascii")]
     features["image/class/label"] = Int64List((number,))
     features["image/object/bbox/label"] = Int64List((number,) * len(features["image/object/bbox/label"].values))
 
@@ -220,9 +221,9 @@ def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
         permute(features)
         label = features["image/class/label"].values[0]
         assert isinstance(label, int)
-        wnid = ilsvrc2012.synsets()[label - 1]
+        wnid = facts.synsets()[label - 1]
         features["image/class/synset"] = BytesList((wnid.encode(),))
-        features["image/class/text"] = BytesList((ilsvrc2012.texts()[wnid].encode(),))
+        features["image/class/text"] = BytesList((facts.texts()[wnid].encode(),))
 
     rewrite(bare, change, "validation-*")
     problem = one(look(bare).problems)
@@ -307,7 +308,7 @@ def test_shuffled_shards_written_by_tensorflow(bare: Layout, tmp_path: Path, tf:
     """Another order, by TensorFlow's own writer and encoding, without a manifest: right, and not canonical."""
     folder = tmp_path / "shuffled"
     folder.mkdir()
-    for split in ilsvrc2012.SPLITS:
+    for split in facts.SPLITS:
         records = [data for path in existing(bare.data_dir, f"{split}-*") for data in data_of(path)]
         random.Random(7).shuffle(records)
         for index, (start, stop) in enumerate(pairwise(order.bounds(len(records), 8))):
@@ -367,9 +368,9 @@ def validation(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> 
     folder = tmp_path_factory.mktemp("validation")
     source = sorted(made_tiny.archives["validation"].parent.glob("*img_val.tar"))[0]
     encoded = next(_images(source))
-    wnids = ilsvrc2012.validation_wnids()
+    wnids = facts.validation_wnids()
     listed = sorted(range(1, 50_001), key=lambda number: (wnids[number - 1], number))
-    rows = [listed[i] for i in order.shuffled(50_000, ilsvrc2012.SEED)]
+    rows = [listed[i] for i in order.shuffled(50_000, order.SEED)]
     for index, (start, stop) in enumerate(pairwise(order.bounds(50_000, 128))):
         write(folder / shard_name("validation", index, 128), [_record(n, encoded) for n in rows[start:stop]])
     return folder
@@ -380,7 +381,7 @@ def test_all_of_validation_with_labels_from_0(validation: Path, tmp_path: Path) 
     folder = linked(validation, tmp_path / "v")
     for path in existing(folder, "*-of-*"):
         seen = [read_record(memoryview(data)) for data in data_of(path)]
-        numbers = [ilsvrc2012.validation_number(record.filename) or 0 for record in seen]
+        numbers = [facts.validation_number(record.filename) or 0 for record in seen]
         replace(path, [_record(n, bytes(record.encoded), shift=1) for n, record in zip(numbers, seen, strict=True)])
     problem = one(of_validation(folder)[0])
     assert (problem.kind, problem.count) == (K.ZERO_BASED_LABELS, 50_000)
@@ -397,12 +398,12 @@ def _images(archive: Path) -> Iterator[bytes]:
 
 
 def _record(number: int, encoded: bytes, shift: int = 0) -> bytes:
-    wnid = ilsvrc2012.validation_wnids()[number - 1]
+    wnid = facts.validation_wnids()[number - 1]
     item = Item(
-        filename=ilsvrc2012.validation_filename(number),
-        label=ilsvrc2012.labels()[wnid] - shift,
+        filename=facts.validation_filename(number),
+        label=facts.labels()[wnid] - shift,
         wnid=wnid,
-        text=ilsvrc2012.texts()[wnid],
+        text=facts.texts()[wnid],
         boxes=(),
     )
     head, tail = inception.record_parts(item, 16, 16, len(encoded))

@@ -17,13 +17,13 @@ import pytest
 from existing import existing
 from PIL import Image, ImageChops, ImageStat
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo import archives, images
 from imagenet_prep.demo.annotations import Annotation, Quirk, annotation, boxes_csv, samples
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.demo.images import Kind
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012 import TRAIN, VALIDATION
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.facts import TRAIN, VALIDATION
 
 SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"
 SIZE = (200, 150)
@@ -167,7 +167,7 @@ def test_archives_have_their_official_names_and_digests(made: MadeSet) -> None:
     """Each archive lies under its official name and has the MD5 that is told."""
     assert sorted(made.archives) == ["boxes", "train", "validation", "validation-boxes"]
     for key, path in made.archives.items():
-        assert path.name == ilsvrc2012.ARCHIVES[key].filename
+        assert path.name == facts.ARCHIVES[key].filename
         assert hashlib.md5(path.read_bytes()).hexdigest() == made.md5[key]
 
 
@@ -195,14 +195,14 @@ def test_train_archive_is_nested_and_its_images_are_unsorted(made: MadeSet) -> N
 
 def test_labels_are_true(made: MadeSet) -> None:
     """Train names carry their class, validation names are those whose true class is among the chosen, unsorted."""
-    assert all(ilsvrc2012.train_wnid(image.filename) == image.wnid for image in made.of(TRAIN))
-    validation = [ilsvrc2012.validation_number(image.filename) for image in made.of(VALIDATION)]
+    assert all(facts.train_wnid(image.filename) == image.wnid for image in made.of(TRAIN))
+    validation = [facts.validation_number(image.filename) for image in made.of(VALIDATION)]
     assert validation != sorted(validation, key=str)
     for number, image in zip(validation, made.of(VALIDATION), strict=True):
         assert number is not None
-        assert image.wnid == ilsvrc2012.validation_wnids()[number - 1]
+        assert image.wnid == facts.validation_wnids()[number - 1]
         assert image.wnid in made.wnids
-    assert all(image.label == ilsvrc2012.labels()[image.wnid] for image in made.images.values())
+    assert all(image.label == facts.labels()[image.wnid] for image in made.images.values())
 
 
 @pytest.mark.parametrize("fixture", ["made", "made_tiny"])
@@ -273,7 +273,7 @@ def test_samples_carry_their_quirks() -> None:
     other = "n03042490"
     assert names[Quirk.OTHER_CLASS] == [other, "n01440764"]
     assert names[Quirk.FIRST_NAME] == ["n01440764", other]
-    assert other in ilsvrc2012.labels()
+    assert other in facts.labels()
     with pytest.raises(ElementTree.ParseError):
         ElementTree.fromstring(text[Quirk.BROKEN])
 
@@ -336,7 +336,7 @@ def test_box_archive_has_folder_entries(made: MadeSet) -> None:
 def test_breed_name_falls_on_a_dog(made: MadeSet) -> None:
     """Where there is a dog among the classes, it is a dog that is called by its breed."""
     breed = next(each for each in made.annotations if each.quirk is Quirk.BREED_NAME)
-    assert ilsvrc2012.labels()[breed.wnid] in archives.DOGS
+    assert facts.labels()[breed.wnid] in archives.DOGS
 
 
 # the guard -------------------------------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ import pytest
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.classes import MAX_CLASSES, check_count
-from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.recipes.dataset import RecipeDataset
+from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.splitting import Shares
 
 
-def plan(root: Path, recipe: str, *names: str) -> Plan:
+def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:
     """The plan of a recipe over empty files: nothing looks into them before records are made."""
     for name in names:
         path = root / "set" / name
@@ -26,7 +27,7 @@ def plan(root: Path, recipe: str, *names: str) -> Plan:
     return load(root / "recipe.yaml", None, make_engine("threads", 1))
 
 
-def splits(made: Plan) -> dict[str, list[str]]:
+def splits(made: RecipeDataset) -> dict[str, list[str]]:
     """The names of each split, splits in their order."""
     return {each.name: list(each.catalog.names) for each in made.splits}
 

@@ -26,9 +26,9 @@ from imagenet_prep import errors, manifest
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError, Terminated
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 
 pytestmark = pytest.mark.project

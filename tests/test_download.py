@@ -23,7 +23,7 @@ from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import download, pending

@@ -10,12 +10,12 @@ import pytest
 from existing import existing
 from PIL import Image
 
-from imagenet_prep import order
+from imagenet_prep.datasets import order
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes import by_folder
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.convert import convert
@@ -54,7 +54,7 @@ def begun(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         earlier.setattr(by_folder, "misread", lambda classes: None)
         earlier.setattr(order, "most_shards", lambda count: 99_999)
         plan = load(tmp_path / "recipe.yaml", None, ENGINE)
-        convert(Layout(tmp_path / "out"), ENGINE, ConvertOptions(), recipe=plan)
+        convert(Layout(tmp_path / "out"), ENGINE, ConvertOptions(), dataset=plan)
     return tmp_path, word
 
 

@@ -14,10 +14,11 @@ from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats import tfrecord
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.convert import convert
 
@@ -45,7 +46,7 @@ class Harness:
     def __init__(self, layout: Layout) -> None:
         manifest = load_manifest(layout.manifest_path)
         assert manifest is not None
-        self.check = ShardCheck(layout, manifest.shards)
+        self.check = ShardCheck(layout, ImageNetExaminer(), manifest.shards)
         self.content = layout.shard_path(NAME).read_bytes()
         offsets = [record.offset for record in tfrecord.iter_records(memoryview(self.content))]
         self.edges = [*offsets, len(self.content)]

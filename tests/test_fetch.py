@@ -31,8 +31,8 @@ from imagenet_prep.fetch.partial import PartialFile, durable_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect, retry_after
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
+from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.fetch.transfer import fetch
-from imagenet_prep.ilsvrc2012 import SIGN_UP_URL
 from imagenet_prep.model import Silent
 
 SIZE = 3_000_000
@@ -801,7 +801,7 @@ def test_cookies_unreadable(server, tmp_path, content):
 def test_base_url(url):
     """A base URL that is none, or that holds a password, is wrong usage."""
     with pytest.raises(UsageError) as caught:
-        open_session(url, None, None)
+        open_session(url, None, None, probe="a.tar")
     assert_told(caught.value, 2, "base URL")
 
 

@@ -15,7 +15,6 @@ import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
 
 from imagenet_prep import records
-from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.demo import images
@@ -24,6 +23,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.formats.example import BytesList, Feature, Int64List, encode_example, parse_example
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.plan import load
@@ -111,7 +111,7 @@ def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {files: '*.jpg'}\nnum_shards: 1\nrecord: {image: encoded, size: height}\n")
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, recipe=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
     change(layout.shard_path("train-00000-of-00001"), 1, size=Int64List(values))
     found = [problem for problem in verify(layout, ENGINE).problems if problem.kind is K.BAD_FIELD]
     assert [(each.record, each.expected, each.got) for each in found] == [(1, "1", str(len(values)))]
@@ -130,7 +130,7 @@ def test_a_feature_of_many_values(tmp_path: Path) -> None:
         "record: {image: encoded, tags: {from: tags, type: int64}}\n"
     )
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, recipe=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
     held = records.read(layout.shard_path("train-00000-of-00001"), lists=["tags"])
     assert sorted(len(record["tags"]) for record in held) == [0, 1, 2]
     assert verify(layout, ENGINE).problems == ()
@@ -142,7 +142,7 @@ def test_a_cmyk_record(layout: Layout, tmp_path: Path) -> None:
 
     Image.new("CMYK", (16, 16)).save(tmp_path / "cmyk.jpg")
     change(layout.shard_path(SHARD), 4, image__encoded=BytesList(((tmp_path / "cmyk.jpg").read_bytes(),)))
-    (problem,) = ShardCheck(layout)(SHARD).problems
+    (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
     assert (problem.kind, problem.record) == (K.BAD_IMAGE, 4)
     assert "4 components (CMYK)" in problem.detail
 
@@ -153,7 +153,7 @@ def test_nul_in_a_name(layout: Layout, name: bytes) -> None:
     path = layout.shard_path(SHARD)
     names = [read_record(memoryview(data)).filename.encode() for data in data_of(path)]
     change(path, 4, image__filename=BytesList((name,)))
-    report = ShardCheck(layout)(SHARD)
+    report = ShardCheck(layout, ImageNetExaminer())(SHARD)
     assert report.filenames == [*names[:4], b"", *names[5:]]
     assert [(problem.kind, problem.record) for problem in report.problems] == [(K.BAD_FIELD, 4)]
     shutil.rmtree(layout.state_dir)

@@ -12,7 +12,8 @@ from PIL import Image
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.recipes.dataset import RecipeDataset
+from imagenet_prep.recipes.plan import load
 
 ENGINE = make_engine("threads", 2)
 
@@ -25,7 +26,7 @@ def command(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]
     return ran
 
 
-def plan(folder: Path, recipe: str) -> Plan:
+def plan(folder: Path, recipe: str) -> RecipeDataset:
     """The plan of a recipe that lies in ``folder``."""
     (folder / "recipe.yaml").write_text(recipe)
     return load(folder / "recipe.yaml", None, ENGINE)
@@ -89,7 +90,7 @@ def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> N
 SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {train: 0.75, test: 0.25}\n"
 
 
-def contents(made: Plan) -> dict[str, list[str]]:
+def contents(made: RecipeDataset) -> dict[str, list[str]]:
     """The files of each split, in order."""
     return {split.name: list(split.catalog.names) for split in made.splits}
 
@@ -98,7 +99,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     """manifest_file with splits: one of each is written, and from then on it says what that split holds."""
     save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
     first = plan(tmp_path, SPLIT)
-    first.save_manifest()
+    first.prepare()
     lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
     assert lists == contents(first)
     assert not (tmp_path / "lists/m.txt").exists()
@@ -119,7 +120,7 @@ def test_a_manifest_of_all_is_divided_as_before(tmp_path: Path) -> None:
     first = contents(plan(tmp_path, SPLIT))
     (tmp_path / "lists").mkdir()
     every = plan(tmp_path, SPLIT.replace("splits:", "# splits:"))
-    every.save_manifest()
+    every.prepare()
     assert (tmp_path / "lists/m.txt").exists()
     assert contents(plan(tmp_path, SPLIT)) == first
 
@@ -127,7 +128,7 @@ def test_a_manifest_of_all_is_divided_as_before(tmp_path: Path) -> None:
 def test_a_manifest_that_is_missing_among_those_of_splits(tmp_path: Path) -> None:
     """Half of the manifests would be half of a set: the one that is not there is named."""
     save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
-    plan(tmp_path, SPLIT).save_manifest()
+    plan(tmp_path, SPLIT).prepare()
     (tmp_path / "lists/m-test.txt").unlink()
     with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
         plan(tmp_path, SPLIT)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep import ilsvrc2012
+from imagenet_prep.ilsvrc2012 import facts
 
 
 @pytest.mark.parametrize(
@@ -32,40 +32,40 @@ def test_tables_are_the_original_files(name: str, digest: str) -> None:
 
 def test_synsets_are_1000_and_sorted() -> None:
     """There are 1000 different wnids in sorted order, and the label is the line number."""
-    synsets = ilsvrc2012.synsets()
+    synsets = facts.synsets()
     assert len(set(synsets)) == len(synsets) == 1000
     assert list(synsets) == sorted(synsets)
-    assert all(map(ilsvrc2012.is_wnid, synsets))
-    assert ilsvrc2012.labels()["n01440764"] == 1
-    assert ilsvrc2012.labels()["n15075141"] == 1000
+    assert all(map(facts.is_wnid, synsets))
+    assert facts.labels()["n01440764"] == 1
+    assert facts.labels()["n15075141"] == 1000
 
 
 def test_every_validation_class_has_50_images() -> None:
     """The 50,000 validation images are 50 of each of the 1000 classes."""
-    counts = Counter(ilsvrc2012.validation_wnids())
-    assert counts.keys() == set(ilsvrc2012.synsets())
+    counts = Counter(facts.validation_wnids())
+    assert counts.keys() == set(facts.synsets())
     assert set(counts.values()) == {50}
-    assert ilsvrc2012.validation_wnids()[293 - 1] == "n01440764"
+    assert facts.validation_wnids()[293 - 1] == "n01440764"
 
 
 def test_every_class_has_words() -> None:
     """There are 21,842 texts, and none of the 1000 classes is without one."""
-    texts = ilsvrc2012.texts()
+    texts = facts.texts()
     assert len(texts) == 21_842
-    assert all(texts[wnid] for wnid in ilsvrc2012.synsets())
+    assert all(texts[wnid] for wnid in facts.synsets())
     assert texts["n01440764"] == "tench, Tinca tinca"
 
 
 def test_crane_is_two_classes() -> None:
     """Words are no key: the bird and the machine are both called crane."""
-    texts = ilsvrc2012.texts()
-    assert [wnid for wnid in ilsvrc2012.synsets() if texts[wnid] == "crane"] == ["n02012849", "n03126707"]
+    texts = facts.texts()
+    assert [wnid for wnid in facts.synsets() if texts[wnid] == "crane"] == ["n02012849", "n03126707"]
 
 
 @pytest.mark.parametrize("number", [1, 293, 42_559, 50_000])
 def test_validation_names_give_their_number(number: int) -> None:
     """The number of a validation image can be read from its name."""
-    assert ilsvrc2012.validation_number(ilsvrc2012.validation_filename(number)) == number
+    assert facts.validation_number(facts.validation_filename(number)) == number
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_validation_names_give_their_number(number: int) -> None:
 )
 def test_other_names_are_no_validation_names(name: str) -> None:
     """Out of range, misspelt, or not ASCII: None."""
-    assert ilsvrc2012.validation_number(name) is None
+    assert facts.validation_number(name) is None
 
 
 def test_train_names_give_their_wnid() -> None:
     """The wnid of a train image can be read from its name."""
-    assert ilsvrc2012.train_wnid("n01440764_10026.JPEG") == "n01440764"
+    assert facts.train_wnid("n01440764_10026.JPEG") == "n01440764"
 
 
 @pytest.mark.parametrize(
@@ -113,24 +113,24 @@ def test_train_names_give_their_wnid() -> None:
 )
 def test_other_names_are_no_train_names(name: str) -> None:
     """Paths, other suffixes and odd digits: None."""
-    assert ilsvrc2012.train_wnid(name) is None
+    assert facts.train_wnid(name) is None
 
 
 @given(st.text(max_size=40))
 def test_any_text_gets_an_answer(name: str) -> None:
     """No text makes the grammar fail, and what it takes can't leave a folder."""
-    if ilsvrc2012.train_wnid(name) or ilsvrc2012.validation_number(name):
+    if facts.train_wnid(name) or facts.validation_number(name):
         assert name.isascii()
         assert "/" not in name
-    assert ilsvrc2012.is_wnid(name) in (True, False)
+    assert facts.is_wnid(name) in (True, False)
 
 
 def test_archives_are_known_by_size_and_md5() -> None:
     """Every archive has an MD5 of 32 hex digits; a size, where one is published, is what is planned for."""
-    for key, archive in ilsvrc2012.ARCHIVES.items():
+    for key, archive in facts.ARCHIVES.items():
         assert archive.key == key
         assert len(archive.md5) == 32
         assert int(archive.md5, 16)
         assert archive.size in (None, archive.about)
-    assert ilsvrc2012.ARCHIVES["train"].size == 147_897_477_120
-    assert set(ilsvrc2012.DEFAULT_ARCHIVES) <= ilsvrc2012.ARCHIVES.keys()
+    assert facts.ARCHIVES["train"].size == 147_897_477_120
+    assert set(facts.DEFAULT_ARCHIVES) <= facts.ARCHIVES.keys()

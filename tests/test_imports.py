@@ -20,20 +20,20 @@ ORDER = """
 errors model escaping wording
 formats
 storage
-ilsvrc2012
 layout
-order
 manifest
 sources engines fetch
 reading
 records
 recorder
-recipes
+datasets
 shards checks
-reporting
-planning
 underway
 making
+recipes
+ilsvrc2012
+registry
+reporting
 stages
 pipeline
 demo
@@ -109,6 +109,17 @@ def test_stages_know_neither_each_other_nor_an_engine(module: str) -> None:
             assert other != "stages", f"{module} imports {name}"
         if part in ("stages", "shards", "checks", "sources", "fetch"):
             assert other != "engines", f"{module} imports {name}"
+
+
+KNOW_IMAGENET = {"ilsvrc2012", "registry", "pipeline", "demo", "cli", "__init__"}
+KNOW_IMAGENET |= {f"stages/{stage}.py" for stage in ("annotate", "download", "untar")}
+
+
+@every_module
+def test_few_know_imagenet(module: str) -> None:
+    """What only ILSVRC2012 knows is asked of it through the one table of data sets."""
+    if not {_part(module), module} & KNOW_IMAGENET:
+        assert "ilsvrc2012" not in {other for other, _ in _own_imports(module)}
 
 
 @every_module

@@ -24,9 +24,9 @@ from imagenet_prep.formats.example import (
     parse_example,
 )
 from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Item
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 

@@ -13,7 +13,8 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.layout import Layout
-from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.recipes.dataset import RecipeDataset
+from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.sources.container import Reader
@@ -31,7 +32,7 @@ def images(folder: Path, names: list[str]) -> None:
         Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
 
 
-def proposed(folder: Path, output: Path) -> Plan:
+def proposed(folder: Path, output: Path) -> RecipeDataset:
     """The plan of the recipe that is proposed; the first record of each split is made, too."""
     made = load(init(folder, output, ENGINE).recipe, None, ENGINE)
     for split in made.splits:
@@ -157,7 +158,7 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, place: str, kin
     if kind == "table":
         (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
     init(data, recipe, ENGINE)
-    summary = convert(Layout(tmp_path / "out"), ENGINE, recipe=load(recipe, None, ENGINE))
+    summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
 
 

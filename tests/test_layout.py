@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.escaping import command
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.source import find_boxes_csv
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.underway import command
 
 
 def test_a_shard_has_its_name() -> None:
@@ -69,15 +70,15 @@ def test_boxes_are_read_where_they_are(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     for folder in (layout.own_raw_dir, layout.raw_dir):
         folder.mkdir(parents=True)
-    assert layout.find_boxes_csv("train") is None
+    assert find_boxes_csv(layout, "train") is None
     there = layout.raw_dir / layout.boxes_csv.name
     there.touch()
-    assert layout.find_boxes_csv("train") == there
-    assert layout.find_boxes_csv("validation") is None
+    assert find_boxes_csv(layout, "train") == there
+    assert find_boxes_csv(layout, "validation") is None
     layout.boxes_csv.touch()
-    assert layout.find_boxes_csv("train") == layout.boxes_csv
+    assert find_boxes_csv(layout, "train") == layout.boxes_csv
     layout.validation_boxes_csv.touch()
-    assert layout.find_boxes_csv("validation") == layout.validation_boxes_csv
+    assert find_boxes_csv(layout, "validation") == layout.validation_boxes_csv
 
 
 def test_both_folders_have_a_lock(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
-from imagenet_prep.planning import ConvertOptions
+from imagenet_prep.recipes.dataset import RecipeDataset
 from imagenet_prep.recipes.layouts import mixed_masks
-from imagenet_prep.recipes.plan import Plan, load
+from imagenet_prep.recipes.plan import load
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
@@ -45,13 +46,13 @@ def numbered(pattern: str, count: int = 6) -> list[str]:
     return [pattern.format(number) for number in range(count)]
 
 
-def plan(folder: Path, recipe: str) -> Plan:
+def plan(folder: Path, recipe: str) -> RecipeDataset:
     """The plan of a recipe for the folder "in"."""
     (folder / "recipe.yaml").write_text(recipe)
     return load(folder / "recipe.yaml", None, ENGINE)
 
 
-def proposed(folder: Path) -> tuple[InitSummary, Plan]:
+def proposed(folder: Path) -> tuple[InitSummary, RecipeDataset]:
     """What init proposes for the folder "in", and its plan; the first record of each split is made too."""
     summary = init(folder / "in", folder / "r.yaml", ENGINE)
     made = load(summary.recipe, None, ENGINE)
@@ -164,7 +165,7 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
         assert "3 .gif, 2 .webp, 1 .bmp" in said
     made = plan(tmp_path, "source: {folders: in}\nskip_bad: true\nshards: 2\n")
     options = ConvertOptions(compression=made.compression, skip_bad=made.skip_bad)
-    summary = convert(Layout(tmp_path / "out"), ENGINE, options, recipe=made)
+    summary = convert(Layout(tmp_path / "out"), ENGINE, options, dataset=made)
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
 
 

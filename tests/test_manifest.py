@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012.dataset import ENTRY, ImageNet
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest, shard_info
 from imagenet_prep.model import ShardInfo
 
@@ -20,6 +21,7 @@ SECOND = ShardInfo("train-00001-of-00002", "e" * 64, 11, 3333, "c" * 64, ("n0144
 
 MANIFEST = Manifest(
     version="0.1.0",
+    dataset=ENTRY,
     settings={"format": 1, "compression": "none"},
     sources={"train": {"name": "ILSVRC2012_img_train.tar", "images": 23}},
     totals={"train": SplitTotals(23, 1_281_167, 2, 5, 2)},
@@ -176,17 +178,18 @@ def test_every_cut_of_a_manifest_is_an_input_error(tmp_path: Path) -> None:
             load_manifest(path)
 
 
-def test_only_the_full_data_set_is_whole() -> None:
+def test_only_the_full_data_set_is_no_part() -> None:
     """Both splits, every image of them, 1000 classes each."""
     full = {
         "train": SplitTotals(1_281_167, 1_281_167, 1000, 615_299, 1024),
         "validation": SplitTotals(50_000, 50_000, 1000, 0, 128),
     }
-    assert replace(MANIFEST, totals=full).is_whole
-    assert not MANIFEST.is_whole
-    assert not replace(MANIFEST, totals={"train": full["train"]}).is_whole
-    assert not replace(MANIFEST, totals={**full, "validation": SplitTotals(50_000, 50_000, 999, 0, 128)}).is_whole
-    assert not replace(MANIFEST, totals={**full, "validation": SplitTotals(49_999, 50_000, 1000, 0, 128)}).is_whole
+    assert not ImageNet(replace(MANIFEST, totals=full)).is_part
+    assert not ImageNet().is_part
+    assert ImageNet(MANIFEST).is_part
+    assert ImageNet(replace(MANIFEST, totals={"train": full["train"]})).is_part
+    assert ImageNet(replace(MANIFEST, totals={**full, "validation": SplitTotals(50_000, 50_000, 999, 0, 128)})).is_part
+    assert ImageNet(replace(MANIFEST, totals={**full, "validation": SplitTotals(49_999, 50_000, 1000, 0, 128)})).is_part
 
 
 def test_a_shard_info_knows_its_json_form() -> None:

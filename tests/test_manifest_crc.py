@@ -17,11 +17,13 @@ from test_recipe_sets import made, make_flowers
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.ilsvrc2012.dataset import ENTRY
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.plan import load
+from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.status import status
@@ -82,8 +84,8 @@ def of_a_recipe(folder: Path, recipe: str = RECIPE) -> Layout:
 def made_again(layout: Layout) -> int:
     """How many shards the same conversion makes again."""
     path = layout.data_dir.parent / "recipe.yaml"
-    recipe = load(path, None, ENGINE) if path.exists() else None
-    return sum(split.made for split in convert(layout, ENGINE, PART, recipe=recipe).splits)
+    dataset = load(path, None, ENGINE) if path.exists() else ILSVRC2012
+    return sum(split.made for split in convert(layout, ENGINE, PART, dataset=dataset).splits)
 
 
 def damage(layout: Layout, name: str) -> bytes:
@@ -203,7 +205,7 @@ def test_layout_and_order_of_keys_make_no_difference(layout: Layout) -> None:
 def test_keys_that_are_numbers_are_sealed_as_json_has_them(tmp_path: Path) -> None:
     """In JSON they are texts, in another order."""
     path = tmp_path / "manifest.json"
-    manifest = Manifest("1", {"names": {2: "b", 10: "a"}, "pair": (1, 2)}, {}, {}, {})
+    manifest = Manifest("1", ENTRY, {"names": {2: "b", 10: "a"}, "pair": (1, 2)}, {}, {}, {})
     assert manifest.save(path)
     found = load_manifest(path)
     assert found is not None

@@ -75,7 +75,7 @@ def test_repair_meets_a_manifest_with_anything_in_the_places_of_a_recipe(layout:
     """The features, the splits and the settings of the recipe: repair raises an error of ours, or goes on."""
     text = layout.manifest_path.read_text()
     for path in places(json.loads(text)):
-        if path[:1] in (("settings",), ("recipe",)):
+        if path[:1] in (("settings",), ("dataset",)):
             for odd in ODD:
                 layout.manifest_path.write_text(replaced(text, path, odd))
                 with contextlib.suppress(PrepError):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep import ilsvrc2012
-from imagenet_prep.order import bounds, shuffled
+from imagenet_prep.datasets.order import bounds, shuffled
+from imagenet_prep.ilsvrc2012 import facts
 
 SEED = 12345
 
@@ -23,8 +23,8 @@ def _digest(lines: Iterable[object]) -> str:
 
 def _validation_names() -> list[str]:
     """All validation names in canonical order: synset by synset, names in byte order, then shuffled."""
-    labels, wnids = ilsvrc2012.labels(), ilsvrc2012.validation_wnids()
-    rows = sorted((labels[wnid], ilsvrc2012.validation_filename(number)) for number, wnid in enumerate(wnids, 1))
+    labels, wnids = facts.labels(), facts.validation_wnids()
+    rows = sorted((labels[wnid], facts.validation_filename(number)) for number, wnid in enumerate(wnids, 1))
     return [rows[index][1] for index in shuffled(len(rows), SEED)]
 
 
@@ -58,9 +58,9 @@ def test_validation_names_come_in_the_order_of_2016() -> None:
 
 def test_the_first_validation_record_has_label_550() -> None:
     """The first record of validation-00000-of-00128 is of the 550th class."""
-    number = ilsvrc2012.validation_number(_validation_names()[0])
+    number = facts.validation_number(_validation_names()[0])
     assert number is not None
-    assert ilsvrc2012.labels()[ilsvrc2012.validation_wnids()[number - 1]] == 550
+    assert facts.labels()[facts.validation_wnids()[number - 1]] == 550
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.pipeline import missing_archives, report, run
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 

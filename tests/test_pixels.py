@@ -22,9 +22,9 @@ from imagenet_prep.formats import example, jpeg, pixels, tfrecord
 from imagenet_prep.formats.image import prepare
 from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify

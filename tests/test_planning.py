@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.boxes_csv import parse_boxes
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012 import source as imagenet
+from imagenet_prep.ilsvrc2012.dataset import ImageNet
+from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
 from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.manifest import Manifest, load_manifest
 from imagenet_prep.model import Silent
-from imagenet_prep.planning import ConvertOptions, check_options, options_from, plan_imagenet
 from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.sources import imagenet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 
@@ -36,7 +37,7 @@ PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True
 
 def _remember(layout: Layout, **changes: object) -> None:
     """checked.json as download leaves it once the train archive had its published MD5, with some changes."""
-    archive = ilsvrc2012.ARCHIVES["train"]
+    archive = facts.ARCHIVES["train"]
     status = layout.archive_path(archive).stat()
     entry = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5, **changes}
     layout.checked_path.write_text(json.dumps({archive.filename: entry}))
@@ -45,7 +46,7 @@ def _remember(layout: Layout, **changes: object) -> None:
 def _checks(layout: Layout, options: ConvertOptions = PART) -> dict[str, str]:
     """How closely the images of each split are looked at."""
     found = {}
-    for split in plan_imagenet(layout, ENGINE, options, Silent()).splits:
+    for split in ImageNet().plan(layout, ENGINE, options, Silent()).splits:
         assert isinstance(split.recorder, InceptionRecorder)
         found[split.catalog.split] = split.recorder.check
     return found
@@ -66,7 +67,7 @@ def test_auto_trusts_the_published_digest_alone(tiny_data_dir: Path) -> None:
     [
         {"md5": "0" * 32},
         {"md5": None},
-        {"md5": ilsvrc2012.ARCHIVES["validation"].md5},
+        {"md5": facts.ARCHIVES["validation"].md5},
         {"size": 1},
         {"mtime_ns": 1},
         {"size": None, "mtime_ns": None},
@@ -86,7 +87,7 @@ def test_auto_decodes_an_archive_that_was_touched_since(tiny_data_dir: Path) -> 
     """The same size at another time is another file."""
     layout = Layout(tiny_data_dir)
     _remember(layout)
-    os.utime(layout.archive_path(ilsvrc2012.ARCHIVES["train"]), ns=(1, 1))
+    os.utime(layout.archive_path(facts.ARCHIVES["train"]), ns=(1, 1))
     assert _checks(layout)["train"] == "decode"
 
 
@@ -101,21 +102,21 @@ def test_auto_decodes_where_the_record_of_checks_says_nothing(tiny_data_dir: Pat
 # what there is, and what there should be -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gone", ilsvrc2012.SPLITS)
+@pytest.mark.parametrize("gone", facts.SPLITS)
 def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     """A set with one split alone is incomplete; allowed, it is planned alone, and said to be a part."""
     layout = Layout(tiny_data_dir)
-    layout.archive_path(ilsvrc2012.ARCHIVES[gone]).unlink()
+    layout.archive_path(facts.ARCHIVES[gone]).unlink()
     with pytest.raises(IncompleteError) as caught:
-        plan_imagenet(layout, ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+        ImageNet().plan(layout, ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
     assert gone in caught.value.detail
-    planned = plan_imagenet(layout, ENGINE, PART, Silent())
-    (rest,) = (split for split in ilsvrc2012.SPLITS if split != gone)
+    planned = ImageNet().plan(layout, ENGINE, PART, Silent())
+    (rest,) = (split for split in facts.SPLITS if split != gone)
     assert [split.catalog.split for split in planned.splits] == [rest]
     assert sum("a part of ILSVRC2012" in note for note in planned.notes) == 2
 
 
-@pytest.mark.parametrize("whole", ilsvrc2012.SPLITS)
+@pytest.mark.parametrize("whole", facts.SPLITS)
 def test_a_whole_split_does_not_make_up_for_the_other(
     tiny_data_dir: Path, whole: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +124,7 @@ def test_a_whole_split_does_not_make_up_for_the_other(
     true_text = imagenet.missing_text  # a split of 50,000 images is not made for this
     monkeypatch.setattr(imagenet, "missing_text", lambda catalog, split: split != whole and true_text(catalog, split))
     with pytest.raises(IncompleteError) as caught:
-        plan_imagenet(Layout(tiny_data_dir), ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+        ImageNet().plan(Layout(tiny_data_dir), ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
     assert whole not in caught.value.detail
 
 

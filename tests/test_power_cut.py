@@ -26,7 +26,7 @@ from syscalls import Operation, record, require_strace
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.reply import Remote
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 
 # the simulator ------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ def made(folder: Path, record: str, *names: str, more: str = "") -> Layout:
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}")
     layout = Layout(folder / "out")
-    convert(layout, ENGINE, recipe=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
     return layout
 
 

@@ -19,9 +19,8 @@ from PIL import Image
 from test_docs import blocks
 
 from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
 from imagenet_prep.layout import Layout
-from imagenet_prep.planning import ConvertOptions
-from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -128,7 +127,7 @@ def test_a_page_does_what_it_says(page: str, inside: Path, tf: Any) -> None:
     for is_first in (True, False):
         plan = load(inside / "recipe.yaml", None, engine)
         options = dataclasses.replace(ConvertOptions(), compression=plan.compression)  # type: ignore[arg-type]
-        summary = convert(Layout(inside / "out"), engine, options, recipe=plan)
+        summary = convert(Layout(inside / "out"), engine, options, dataset=plan)
         assert all(bool(split.made) == is_first for split in summary.splits)
     assert not verify(Layout(inside / "out"), engine).problems
     (snippet,) = blocks(text, "python")
@@ -142,4 +141,4 @@ def test_the_page_of_imagenet_has_the_shipped_recipe(tmp_path: Path) -> None:
     """What the page shows says the same as what is shipped."""
     path = tmp_path / "imagenet.yaml"
     path.write_text(blocks((PAGES / "imagenet.md").read_text(), "yaml")[0])
-    assert imagenet_options(read(path)) == imagenet_options(read(SHIPPED))
+    assert options_of_recipe(read(path)) == options_of_recipe(read(SHIPPED))

@@ -22,12 +22,11 @@ from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats import tfrecord
+from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run, verify_and_repair
-from imagenet_prep.planning import ConvertOptions
-from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -60,7 +59,7 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
     path = tmp_path / name
     path.write_text(recipe)
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, recipe=load(path, None, ENGINE))
+    convert(layout, ENGINE, dataset=load(path, None, ENGINE))
     return layout
 
 
@@ -105,7 +104,7 @@ def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
     make_flowers(tmp_path / "flowers", 10)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 4\n")
     before = contents(layout)
-    summary = convert(layout, ENGINE, recipe=load(tmp_path / "recipe.yaml", None, ENGINE))
+    summary = convert(layout, ENGINE, dataset=load(tmp_path / "recipe.yaml", None, ENGINE))
     assert [split.made for split in summary.splits] == [0]
     assert contents(layout) == before
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nimages: {resize: 8}\n")
@@ -153,7 +152,7 @@ def test_the_keys_of_the_guides(tmp_path: Path) -> None:
     # used as it is when it is there, and honoured when edited
     (tmp_path / "manifest.txt").write_text("\n".join(manifest[100:][::-1]) + "\n")
     again = Layout(tmp_path / "again")
-    convert(again, ENGINE, recipe=load(tmp_path / "recipe.yaml", None, ENGINE))
+    convert(again, ENGINE, dataset=load(tmp_path / "recipe.yaml", None, ENGINE))
     assert (tmp_path / "manifest.txt").read_text().split() == manifest[100:][::-1]
     fewer = list(records.read(sorted(again.data_dir.glob("scans-*")), lists=["values"]))
     assert [record["values"] for record in fewer] == [record["values"] for record in found[100:][::-1]]
@@ -334,7 +333,7 @@ def test_a_bad_image_stops_its_shard(tmp_path: Path) -> None:
 
 def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
     """The recipe that ships says what convert does by itself; by it the shards are the same, byte for byte."""
-    assert ConvertOptions(**imagenet_options(read(SHIPPED))) == ConvertOptions()
+    assert options_of_recipe(read(SHIPPED)) == ConvertOptions()
     own, by_recipe = Layout(tiny_data_dir), tmp_path / "by-recipe"
     convert(own, ENGINE, ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True))
     recipe = tmp_path / "imagenet.yaml"
@@ -346,7 +345,7 @@ def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
     assert len(shards) == 10
     manifest = load_manifest(Layout(by_recipe).manifest_path)
     assert manifest is not None
-    assert manifest.recipe is None
+    assert manifest.dataset.kind == "ILSVRC2012"
 
 
 def test_options_that_a_recipe_decides(tmp_path: Path) -> None:
@@ -370,5 +369,7 @@ def test_the_root_of_relative_paths(tmp_path: Path, where: str) -> None:
     more = ["--raw", data] if where == "option" else []
     environment = {"DATAPATH": str(data)} if where == "environment" else {}
     command("convert", tmp_path / "out", "--config", recipe, *more, **environment)
-    assert json.loads((tmp_path / "out" / "imagenet-prep" / "manifest.json").read_text())["recipe"]["name"] == "flowers"
+    assert (
+        json.loads((tmp_path / "out" / "imagenet-prep" / "manifest.json").read_text())["dataset"]["name"] == "flowers"
+    )
     shutil.rmtree(tmp_path / "out")

@@ -15,15 +15,15 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.planning import ConvertOptions
-from imagenet_prep.recipes.imagenet import SHIPPED, imagenet_options
-from imagenet_prep.recipes.plan import Plan, SplitPlan, load, read
+from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.recipes.dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.recipes.splitting import Shares
 
 CLASSES = ("daisy", "rose", "tulip")
 
 
-def plan(folder: Path, recipe: str, root: Path | None = None) -> Plan:
+def plan(folder: Path, recipe: str, root: Path | None = None) -> RecipeDataset:
     """The plan of a recipe that lies in ``folder``."""
     path = folder / "recipe.yaml"
     path.write_text(recipe)
@@ -48,7 +48,7 @@ def rows(split: SplitPlan) -> dict[str, tuple[int, str]]:
     return {item.filename: (item.label, item.wnid) for item in items}
 
 
-def fingerprints(made: Plan) -> list[str]:
+def fingerprints(made: RecipeDataset) -> list[str]:
     """What decides the bytes of each split."""
     settings = json.dumps(made.settings, sort_keys=True)
     return [each.catalog.fingerprint(range(len(each.catalog)), settings) for each in made.splits]
@@ -383,7 +383,7 @@ def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
     first = plan(tmp_path, CLASSIC)
     manifest = tmp_path / "manifest.txt"
     assert not manifest.exists()
-    first.save_manifest()
+    first.prepare()
     listed = manifest.read_text().split()
     assert listed == names(first.splits[0])
     assert listed != sorted(listed)
@@ -405,7 +405,7 @@ def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pyt
         np.save(elsewhere / f"{number}.npy", np.zeros(2))
     recipe = f"manifest_file: {tmp_path}/m.txt\ninput_file_pattern: {elsewhere}/*.npy"
     made = plan(tmp_path, recipe)
-    made.save_manifest()
+    made.prepare()
     assert (tmp_path / "m.txt").read_text().splitlines()[0].startswith(os.fspath(elsewhere))
     assert names(plan(tmp_path, recipe).splits[0]) == names(made.splits[0])
 
@@ -431,7 +431,7 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
 
 def test_the_shipped_recipe_is_the_default() -> None:
     """The recipe of ImageNet says what convert does without one."""
-    assert ConvertOptions(**imagenet_options(read(SHIPPED))) == ConvertOptions()
+    assert options_of_recipe(read(SHIPPED)) == ConvertOptions()
 
 
 def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) ->
         "source: {imagenet: true}\nshards: {train: 8}\nimages: {resize: 256, check: header}\nseed: 1\n"
         "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
     )
-    options = ConvertOptions(**imagenet_options(read(path)))
+    options = options_of_recipe(read(path))
     assert (options.train_shards, options.validation_shards, options.check) == (8, 128, "header")
     assert options.reencode is not None
     assert (options.reencode.resize, options.seed, options.shuffle) == (256, 1, False)

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 from existing import existing
 
-from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.datasets import order
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources import regroup as module
 from imagenet_prep.sources.container import Reader
-from imagenet_prep.sources.imagenet import read_catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.stages.convert import convert
@@ -48,7 +49,7 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each read begins where the last one ended or later; what is held at a time stays within its bound."""
-    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    archive = Layout(data_dir).archive_path(facts.ARCHIVES["train"])
     catalog = read_catalog(archive, "train", make_engine("threads", 1))
     total = sum(catalog.lengths)
     memory = total // 4
@@ -106,7 +107,7 @@ def test_only_what_is_missing_is_regrouped(data_dir: Path) -> None:
 
 def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
     """Bytes that are gone since the archive was indexed are exit 4, with its path."""
-    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["validation"])
+    archive = Layout(data_dir).archive_path(facts.ARCHIVES["validation"])
     catalog = read_catalog(archive, "validation", make_engine("threads", 1))
     os.truncate(archive, archive.stat().st_size // 2)
     with pytest.raises(InputError, match="became shorter") as caught:
@@ -121,7 +122,7 @@ def test_a_disk_too_small_for_the_bundles(data_dir: Path, tmp_path: Path) -> Non
     small.mkdir()
     assert os.system(f"mount -t tmpfs -o size=4m tmpfs {small}") == 0
     try:
-        archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+        archive = Layout(data_dir).archive_path(facts.ARCHIVES["train"])
         catalog = read_catalog(archive, "train", make_engine("threads", 1))
         with pytest.raises(SpaceError):
             regroup(catalog, [("s", range(len(catalog)))], small / "b", memory=1 << 20, progress=Silent())
@@ -204,7 +205,7 @@ def test_a_partition_is_of_its_disk(tmp_path: Path, rotational: str) -> None:
 
 def test_a_long_gap_is_not_read(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies between two images that are wanted is passed over where it is long, and read along where it is not."""
-    archive = Layout(data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    archive = Layout(data_dir).archive_path(facts.ARCHIVES["train"])
     catalog = read_catalog(archive, "train", make_engine("threads", 1))
     first, last = sorted(range(len(catalog)), key=catalog.offsets.__getitem__)[:: len(catalog) - 1]
     wanted = catalog.lengths[first] + catalog.lengths[last]

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from imagenet_prep import ilsvrc2012
+from imagenet_prep.ilsvrc2012 import facts
 
 pytestmark = pytest.mark.project
 
@@ -35,9 +35,9 @@ def test_the_counts_are_the_official_ones(rehearsal: ModuleType) -> None:
     """At full scale classes have 732 to 1300 images, and all totals are those of ILSVRC2012."""
     counts = rehearsal.official(1)
     assert (len(counts.classes), min(counts.classes), max(counts.classes)) == (1000, 732, 1300)
-    assert (counts.train, counts.validation) == (ilsvrc2012.IMAGES["train"], ilsvrc2012.IMAGES["validation"])
-    assert (counts.box_files, counts.boxes) == (ilsvrc2012.BOX_FILES, ilsvrc2012.BOXES)
-    assert counts.shards == ilsvrc2012.SHARDS
+    assert (counts.train, counts.validation) == (facts.IMAGES["train"], facts.IMAGES["validation"])
+    assert (counts.box_files, counts.boxes) == (facts.BOX_FILES, facts.BOXES)
+    assert counts.shards == facts.SHARDS
 
 
 def test_what_is_spread_evenly_adds_up(rehearsal: ModuleType) -> None:
@@ -65,7 +65,7 @@ def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> N
 def test_archives_that_are_there_are_kept(rehearsal: ModuleType, tmp_path: Path) -> None:
     """A second build of the same scale writes nothing but what is missing; another scale builds anew."""
     rehearsal.build(tmp_path, SCALE)
-    train, validation = (tmp_path / ilsvrc2012.ARCHIVES[key].filename for key in ("train", "validation"))
+    train, validation = (tmp_path / facts.ARCHIVES[key].filename for key in ("train", "validation"))
     before, content = train.stat().st_mtime_ns, validation.read_bytes()
     validation.unlink()
     rehearsal.build(tmp_path, SCALE)

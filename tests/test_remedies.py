@@ -15,10 +15,11 @@ from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import DataProblemsError, InputError
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.plan import load
+from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.show import show
 
@@ -38,8 +39,9 @@ def broken() -> bytes:
 def remedy(layout: Layout, options: ConvertOptions, recipe: Path | None = None) -> str:
     """What a conversion that meets a bad image says to do about it."""
     progress = Silent()
+    dataset = load(recipe, None, ENGINE) if recipe else ILSVRC2012
     with pytest.raises(DataProblemsError):
-        convert(layout, ENGINE, options, recipe=load(recipe, None, ENGINE) if recipe else None, progress=progress)
+        convert(layout, ENGINE, options, dataset=dataset, progress=progress)
     return next(note for note in progress.notes if note.startswith("bad image: "))
 
 
@@ -83,7 +85,7 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     assert "images: {check: header} in the recipe takes it as it is" in said
     assert "--check" not in said
     recipe.write_text(f"{text}images: {{check: header}}\n")
-    convert(Layout(tmp_path / "out"), ENGINE, recipe=load(recipe, None, ENGINE))
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
 
 
 @pytest.mark.parametrize(

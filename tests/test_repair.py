@@ -18,19 +18,19 @@ import pytest
 from existing import existing
 from made_sets import edit_manifest, one_more
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, SpaceError
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions, options_from
+from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import RepairRun, verify_and_repair
-from imagenet_prep.planning import ConvertOptions, options_from
-from imagenet_prep.sources.imagenet import read_catalog
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
@@ -297,7 +297,7 @@ def behead(layout: Layout, row: int, split: str = "train") -> str:
 
 def alter(layout: Layout, row: int, split: str, where: slice) -> str:
     """Zeroes over a part of an image in the archive."""
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+    archive = layout.archive_path(facts.ARCHIVES[split])
     catalog = read_catalog(archive, split, ENGINE)
     start, length = catalog.offsets[row], catalog.lengths[row]
     stamp = archive.stat().st_mtime_ns
@@ -377,7 +377,7 @@ def test_options_from_a_whole_set_without_images_set_aside(layout: Layout) -> No
     """Whether the set was complete is told by the images that it was made from, not by those in the shards."""
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
-    images = {split: {"images": count} for split, count in ilsvrc2012.IMAGES.items()}
+    images = {split: {"images": count} for split, count in facts.IMAGES.items()}
     totals = {split: dataclasses.replace(total, classes=1000) for split, total in manifest.totals.items()}
     whole = dataclasses.replace(manifest, sources=images, totals=totals)
     assert not options_from(whole).allow_incomplete
@@ -416,7 +416,7 @@ def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: obj
 def test_archive_with_other_times(layout: Layout) -> None:
     """An archive that was copied or fetched again is the same; the records of the shards stay as they are."""
     before = contents(layout)
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES["train"])
+    archive = layout.archive_path(facts.ARCHIVES["train"])
     stamp = archive.stat().st_mtime_ns
     os.utime(archive)
     flip(layout, TRAIN, random.Random(1))
@@ -465,7 +465,7 @@ def test_set_made_from_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
     def unpack(layout: Layout) -> None:
         untar(layout, ENGINE)
         for split in ("train", "validation"):
-            layout.archive_path(ilsvrc2012.ARCHIVES[split]).unlink()
+            layout.archive_path(facts.ARCHIVES[split]).unlink()
 
     layout = Layout(_converted(tmp_path / "data", made_tiny, PART, unpack))
     before = contents(layout)
@@ -479,7 +479,7 @@ def test_set_made_from_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
 def test_only_the_raw_data_of_damaged_shards_is_needed(layout: Layout) -> None:
     """Train shards are repaired without validation images; validation shards then are refused."""
     before = contents(layout)
-    layout.archive_path(ilsvrc2012.ARCHIVES["validation"]).unlink()
+    layout.archive_path(facts.ARCHIVES["validation"]).unlink()
     flip(layout, TRAIN, random.Random(1))
     assert mend(layout).repair.made == (TRAIN,)
     assert contents(layout) == before
@@ -564,13 +564,13 @@ def _other_archives(layout: Layout) -> None:
 
 def _one_image_less(layout: Layout) -> None:
     untar(layout, ENGINE)
-    layout.archive_path(ilsvrc2012.ARCHIVES["train"]).unlink()
+    layout.archive_path(facts.ARCHIVES["train"]).unlink()
     sorted(layout.images_dir("train").glob("*/*.JPEG"))[100].unlink()
 
 
 def _image_of_another_size(layout: Layout) -> None:
     untar(layout, ENGINE)
-    layout.archive_path(ilsvrc2012.ARCHIVES["train"]).unlink()
+    layout.archive_path(facts.ARCHIVES["train"]).unlink()
     path = sorted(layout.images_dir("train").glob("*/*.JPEG"))[100]
     path.write_bytes(path.read_bytes() + b"\0")
 

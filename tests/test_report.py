@@ -26,7 +26,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.images import Kind
@@ -34,10 +33,11 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
 from imagenet_prep.reporting.charts import draw_charts
@@ -150,7 +150,7 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
     assert (census.faults, census.unread) == ({}, 0)
     assert census.shards == {path.name: path.stat().st_size for path in existing(layout.output_dir, "*-of-*")}
     lines = Counter(line.partition(",")[0] for line in made.boxes_csv.decode().splitlines())
-    for split in ilsvrc2012.SPLITS:
+    for split in facts.SPLITS:
         found, images = census.splits[split], made.of(split)
         assert found.records == len(images)
         assert found.labels == Counter(image.label for image in images)
@@ -169,12 +169,12 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
     for kind, own in ((GREY, Kind.GREY), (ROTATED, Kind.ROTATED)):
         named = {name for _, _, name in census.odd[kind].first}
         assert named == {image.filename for image in made.images.values() if image.kind is own}
-    assert census.words[1] == ilsvrc2012.texts()["n01440764"]
+    assert census.words[1] == facts.texts()["n01440764"]
 
 
 def test_bytes_are_those_of_the_archives(layout: Layout, made: MadeSet) -> None:
     """The sum of all image bytes is that of the archive's members, repaired images aside."""
-    whole = {name: size for key in ilsvrc2012.SPLITS for name, size in _member_sizes(made.archives[key])}
+    whole = {name: size for key in facts.SPLITS for name, size in _member_sizes(made.archives[key])}
     repaired = {image.filename for image in made.images.values() if image.kind in REPAIRED}
     mended = sum(
         len(record.encoded)

@@ -20,10 +20,10 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
 from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.formats.tfrecord import frame, iter_records
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -304,7 +304,7 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     for name, text in recipes.items():
         (folder / f"{name}.yaml").write_text(text)
         layouts[name] = Layout(folder / f"{name}-shards")
-        convert(layouts[name], ENGINE, recipe=load(folder / f"{name}.yaml", None, ENGINE))
+        convert(layouts[name], ENGINE, dataset=load(folder / f"{name}.yaml", None, ENGINE))
         report(layouts[name], ENGINE)
     return layouts
 

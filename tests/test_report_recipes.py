@@ -20,10 +20,10 @@ from test_report import Page, write_shard
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.pipeline import report
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.reporting.census import Candidate, SplitCensus
 from imagenet_prep.reporting.charts import TIMES
@@ -61,7 +61,7 @@ def made(folder: Path, recipe: str, name: str = "flowers") -> Layout:
     path.write_text(recipe)
     layout = Layout(folder / "out")
     plan = load(path, None, ENGINE)
-    convert(layout, ENGINE, ConvertOptions(compression=plan.compression, skip_bad=plan.skip_bad), recipe=plan)
+    convert(layout, ENGINE, ConvertOptions(compression=plan.compression, skip_bad=plan.skip_bad), dataset=plan)
     report(layout, ENGINE)
     return layout
 

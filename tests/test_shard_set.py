@@ -27,8 +27,8 @@ from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.stages.annotate import annotate

@@ -13,24 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.source import find_source, missing_text, read_catalog
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.container import Reader, Row
-from imagenet_prep.sources.imagenet import find_source, missing_text, read_catalog
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
 
 ENGINE = ThreadEngine(2)
-SPLITS = ilsvrc2012.SPLITS
+SPLITS = facts.SPLITS
 
 
 def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -79,7 +79,7 @@ def test_an_archive_gives_every_image_in_canonical_order(made_tiny: MadeSet, spl
     for row in range(len(catalog)):
         item = catalog.item(row)
         assert item.wnid == made_tiny.images[item.filename].wnid
-        assert item.text == ilsvrc2012.texts()[item.wnid]
+        assert item.text == facts.texts()[item.wnid]
         assert item.boxes == ()
 
 
@@ -177,7 +177,7 @@ def _refused_by_convert(data_dir: Path) -> InputError:
 
 def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path, tmp_path: Path) -> None:
     """Two tars of one class, each with images of its own, are a broken archive: class and both bytes are named."""
-    path = Layout(tiny_data_dir).archive_path(ilsvrc2012.ARCHIVES["train"])
+    path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES["train"])
     inner = [_pack(tmp_path / "inner.tar", {f"n01440764_{number}.JPEG": b"x"}) for number in (1, 2)]
     with tarfile.open(path, "w") as tar:
         for content in inner:
@@ -191,7 +191,7 @@ def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path, tmp_
 @pytest.mark.parametrize("split", SPLITS)
 def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, tmp_path: Path, split: str) -> None:
     """The error names archive, image and the two bytes, in an archive of images and in a class's tar within one."""
-    path = Layout(tiny_data_dir).archive_path(ilsvrc2012.ARCHIVES[split])
+    path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES[split])
     first, other = {
         "train": ("n01440764_1.JPEG", "n01440764_2.JPEG"),
         "validation": ("ILSVRC2012_val_00000001.JPEG", "ILSVRC2012_val_00000002.JPEG"),
@@ -411,7 +411,7 @@ def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
     for label, count in counts.items():
         labels.extend([label] * count)
     offsets = array("Q", bytes(8 * len(labels)))
-    return Catalog(split, ilsvrc2012.synsets(), ilsvrc2012.synsets(), labels=labels, offsets=offsets)
+    return Catalog(split, facts.synsets(), facts.synsets(), labels=labels, offsets=offsets)
 
 
 def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> None:

@@ -15,9 +15,9 @@ from existing import existing
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
 from imagenet_prep.formats.pixels import Reencode
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -264,7 +264,7 @@ def flowers(tmp_path: Path) -> Path:
 
 def convert_recipe(recipe: Path, layout: Layout) -> Layout:
     """The same layout, once the recipe's shards are there."""
-    convert(layout, ENGINE, recipe=load(recipe, layout.raw, ENGINE))
+    convert(layout, ENGINE, dataset=load(recipe, layout.raw, ENGINE))
     return layout
 
 
@@ -348,4 +348,4 @@ def test_damaged_state_files_of_a_recipe(flowers: Path, tmp_path: Path) -> None:
     assert stage(layout, "convert").state == "partly"
     for content in (b"[]", b'{"recipe": 1}', b"\xff"):
         layout.recipe_path.write_bytes(content)
-        assert stage(layout, "convert").state == "done"  # the journal has shards, and nothing says whose
+        assert stage(layout, "convert").state == "partly"  # of a recipe, though nothing says of which

@@ -21,11 +21,11 @@ import pytest
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
+from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.shards import ShardMaker
-from imagenet_prep.sources.imagenet import read_catalog
 from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.lock import hold

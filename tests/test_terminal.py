@@ -26,7 +26,7 @@ from imagenet_prep.cli.progress import Bars
 from imagenet_prep.escaping import command_line, escaped, quoted
 from imagenet_prep.formats import tfrecord
 from imagenet_prep.formats.example import BytesList, encode_example
-from imagenet_prep.ilsvrc2012 import ARCHIVES
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.layout import Layout
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")

@@ -19,11 +19,11 @@ from imagenet_prep import making
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify

@@ -33,7 +33,7 @@ from imagenet_prep.errors import (
     WorkerError,
     WriteError,
 )
-from imagenet_prep.ilsvrc2012 import ARCHIVES, TRAIN, VALIDATION
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.sources.reader import FileSlices

@@ -23,10 +23,10 @@ from imagenet_prep.formats import exif
 from imagenet_prep.formats.example import parse_example
 from imagenet_prep.formats.image import prepare
 from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.planning import ConvertOptions, plan_recipe
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.recorder import InceptionRecorder
 from imagenet_prep.stages.convert import ConvertSummary, convert
@@ -144,7 +144,7 @@ def made(folder: Path, more: str = SMALLER, **options: Any) -> ConvertSummary:
     """Convert the photographs by a recipe."""
     (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{more}")
     plan = load(folder / "recipe.yaml", None, ENGINE)
-    return convert(Layout(folder / "out"), ENGINE, ConvertOptions(**options), recipe=plan)
+    return convert(Layout(folder / "out"), ENGINE, ConvertOptions(**options), dataset=plan)
 
 
 def sizes(folder: Path) -> dict[str, tuple[int, int]]:
@@ -165,7 +165,7 @@ def test_a_recipe_turns_and_counts(photographs: Path) -> None:
     assert sizes(photographs)["b/1.jpg"] == (24, 36)
     assert sizes(photographs)["a/0.jpg"] == (36, 24)
     assert split.turned == 3
-    assert recorded(photographs)["recipe"]["turned"] == {"train": 3}
+    assert recorded(photographs)["dataset"]["turned"] == {"train": 3}
     assert recorded(photographs)["settings"]["upright"] is True
     call = [sys.executable, "-m", "imagenet_prep", "convert", photographs / "out", "-c", photographs / "recipe.yaml"]
     ran = subprocess.run(call, capture_output=True, text=True, check=True)
@@ -178,7 +178,7 @@ def test_a_recipe_can_leave_them_as_stored(photographs: Path) -> None:
     (split,) = made(photographs, "images: {resize: 24, upright: false}\n").splits
     assert set(sizes(photographs).values()) == {(36, 24)}
     assert split.turned == 0
-    assert "turned" not in recorded(photographs)["recipe"]
+    assert recorded(photographs)["dataset"]["turned"] == {}
     assert "upright" not in recorded(photographs)["settings"]
 
 
@@ -213,7 +213,7 @@ def test_a_set_of_an_earlier_version_is_known(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
     plan = load(tmp_path / "recipe.yaml", None, ENGINE).without_turning()
     assert plan is not None
-    ((shard,),) = [split.plans for split in plan_recipe(plan).splits]
+    ((shard,),) = [split.plans for split in plan.cut().splits]
     assert shard.fingerprint == "7fe26479e709e59d2fa10afc137d3a96f93183c5eac508264206bb40d8112630"
 
 

@@ -20,8 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sets import edit_manifest, one_more
 
-from imagenet_prep import ilsvrc2012
-from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -36,10 +34,12 @@ from imagenet_prep.formats.example import (
     parse_example,
 )
 from imagenet_prep.formats.inception_reader import read_record
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.planning import ConvertOptions
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -202,7 +202,7 @@ def shard_check(layout: Layout) -> ShardCheck:
     """The check of single shards as verify sets it up."""
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
-    return ShardCheck(layout, manifest.shards, "none")
+    return ShardCheck(layout, ImageNetExaminer(), manifest.shards, "none")
 
 
 def test_flipped_bit_names_the_file(layout: Layout) -> None:
@@ -519,7 +519,7 @@ def rewritten(layout: Layout, number: int, change: Callable[[dict[str, Feature]]
     data[number] = encode_example(features)
     path.write_bytes(framed(*data))
     layout.index_path(SHARD).unlink(missing_ok=True)
-    return ShardCheck(layout)(SHARD)
+    return ShardCheck(layout, ImageNetExaminer())(SHARD)
 
 
 def put(name: str, feature: Feature) -> Callable[[dict[str, Feature]], object]:
@@ -586,7 +586,7 @@ def test_no_example(layout: Layout) -> None:
     """Soundly framed bytes that are no Example are named."""
     path = layout.shard_path(SHARD)
     path.write_bytes(framed(b"\xff\xff\xff"))
-    (problem,) = ShardCheck(layout)(SHARD).problems[:1]
+    (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems[:1]
     assert problem.kind is K.BAD_EXAMPLE
 
 
@@ -598,7 +598,7 @@ def test_cut_and_broken_images(layout: Layout) -> None:
     (problem,) = rewritten(layout, 0, put("image/encoded", BytesList((bytes(data[:-2]),)))).problems
     assert (problem.kind, "cut short" in problem.detail) == (K.BAD_IMAGE, True)
     assert rewritten(layout, 0, put("image/encoded", BytesList((bytes(broken),)))).problems == ()
-    (problem,) = ShardCheck(layout, examiner=ImageNetExaminer(decode=True))(SHARD).problems
+    (problem,) = ShardCheck(layout, ImageNetExaminer(decode=True))(SHARD).problems
     assert (problem.kind, "does not decode" in problem.detail) == (K.BAD_IMAGE, True)
 
 
@@ -621,7 +621,9 @@ def test_many_problems_are_counted(layout: Layout) -> None:
     """Of many problems of one kind in a shard 20 are spelled out and the rest counted."""
     path = layout.shard_path(SHARD)
     path.write_bytes(framed(*[b"\xff"] * 50))
-    problems = [problem for problem in ShardCheck(layout)(SHARD).problems if problem.kind is K.BAD_EXAMPLE]
+    problems = [
+        problem for problem in ShardCheck(layout, ImageNetExaminer())(SHARD).problems if problem.kind is K.BAD_EXAMPLE
+    ]
     assert len(problems) == 21
     assert problems[-1].detail == "and 30 more of this kind"
 
@@ -637,10 +639,10 @@ def test_absurd_length(layout: Layout) -> None:
     content = path.read_bytes()
     path.write_bytes(content + header + b"xx")
     number = len(list(tfrecord.iter_records(memoryview(content))))
-    (problem,) = ShardCheck(layout)(SHARD).problems
+    (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
     assert problem.detail.startswith(f"record {number} at byte {len(content)}: {1 << 63} bytes")
     path.write_bytes(zlib.compress(content + header + b"xx"))
-    (problem,) = ShardCheck(layout)(SHARD).problems
+    (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
     assert (problem.kind, f"{1 << 63} bytes" in problem.detail) == (K.BAD_LENGTH, True)
 
 
@@ -650,7 +652,7 @@ def test_random_bytes(layout: Layout, start: bytes) -> None:
     path = layout.shard_path(SHARD)
     for seed in range(20):
         path.write_bytes(start + random.Random(seed).randbytes(3000))
-        (problem,) = ShardCheck(layout)(SHARD).problems
+        (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
         assert problem.kind in (K.BAD_LENGTH, K.TRUNCATED, K.BAD_COMPRESSION)
 
 
@@ -688,7 +690,7 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Path, tf: Any)
                 writer.write(example.SerializeToString())
     verdict = verify(Layout(tmp_path), ENGINE)
     assert [(problem.kind, problem.subject) for problem in verdict.problems] == [
-        (kind, split) for kind in (K.MISSING_IMAGE, K.MISSING_CLASS) for split in ilsvrc2012.SPLITS
+        (kind, split) for kind in (K.MISSING_IMAGE, K.MISSING_CLASS) for split in facts.SPLITS
     ]
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
     assert verdict.problems[1].detail.startswith("49,960 of 50,000 images are missing: ILSVRC2012_val_0000")

@@ -7,17 +7,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from imagenet_prep import ilsvrc2012, order
+from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.index import corrected
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
+from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.wording import number_of
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
@@ -27,8 +26,13 @@ REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The files at hand (sizes in bytes by name) and the shards that there should be, in order."""
+    """The files at hand (sizes in bytes by name) and the shards that there should be, in order.
 
+    ``images`` are how many each split of the data set called ``dataset`` should have.
+    """
+
+    dataset: str
+    images: Mapping[str, int]
     sizes: Mapping[str, int]
     expected: tuple[str, ...]
     manifest: Manifest | None
@@ -42,31 +46,7 @@ class Inventory:
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits of the data set."""
-        return self.manifest.splits if self.manifest else ilsvrc2012.SPLITS
-
-    @property
-    def recipe(self) -> dict[str, Any] | None:
-        """What the recipe promises, or None for ILSVRC2012."""
-        return self.manifest.recipe if self.manifest else None
-
-    @property
-    def is_part(self) -> bool:
-        """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
-        if self.manifest is None or self.manifest.recipe is not None:
-            return False
-        return not all(
-            split in self.manifest.totals
-            and self.manifest.totals[split].images == ilsvrc2012.IMAGES[split]
-            and self.manifest.totals[split].classes == ilsvrc2012.CLASSES
-            for split in ilsvrc2012.SPLITS
-        )
-
-    def images(self, split: str) -> int:
-        """How many images there should be of a split: by the manifest, else in ILSVRC2012."""
-        if self.manifest is None:
-            return ilsvrc2012.IMAGES[split]
-        totals = self.manifest.totals.get(split)
-        return totals.images if totals else 0
+        return tuple(self.images)
 
     def of(self, split: str) -> tuple[str, ...]:
         """The shards that there should be of one split."""
@@ -76,39 +56,33 @@ class Inventory:
 # what there is, and what there should be -----------------------------------------------------------------------
 
 
-def take_inventory(layout: Layout) -> tuple[Inventory, list[Problem]]:
-    """What is there and what should be: by the manifest, else by the journal and the names of the files.
-
-    A damaged manifest is a Problem, and as good as none.
+def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Inventory:
+    """What is there and what should be: by the sound manifest, else by the journal and the names of the files.
 
     Raises:
-        InputError: there is no manifest that says which shards there should be, and there are none; or they are a
-            recipe's, and only a manifest could tell what they must be.
+        InputError: there is no manifest that says which shards there should be, and there are none.
     """
-    manifest, problems = _load_manifest(layout)
-    if manifest is None and layout.recipe_path.exists():
-        raise _without_manifest(layout, problems)
-    sizes = _list_files(layout, manifest.splits if manifest else ilsvrc2012.SPLITS)
-    if manifest is None and not any(map(parse_shard_name, sizes)):
-        raise InputError(
-            f"no shards in {layout.output_dir}",
-            "expected files such as train-00000-of-01024",
-            f"imagenet-prep convert {quoted(str(layout.data_dir))}    (or name the folder that holds them)",
-        )
+    sizes = _list_files(layout, dataset.splits)
     infos: Mapping[str, ShardInfo]
     if manifest is not None:
         infos = manifest.shards
         expected = [
             shard_name(split, i, manifest.totals[split].shards)
-            for split in manifest.splits
+            for split in dataset.splits
             if split in manifest.totals
             for i in range(manifest.totals[split].shards)
         ]
-    else:
+    elif any(map(parse_shard_name, sizes)):
         journal = Journal(layout.journal_path)
         infos = {name: info for name in sizes if (info := journal.get(name))}
-        expected = [name for split in ilsvrc2012.SPLITS for name in _set_of(split, sizes)]
-    return Inventory(sizes, tuple(expected), manifest, infos), problems
+        expected = [name for split in dataset.splits for name in _set_of(split, sizes)]
+    else:
+        raise InputError(
+            f"no shards in {layout.output_dir}",
+            "expected files such as train-00000-of-01024",
+            f"imagenet-prep convert {quoted(str(layout.data_dir))}    (or name the folder that holds them)",
+        )
+    return Inventory(dataset.name, dataset.images, sizes, tuple(expected), manifest, infos)
 
 
 def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
@@ -118,21 +92,6 @@ def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Itera
             detail = f"its entry of {name} is wrong: the journal has another one, with which the index agrees"
             remedy = f"correct it: {command('repair', layout.data_dir)}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
-
-
-def _without_manifest(layout: Layout, problems: list[Problem]) -> InputError:
-    """Shards of a recipe are not to be held against ILSVRC2012, and nothing else tells what they must be."""
-    kept = load_json(layout.recipe_path)
-    recipe = kept.get("recipe") if isinstance(kept, dict) else None
-    again = f"run the same imagenet-prep convert again, with --config {quoted(str(recipe or 'RECIPE'))}"
-    if problems:
-        what = f"{layout.manifest_path} is damaged: {problems[0].detail}"
-        return InputError(what, "nothing else tells what the shards of a recipe must be", f"remove it and {again}")
-    return InputError(
-        f"the conversion in {layout.output_dir} has not come to its end",
-        f"expected {layout.manifest_path.name}, which is written when every shard is done",
-        f"{again}: finished shards are kept",
-    )
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
@@ -153,7 +112,7 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
         yield from (shard_name(split, i, count) for i in range(count))
 
 
-def _load_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
+def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
     """The manifest, corrected, if there is one; a damaged one is a Problem, and the shards are checked without it."""
     try:
         manifest = load_unproven(layout.manifest_path)
@@ -181,7 +140,7 @@ def manifest_fault(manifest: Manifest) -> str:
     names = []
     for split, totals in manifest.totals.items():
         numbers = dataclasses.astuple(totals)
-        if split not in manifest.splits or not all(type(number) is int and number >= 0 for number in numbers):
+        if split not in manifest.dataset.splits or not all(type(number) is int and number >= 0 for number in numbers):
             return f"its totals of {split!r} are not those of a split"
         if not 1 <= totals.shards <= 99_999:
             return f"{totals.shards} {split} shards"
@@ -220,7 +179,7 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
         elif inventory.infos:
             held, remedy = "it has not been made yet", REMEDY_RERUN
         else:
-            held, remedy = f"{_partition_width(name):,} images of ILSVRC2012", REMEDY_FOREIGN
+            held, remedy = f"{_partition_width(name, inventory):,} images of {inventory.dataset}", REMEDY_FOREIGN
         problems.append(Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held))
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
@@ -233,10 +192,10 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
     return problems
 
 
-def _partition_width(name: str) -> int:
-    """How many images of ILSVRC2012 a shard of this name holds by the partition of the original."""
-    split, index, count = parse_shard_name(name) or ("train", 0, 1)
-    edges = order.bounds(ilsvrc2012.IMAGES[split], count)
+def _partition_width(name: str, inventory: Inventory) -> int:
+    """How many images of the whole data set a shard of this name holds by the partition of the original."""
+    split, index, count = parse_shard_name(name) or (inventory.splits[0], 0, 1)
+    edges = order.bounds(inventory.images[split], count)
     return edges[index + 1] - edges[index]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.checks.content import ImageNetExaminer
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
@@ -78,15 +77,15 @@ class ShardCheck:
 
     Args:
         layout: where the shards are.
+        examiner: what looks at each record.
         infos: what was recorded of each shard when it was made; empty for shards that another tool made.
         compression: of the shards; None: to be told by their first bytes.
-        examiner: what looks at each record.
     """
 
     layout: Layout
+    examiner: Examiner
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
-    examiner: Examiner = field(default_factory=ImageNetExaminer)
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""

@@ -6,27 +6,28 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from imagenet_prep import __version__, ilsvrc2012
+from imagenet_prep import __version__
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.progress import make_progress
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
+from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
+    from imagenet_prep.datasets.dataset import Dataset, MakingOptions
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.ilsvrc2012.options import ConvertOptions
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
-    from imagenet_prep.planning import ConvertOptions
-    from imagenet_prep.recipes.plan import Plan
 
 PROBLEMS_FOUND = 3
 
@@ -204,8 +205,8 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     from imagenet_prep.stages.convert import convert
 
     engine, progress = _engine(given), make_progress(quiet)
-    job = _job(Layout(data_dir, raw, output), engine, given, progress)
-    summary = convert(job.layout, engine, job.options, recipe=job.recipe, progress=progress)
+    layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
+    summary = convert(layout, engine, options, dataset=dataset, progress=progress)
     printing.print_convert(summary, quiet)
     return PROBLEMS_FOUND if summary.set_aside else 0
 
@@ -350,7 +351,7 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
 
 @cli.command()
 @click.argument("data_dir", type=click.Path(path_type=Path, file_okay=False), required=False)
-@click.option("--classes", type=click.IntRange(2, ilsvrc2012.CLASSES), default=20, show_default=True)
+@click.option("--classes", type=click.IntRange(2, facts.CLASSES), default=20, show_default=True)
 @click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")
 @o.workers
 @o.quiet
@@ -391,9 +392,9 @@ def _engine(given: Mapping[str, Any]) -> Engine:
 
 def _archive_keys(only: str) -> tuple[str, ...]:
     keys = tuple(key.strip() for key in only.split(",") if key.strip())
-    unknown = [key for key in keys if key not in ilsvrc2012.ARCHIVES]
+    unknown = [key for key in keys if key not in facts.ARCHIVES]
     if unknown or not keys:
-        raise UsageError(f"--only {only}", f"expected some of {','.join(ilsvrc2012.ARCHIVES)}")
+        raise UsageError(f"--only {only}", f"expected some of {','.join(facts.ARCHIVES)}")
     return keys
 
 
@@ -407,7 +408,7 @@ def _credentials(given: Mapping[str, Any]) -> Credentials | None:
 
 
 def _prompt() -> tuple[str, str]:
-    say(f"Credentials for image-net.org (sign up at {ilsvrc2012.SIGN_UP_URL}):", error=True)
+    say(f"Credentials for image-net.org (sign up at {SIGN_UP_URL}):", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
@@ -424,7 +425,7 @@ def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
 
 
 def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
-    from imagenet_prep.planning import ConvertOptions
+    from imagenet_prep.ilsvrc2012.options import ConvertOptions
 
     return ConvertOptions(
         train_shards=given["train_shards"],
@@ -443,38 +444,34 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What to convert: the data set of a recipe, or ILSVRC2012 by options."""
+def _job(
+    layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress
+) -> tuple[Layout, Dataset, MakingOptions]:
+    """Where shards go, of which data set they are, and how they are made: by a recipe, or of ILSVRC2012 by options."""
+    from imagenet_prep.registry import ILSVRC2012
 
-    layout: Layout
-    options: ConvertOptions
-    recipe: Plan | None = None
-
-
-def _job(layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress) -> _Job:
     options = _convert_options(given)
     if given["config"] is None:
-        return _Job(layout, options)
-    from imagenet_prep.recipes.imagenet import imagenet_options
+        return layout, ILSVRC2012, options
+    from imagenet_prep.ilsvrc2012.options import options_of_recipe
     from imagenet_prep.recipes.places import shards_dir
     from imagenet_prep.recipes.plan import plan_recipe, read
     from imagenet_prep.recipes.rules import is_imagenet
 
     _refuse_with_recipe(given)
-    running = {name: given[name] for name in ("read_order", "memory", "overwrite")}
     file = read(given["config"])
+    dataset: Dataset = ILSVRC2012
     if is_imagenet(file):
-        by_recipe = imagenet_options(file)
-        running["skip_bad"] = options.skip_bad or by_recipe.pop("skip_bad")
-        return _Job(layout, dataclasses.replace(options, **by_recipe, **running))
-    output = shards_dir(file, layout.output_dir)
-    layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
-    plan = plan_recipe(
-        file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
-    )
-    options = dataclasses.replace(options, compression=plan.compression, skip_bad=plan.skip_bad, **running)
-    return _Job(layout, options, plan)
+        by_recipe: MakingOptions = options_of_recipe(file)
+    else:
+        output = shards_dir(file, layout.output_dir)
+        layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
+        dataset = plan_recipe(
+            file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
+        )
+        by_recipe = dataset.options
+    running = {name: given[name] for name in ("read_order", "memory", "overwrite")}
+    return layout, dataset, dataclasses.replace(by_recipe, **running, skip_bad=options.skip_bad or by_recipe.skip_bad)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from imagenet_prep import ilsvrc2012
+from imagenet_prep.datasets.order import SEED
+from imagenet_prep.fetch.site import BASE_URL
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -124,13 +126,13 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 only = click.option(
     "--only",
-    default=",".join(ilsvrc2012.DEFAULT_ARCHIVES),
+    default=",".join(facts.DEFAULT_ARCHIVES),
     show_default=True,
-    help=f"Comma-separated: {', '.join(ilsvrc2012.ARCHIVES)}.",
+    help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
 )
 
 fetching = _all_of(
-    click.option("--base-url", default=ilsvrc2012.BASE_URL, show_default=True, help="Where the archives are."),
+    click.option("--base-url", default=BASE_URL, show_default=True, help="Where the archives are."),
     click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
     click.option(
         "--connections", type=click.IntRange(1, 16), default=1, show_default=True, help="Connections for each archive."
@@ -155,8 +157,8 @@ reading = _all_of(
 )
 
 converting = _all_of(
-    click.option("--train-shards", type=int, default=ilsvrc2012.SHARDS["train"], show_default=True),
-    click.option("--validation-shards", type=int, default=ilsvrc2012.SHARDS["validation"], show_default=True),
+    click.option("--train-shards", type=int, default=facts.SHARDS["train"], show_default=True),
+    click.option("--validation-shards", type=int, default=facts.SHARDS["validation"], show_default=True),
     click.option(
         "--check",
         type=click.Choice(["auto", "header", "decode"]),
@@ -176,7 +178,7 @@ converting = _all_of(
     click.option("--max-side", type=click.IntRange(min=1), help="Shrink to at most this longer side, in pixels."),
     click.option("--quality", type=click.IntRange(1, 100), help="JPEG quality of re-encoded images.  [default: 90]"),
     reading,
-    click.option("--seed", type=int, default=ilsvrc2012.SEED, show_default=True, help="Of the shuffle."),
+    click.option("--seed", type=int, default=SEED, show_default=True, help="Of the shuffle."),
     click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),
     validation_boxes,
     click.option("--allow-incomplete", is_flag=True, help="Convert what is there, and record that it is a part."),

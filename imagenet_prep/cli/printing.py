@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import path_word, quoted
+from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.wording import number_of
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
     for split in summary.splits:
         totals = split.totals
         of_files, of_boxes = "", ""
-        if split.split == ilsvrc2012.TRAIN:
-            of_files, of_boxes = f" (original: {ilsvrc2012.BOX_FILES:,})", f" (original: {ilsvrc2012.BOXES:,})"
+        if split.split == facts.TRAIN:
+            of_files, of_boxes = f" (original: {facts.BOX_FILES:,})", f" (original: {facts.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
         say(
             f"annotate: {split.split}: {number_of(totals.files, 'file')}{of_files}, "
@@ -239,7 +240,7 @@ def print_demo_end(data_dir: Path | None) -> None:
         say(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
     say(
         "",
-        f"For the real ImageNet, sign up at {ilsvrc2012.SIGN_UP_URL}, then (some 300 GB of space):",
+        f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 300 GB of space):",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
         f"  make imagenet DATA_DIR=/data/imagenet      or: {called} run /data/imagenet",
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
-from imagenet_prep.ilsvrc2012 import synsets, texts
+from imagenet_prep.ilsvrc2012.facts import synsets, texts
 
 Corners = tuple[int, int, int, int]
 """xmin, ymin, xmax, ymax in pixels."""

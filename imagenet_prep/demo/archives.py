@@ -16,7 +16,7 @@ from imagenet_prep.demo import images as pictures
 from imagenet_prep.demo.annotations import QUIRKS, Annotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.images import Kind
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012 import (
+from imagenet_prep.ilsvrc2012.facts import (
     ARCHIVES,
     CLASSES,
     TRAIN,
@@ -59,7 +59,7 @@ class MadeSet:
     """What was made, and the truth about it.
 
     Args:
-        archives: where each archive is, by its key in ilsvrc2012.ARCHIVES.
+        archives: where each archive is, by its key in facts.ARCHIVES.
         md5: its MD5 (hex), by the same key.
         images: every image, train and validation, by file name.
         annotations: what the archive of train boxes holds, in its order.

@@ -17,7 +17,6 @@ from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import PROBE, access_error, check_status, is_page, name_of, read_head
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
-from imagenet_prep.ilsvrc2012 import ARCHIVES
 
 USERNAME_VARIABLE = "IMAGENET_USERNAME"
 ACCESS_KEY_VARIABLE = "IMAGENET_ACCESS_KEY"
@@ -61,7 +60,7 @@ def open_session(
     credentials: Credentials | None,
     cookies: Path | None,
     *,
-    probe: str = ARCHIVES["train"].filename,
+    probe: str,
     pace: Pace | None = None,
 ) -> Session:
     """A session that may fetch from ``base_url``, found out by asking for the first bytes of the file ``probe``.

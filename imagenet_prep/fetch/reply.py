@@ -13,7 +13,7 @@ import urllib3
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, bare_url, host_of, reason_of
-from imagenet_prep.ilsvrc2012 import SIGN_UP_URL
+from imagenet_prep.fetch.site import SIGN_UP_URL
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
 

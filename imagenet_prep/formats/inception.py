@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Mapping
 
 from imagenet_prep.formats import example
 from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_entry, varint
@@ -25,6 +26,18 @@ FEATURES = frozenset(
     )
 )
 """The names of the features that every record has."""
+
+_OF_BOXES = "image/object/bbox/"
+_WHOLE = ("image/height", "image/width", "image/channels", "image/class/label", f"{_OF_BOXES}label")
+PROMISE: Mapping[str, Mapping[str, object]] = {
+    name: {
+        "kind": "int64" if name in _WHOLE else "float" if name.startswith(_OF_BOXES) else "bytes",
+        "optional": False,
+        "values": None if name.startswith(_OF_BOXES) else 1,
+    }
+    for name in sorted(FEATURES)
+}
+"""What every record holds, by feature: its kind, whether it is optional, how many values it has (None: any)."""
 
 _ENCODED = example.SplitEntry("image/encoded")
 _FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep import order
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pattern
-from imagenet_prep.ilsvrc2012 import SEED
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules

@@ -1,4 +1,4 @@
-"""A recipe -> what is to be made of it: for each split a catalog, a recorder, and how many shards of which name."""
+"""A recipe -> its data set: for each split a catalog, a recorder, and how many shards of which name."""
 
 from __future__ import annotations
 
@@ -9,112 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep import order
-from imagenet_prep.errors import InputError, PrepError, UsageError, all_of
-from imagenet_prep.formats.compressed import Compression
-from imagenet_prep.ilsvrc2012 import SEED
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.order import SEED
+from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.formats import inception
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import contents, labelling, promising, rules
+from imagenet_prep.recipes import contents, labelling, rules
 from imagenet_prep.recipes.by_folder import label_by_folder
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.dividing import ONLY, Division, divide
-from imagenet_prep.recipes.inputs import Inputs, Manifest, data_root, find_inputs, is_root_named
+from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
 from imagenet_prep.recipes.labelling import Labelled
-from imagenet_prep.recipes.promising import extra_columns, inception_features, make_recorder, settings_of
+from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
-from imagenet_prep.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog, Remarks
-from imagenet_prep.storage.atomic import save_bytes
-from imagenet_prep.storage.refusals import writing
 from imagenet_prep.wording import number_of
-
-
-@dataclass(frozen=True, slots=True)
-class SplitPlan:
-    """One split of a recipe.
-
-    Args:
-        name: "train", ...
-        prefix: what its shards' names begin with: ``prefix-00000-of-00008``.
-        catalog: its items, in the order before the shuffle.
-        origin: the folder, archive or manifest that the recipe names.
-        shards: how many there are.
-        shuffle: whether the rows are shuffled, with ``seed``.
-        seed: of the shuffle.
-        recorder: makes a record of an item.
-    """
-
-    name: str
-    prefix: str
-    catalog: Catalog
-    origin: Path
-    shards: int
-    shuffle: bool
-    seed: int
-    recorder: Recorder
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A whole recipe, held against its inputs.
-
-    Args:
-        path: the recipe.
-        splits: in the order in which the recipe has them.
-        folder: where below the output the shards go, as ``output_file_prefix`` says; "" for the output itself.
-        compression: of each shard.
-        skip_bad: whether bad items are left out.
-        settings: all that decides bytes beside the items, for fingerprints and the manifest; plain JSON.
-        features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
-        classes: names, words and numbers of the classes; empty if there are none.
-        notes: what to tell the user.
-        manifest: a manifest_file that is still to be made; see ``save_manifest``.
-        root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
-        says_turning: whether the recipe itself says that images are turned upright, or not.
-        doubts: what speaks against beginning such a set; convert goes on with one that was begun before.
-    """
-
-    path: Path
-    splits: tuple[SplitPlan, ...]
-    folder: str
-    compression: Compression
-    skip_bad: bool
-    settings: Mapping[str, Any]
-    features: Mapping[str, Mapping[str, Any]]
-    classes: Classes
-    notes: tuple[str, ...]
-    manifest: Manifest | None = None
-    root: Path | None = None
-    says_turning: bool = False
-    doubts: tuple[PrepError, ...] = ()
-
-    def without_turning(self) -> Plan | None:
-        """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""
-        if self.says_turning or "upright" not in self.settings:
-            return None
-        splits = tuple(
-            dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
-        )
-        settings = {key: value for key, value in self.settings.items() if key != "upright"}
-        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
-        notes = (*self.notes, note) if "reencode" in settings else self.notes
-        return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
-
-    def save_manifest(self) -> None:
-        """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
-        made = self.manifest
-        if made is None:
-            return
-        lists: dict[Path, Sequence[str]] = {} if made.paths else {made.path: made.names}
-        for split in self.splits if made.paths else ():
-            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
-        for path, names in lists.items():
-            with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(path, "".join(f"{name}\n" for name in names).encode())
 
 
 def load(
@@ -126,7 +39,7 @@ def load(
     skip_bad: bool = False,
     may_doubt: bool = False,
     progress: Progress | None = None,
-) -> Plan:
+) -> RecipeDataset:
     """Read a recipe, list its files, and plan what is to be made of them. Nothing is written.
 
     Args:
@@ -167,7 +80,7 @@ def plan_recipe(
     skip_bad: bool = False,
     may_doubt: bool = False,
     progress: Progress | None = None,
-) -> Plan:
+) -> RecipeDataset:
     """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``).
 
     ``skip_bad`` leaves bad items out, whether or not the recipe says so; ``may_doubt`` is that of ``load``.
@@ -205,14 +118,14 @@ def plan_recipe(
         )
         for each in divisions
     )
-    return Plan(
+    return RecipeDataset(
         path=file.path,
         splits=splits,
         folder=prefix_folder,
         compression=file.recipe.compression,
         skip_bad=skip_bad or file.recipe.skip_bad,
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
-        features=inception_features() if extra.features is None else cols.promise(extra.features),
+        features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
         notes=(*notes, *found.notes, *labelled.notes, *_link_notes(inputs.remarks), *_manifest_notes(inputs, folder)),
         manifest=inputs.manifest,

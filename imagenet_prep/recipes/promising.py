@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import inception
 from imagenet_prep.formats.image import Check
 from imagenet_prep.formats.labels_file import LabelsFault, typed
 from imagenet_prep.formats.pixels import Reencode, codec
@@ -121,20 +120,6 @@ def _check(file: RecipeFile) -> Check:
     """How closely to look at images: at every one, unless the recipe says otherwise."""
     images = file.recipe.images
     return "header" if images is not None and images.check == "header" else "decode"
-
-
-def inception_features() -> dict[str, dict[str, Any]]:
-    """What a record of 2016's layout holds."""
-    many = "image/object/bbox/"
-    whole = ("image/height", "image/width", "image/channels", "image/class/label", f"{many}label")
-    return {
-        name: {
-            "kind": "int64" if name in whole else "float" if name.startswith(many) else "bytes",
-            "optional": False,
-            "values": None if name.startswith(many) else 1,
-        }
-        for name in sorted(inception.FEATURES)
-    }
 
 
 def settings_of(

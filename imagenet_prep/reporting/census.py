@@ -20,7 +20,7 @@ from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.features import FeaturesCensus
-from imagenet_prep.reporting.reading import Naming, Seen, look, see
+from imagenet_prep.reporting.reading import Naming, Seen, Words, look, no_words, see
 
 SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
 """Bins an octave: of a side in pixels, of width / height, of a file's bytes."""
@@ -161,18 +161,20 @@ class Promise:
 class TakeCensus:
     """Counts what single shards hold, by name; picklable.
 
-    ``keep``: candidates a class to hand back. ``promise`` is that of a recipe, None for ILSVRC2012.
+    ``keep``: candidates a class to hand back. ``promise`` is that of a recipe, None for records of Inception's layout;
+    ``words_of`` tells the words of classes that those leave out.
     """
 
     layout: Layout
     keep: int
     promise: Promise | None = None
+    words_of: Words = no_words
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
         parsed = parse_shard_name(name)
         assert parsed is not None, name
-        counting = _Counting(name, parsed[0], self.promise)
+        counting = _Counting(name, parsed[0], self.promise, self.words_of)
         try:
             shard = Shard.open(self.layout.shard_path(name))
             counting.census.shards[name] = len(shard.view)
@@ -190,14 +192,15 @@ class TakeCensus:
 class _Counting:
     """One pass over a shard."""
 
-    def __init__(self, name: str, split: str, promise: Promise | None) -> None:
+    def __init__(self, name: str, split: str, promise: Promise | None, words_of: Words) -> None:
         self._name = name
         self._split = SplitCensus()
         self._promise = promise
+        self._words_of = words_of
         self.census = Census(splits={split: self._split})
 
     def take(self, number: int, data: memoryview) -> None:
-        seen = look(data) if self._promise is None else self._look(data, self._promise)
+        seen = look(data, words_of=self._words_of) if self._promise is None else self._look(data, self._promise)
         if seen is None:
             self.census.unread += 1
             return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from imagenet_prep.layout import parse_shard_name
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
 from imagenet_prep.reporting.drawing import LOOKS, Look, draw, looks
-from imagenet_prep.reporting.subject import ILSVRC2012, Subject
+from imagenet_prep.reporting.subject import Subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ class Series:
     shards: Mapping[int, int]
 
 
-def draw_charts(census: Census, subject: Subject = ILSVRC2012) -> list[Chart]:
+def draw_charts(census: Census, subject: Subject) -> list[Chart]:
     """Every chart that there is something to draw for."""
     series, thing = _series(census, subject), subject.thing
     boxes_text = _boxes_text(series, thing) if subject.has_boxes else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.examiner import Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Problem
@@ -13,7 +13,7 @@ from imagenet_prep.reporting.census import SHOWN_NAMES, Census
 from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.reporting.features import Bounds, FeatureCensus
 from imagenet_prep.reporting.samples import Sample
-from imagenet_prep.reporting.subject import ILSVRC2012, Subject
+from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.wording import number_of
 
 SHOWN_PROBLEMS = 200
@@ -43,12 +43,12 @@ class Facts:
     manifest: Manifest | None
     census: Census
     samples: Sequence[Sample]
-    subject: Subject = ILSVRC2012
+    subject: Subject
 
     @property
     def title(self) -> str:
         """What the page is called: by its data set, and one of ILSVRC2012 by the folder."""
-        return self.subject.name if self.subject.is_recipe else self.name
+        return self.subject.name if self.subject.is_own else self.name
 
     @property
     def splits(self) -> list[str]:
@@ -86,10 +86,10 @@ def banner(facts: Facts) -> Banner:
         text = "These shards are not as they should be. What is wrong, and what to do about it, is listed below."
     elif verdict.is_part:
         kind, title = "part", "A part, whole and right"
-        text = "These shards are whole and right as what they are: a part of ILSVRC2012."
+        text = f"These shards are whole and right as what they are: a part of {facts.subject.name}."
     else:
         kind, title, text = "good", "Whole and right", f"These shards are {facts.subject.name}, whole and right."
-    depths = _DEPTHS_BY_RECIPE if facts.subject.is_recipe else _DEPTHS
+    depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
     notes = [_without_paths(note, facts) for note in verdict.notes]
     return Banner(kind, title, f"{text} {depths[verdict.depth]}", notes + _gaps(facts))
 
@@ -115,7 +115,7 @@ def _without_paths(text: str, facts: Facts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the totals: how many there are, should be, and are in all of ILSVRC2012; None where unknown."""
+    """One line of the totals: how many there are, should be, and are in the whole set; None where unknown."""
 
     what: str
     got: int | str | None
@@ -138,24 +138,25 @@ class Totals:
     @classmethod
     def of(cls, total: SplitReport, facts: Facts) -> Totals:
         """What was counted, beside what the manifest records, if there is one."""
-        return cls(total.split, tuple((_recipe_lines if facts.subject.is_recipe else _imagenet_lines)(total, facts)))
+        published = facts.subject.published
+        lines = _own_lines(total, facts) if published is None else _lines(total, facts, published[total.split])
+        return cls(total.split, tuple(lines))
 
 
-def _imagenet_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
+def _lines(total: SplitReport, facts: Facts, whole: Published) -> Iterator[Line]:
     made = facts.manifest.totals.get(total.split) if facts.manifest else None
-    classes = made.classes if made else None if facts.verdict.is_part else ilsvrc2012.CLASSES
+    classes = made.classes if made else None if facts.verdict.is_part else whole.classes
     boxes = made.boxes if made else None
     if _has_set_aside(facts):  # they were counted with the images that were set aside
         classes, boxes = None, None
-    whole_boxes = ilsvrc2012.BOXES if total.split == ilsvrc2012.TRAIN else None
-    yield Line("images", total.records, total.expected, ilsvrc2012.IMAGES[total.split])
-    yield Line("classes", total.classes, classes, ilsvrc2012.CLASSES)
-    yield Line("boxes", total.boxes, boxes, whole_boxes)
-    yield Line("shards", total.shards, made.shards if made else None, ilsvrc2012.SHARDS[total.split])
+    yield Line("images", total.records, total.expected, whole.images)
+    yield Line("classes", total.classes, classes, whole.classes)
+    yield Line("boxes", total.boxes, boxes, whole.boxes)
+    yield Line("shards", total.shards, made.shards if made else None, whole.shards)
     yield Line("size", size_text(total.bytes))
 
 
-def _recipe_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
+def _own_lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
     """Classes and boxes are only there if records hold some; as many as expected if the recipe wrote them itself."""
     subject = facts.subject
     made = facts.manifest.totals.get(total.split) if facts.manifest else None

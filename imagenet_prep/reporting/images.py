@@ -79,7 +79,7 @@ class Tile:
 
 def _class_text(sample: Sample, facts: Facts) -> str:
     if sample.label is None:
-        return "" if facts.subject.is_recipe else "no label"
+        return "" if facts.subject.is_own else "no label"
     return facts.census.words.get(sample.label) or f"label {sample.label}"
 
 
@@ -109,7 +109,7 @@ class OddRow:
 
 def odd_images(facts: Facts) -> Iterator[OddRow]:
     """A row for each kind of odd image that there is."""
-    for kind, (title, meaning) in (_ODD_BY_RECIPE if facts.subject.is_recipe else _ODD).items():
+    for kind, (title, meaning) in (_ODD_BY_RECIPE if facts.subject.is_own else _ODD).items():
         odd = facts.census.odd.get(kind)
         if odd is not None:
             names = [name or f"record {number} of {shard}" for shard, number, name in odd.first]
@@ -126,5 +126,5 @@ def odd_images(facts: Facts) -> Iterator[OddRow]:
         yield OddRow("Repaired", meaning, len(repaired), repaired[:SHOWN_NAMES])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
-        meaning = f"damaged, and left out by {'skip_bad' if facts.subject.is_recipe else '--skip-bad'}"
+        meaning = f"damaged, and left out by {'skip_bad' if facts.subject.is_own else '--skip-bad'}"
         yield OddRow("Set aside", meaning, len(set_aside), set_aside[:SHOWN_NAMES])

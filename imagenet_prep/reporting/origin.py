@@ -13,33 +13,32 @@ _CONTENTS = {"image": "image files", "pixels": "images, as numbers", "array": "a
 _FIRST = ("content", "record", "array", "rescale", "reencode", "order", "first_label", "compression")
 
 
-def origin(verdict: Verdict, manifest: Manifest | None) -> Iterator[tuple[str, str, bool]]:
-    """Name, value, and whether the value is one to compare letter by letter."""
-    is_recipe = manifest is not None and manifest.recipe is not None
-    if verdict.flavour and not is_recipe:
+def origin(verdict: Verdict, manifest: Manifest | None, *, is_own: bool) -> Iterator[tuple[str, str, bool]]:
+    """Name, value, and whether the value is one to compare letter by letter; ``is_own`` is that of Subject."""
+    if verdict.flavour and not is_own:
         yield "records", verdict.flavour + "".join(f"; {each}" for each in verdict.differences), False
-    if not is_recipe:
+    if not is_own:
         yield "order", verdict.order, False
     if verdict.fingerprint:
         yield "fingerprint", verdict.fingerprint, True
     if manifest is None:
         yield "made by", "unknown: there is no manifest", False
     else:
-        yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_recipe else ""), False
+        yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False
         for split, source in manifest.sources.items():
-            yield from _source(split, source, is_recipe=is_recipe)
-        settings = _recipe_settings if is_recipe else _settings
+            yield from _source(split, source, is_own=is_own)
+        settings = _recipe_settings if is_own else _settings
         for name, value in settings(manifest.settings):
             yield name, value, False
     yield "report by", _versions(), False
 
 
-def _source(split: str, source: object, *, is_recipe: bool) -> Iterator[tuple[str, str, bool]]:
+def _source(split: str, source: object, *, is_own: bool) -> Iterator[tuple[str, str, bool]]:
     if isinstance(source, dict):
         rest = {**source}
         name, digest = rest.pop("name", ""), rest.pop("names_and_sizes", "")
         number = rest.get("images")
-        is_count = is_recipe and isinstance(number, int)
+        is_count = is_own and isinstance(number, int)
         count = f"{number:,} {'file' if number == 1 else 'files'}" if is_count else _plain(rest)
         yield f"{split} from", f"{name}; {count}", False
         yield f"{split}, names and sizes", str(digest), True

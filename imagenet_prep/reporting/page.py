@@ -58,12 +58,12 @@ def render(facts: Facts) -> bytes:
         ],
         keys={split: look.key for split, look in looks(facts.subject.splits).items()},
         splits=facts.splits,
-        has_images=facts.census.has_images or not facts.subject.is_recipe,
+        has_images=facts.census.has_images or not facts.subject.is_own,
         classes=images.classes(facts),
         shown_classes=images.SHOWN_CLASSES,
         samples=[images.Tile.of(sample, facts) for sample in facts.samples],
         odd=list(images.odd_images(facts)),
-        origin=list(origin(facts.verdict, facts.manifest)),
+        origin=list(origin(facts.verdict, facts.manifest, is_own=facts.subject.is_own)),
     )
     # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()

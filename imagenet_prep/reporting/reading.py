@@ -6,15 +6,16 @@ verify says what is wrong with a record; a page should still show the rest of it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
 from imagenet_prep.formats.jpeg import PNG_SIGNATURE
 from imagenet_prep.model import Box
+
+Words = Callable[[str | None, str], str]
 
 LONGEST_TEXT = 100
 
@@ -77,14 +78,23 @@ class Naming:
         )
 
 
-def look(data: memoryview, naming: Naming | None = None) -> Seen | None:
-    """What a record's data show, or None if they are no tf.train.Example; ``naming`` is that of a recipe's records."""
+def no_words(wnid: str | None, filename: str) -> str:
+    """Nothing tells the words of a class but the record itself."""
+    return ""
+
+
+def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Seen | None:
+    """What a record's data show, or None if they are no tf.train.Example.
+
+    ``naming`` is that of a recipe's records; ``words_of`` tells the words of a class that the record leaves out, by its
+    wnid or its file name.
+    """
     try:
         if naming is not None:
             return see(parse_example(data), naming)
-        return _of_record(read_record(data))
+        return _of_record(read_record(data), words_of)
     except RecordError:
-        return _of_features(parse_example(data))
+        return _of_features(parse_example(data), words_of)
     except ExampleError:
         return None
 
@@ -107,24 +117,24 @@ def is_drawable(box: Box) -> bool:
     return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
 
 
-def _of_record(record: ImageRecord) -> Seen:
+def _of_record(record: ImageRecord, words_of: Words) -> Seen:
     filename = _clean(record.filename)
     return Seen(
         filename,
         record.label,
-        _clean(record.text) if record.text else _words(record.wnid, filename),
+        _clean(record.text) if record.text else words_of(record.wnid, filename),
         _size(record.width, record.height),
         record.boxes,
         record.encoded,
     )
 
 
-def _of_features(features: Mapping[str, Feature]) -> Seen:
+def _of_features(features: Mapping[str, Feature], words_of: Words) -> Seen:
     filename = _text(features, *_NAME)
     return Seen(
         filename,
         _int(features, *_LABEL),
-        _text(features, "image/class/text") or _words(_text(features, "image/class/synset"), filename),
+        _text(features, "image/class/text") or words_of(_text(features, "image/class/synset"), filename),
         _size(_int(features, "image/width"), _int(features, "image/height")),
         tuple(_boxes(features)),
         _image(features, _IMAGE),
@@ -136,15 +146,6 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         return None
     return width, height
-
-
-def _words(wnid: str | None, filename: str) -> str:
-    """The words of a class that the record leaves out, by its wnid or by the file name; "" if neither tells."""
-    name = filename.rpartition("/")[2]
-    name += "" if "." in name else ".JPEG"  # some makers leave it out
-    number = ilsvrc2012.validation_number(name)
-    known = wnid or (ilsvrc2012.validation_wnids()[number - 1] if number else ilsvrc2012.train_wnid(name))
-    return ilsvrc2012.texts().get(known or "", "")
 
 
 def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from imagenet_prep import ilsvrc2012
+from imagenet_prep.checks.examiner import KnownSet, Published
 from imagenet_prep.manifest import Manifest
 from imagenet_prep.reporting.census import Census
 
@@ -18,41 +18,39 @@ class Subject:
     Args:
         name: of the data set.
         splits: what the names of shards begin with, in order.
-        is_recipe: it was made by a recipe, and is not ILSVRC2012.
+        published: what is known of each split of the whole set; None for a set of one's own.
         thing: what a record is called.
         has_classes: the labels in the records are those of its classes.
         has_boxes: there is something to say of boxes.
-        features: what a recipe promises of every record, by name.
+        features: what is promised of every record, by name.
     """
 
-    name: str = "ILSVRC2012"
-    splits: tuple[str, ...] = ilsvrc2012.SPLITS
-    is_recipe: bool = False
+    name: str
+    splits: tuple[str, ...]
+    published: Mapping[str, Published] | None = None
     thing: Literal["image", "record"] = "image"
     has_classes: bool = True
     has_boxes: bool = True
     features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a set of one's own: nobody has published facts of it."""
+        return self.published is None
+
     @classmethod
-    def of(cls, manifest: Manifest | None, census: Census) -> Subject:
-        """That of a recipe's manifest and what was counted; ILSVRC2012 without one."""
-        if manifest is None or manifest.recipe is None:
-            return ILSVRC2012
+    def of(cls, dataset: KnownSet, manifest: Manifest | None, census: Census) -> Subject:
+        """That of a known data set, by its manifest and by what was counted."""
+        if dataset.published is not None or manifest is None:
+            return cls(dataset.name, dataset.splits, dataset.published)
         return cls(
-            manifest.dataset,
-            manifest.splits,
-            is_recipe=True,
+            dataset.name,
+            dataset.splits,
             thing="image" if census.has_images else "record",
             has_classes=_writes_labels(manifest.settings.get("record")),
             has_boxes=any(found.boxes.keys() - {0} for found in census.splits.values()),
-            features=features_of(manifest),
+            features=manifest.dataset.features,
         )
-
-
-def features_of(manifest: Manifest) -> Mapping[str, Mapping[str, Any]]:
-    """What a recipe promises of every record, by name: its kind, and whether it may be missing."""
-    features: Mapping[str, Mapping[str, Any]] = (manifest.recipe or {}).get("features", {})
-    return features
 
 
 def _writes_labels(record: object) -> bool:
@@ -60,6 +58,3 @@ def _writes_labels(record: object) -> bool:
     if not isinstance(record, dict):
         return True
     return any(isinstance(mapped, dict) and mapped.get("from") == "label" for mapped in record.values())
-
-
-ILSVRC2012 = Subject()

@@ -19,12 +19,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.boxes_csv import encode_boxes
 from imagenet_prep.formats.tar import TarFault, stream_members
 from imagenet_prep.formats.voc import LARGEST, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.storage.atomic import save_bytes, save_json
@@ -41,10 +41,10 @@ INFLATION_FLOOR = 1 << 30
 """Bytes that any archive may unpack to, however small it is."""
 
 _BATCH = 256
-_KEYS = {ilsvrc2012.TRAIN: "boxes", ilsvrc2012.VALIDATION: "validation-boxes"}
+_KEYS = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
 _FOLDERS = {  # Kaggle's tree
-    ilsvrc2012.TRAIN: ("ILSVRC/Annotations/CLS-LOC/train", "Annotations/CLS-LOC/train"),
-    ilsvrc2012.VALIDATION: ("ILSVRC/Annotations/CLS-LOC/val", "Annotations/CLS-LOC/val"),
+    facts.TRAIN: ("ILSVRC/Annotations/CLS-LOC/train", "Annotations/CLS-LOC/train"),
+    facts.VALIDATION: ("ILSVRC/Annotations/CLS-LOC/val", "Annotations/CLS-LOC/val"),
 }
 
 File = tuple[str, str, bytes]
@@ -56,9 +56,9 @@ class BoxTotals:
     """Counts over one split's annotations.
 
     Args:
-        files: annotation files read, the bad ones included (the original of train: ilsvrc2012.BOX_FILES).
+        files: annotation files read, the bad ones included (the original of train: facts.BOX_FILES).
         images: files that gave at least one box (the original of train: all of them).
-        boxes: boxes in the CSV (the original of train: ilsvrc2012.BOXES).
+        boxes: boxes in the CSV (the original of train: facts.BOXES).
         other_class: boxes skipped because their file's first name is another of the 1000 classes.
         no_area: boxes skipped because nothing of them is within the image.
         ended_early: files in which an xmin of exactly -1 ended the list.
@@ -133,16 +133,16 @@ def annotate(
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
-        splits = [_annotate_split(ilsvrc2012.TRAIN, layout, engine, boxes, progress)]
+        splits = [_annotate_split(facts.TRAIN, layout, engine, boxes, progress)]
         if validation:
-            splits.append(_annotate_split(ilsvrc2012.VALIDATION, layout, engine, None, progress))
+            splits.append(_annotate_split(facts.VALIDATION, layout, engine, None, progress))
         return AnnotateSummary(tuple(splits))
 
 
 def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | None, progress: Progress) -> BoxesSummary:
     source = _find_source(split, layout, given)
     fingerprint = {"input": _identify(source), "rules": RULES_VERSION}
-    csv_path = layout.boxes_csv if split == ilsvrc2012.TRAIN else layout.validation_boxes_csv
+    csv_path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
     known = _recall(layout, split, fingerprint, csv_path)
     if known is not None:
         return BoxesSummary(split, source, csv_path, known.totals, known.problems, up_to_date=True)
@@ -158,8 +158,8 @@ def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | No
 
 def find_annotations(layout: Layout, *, validation: bool = False) -> Path | None:
     """The archive or the folder (Kaggle's tree) that holds the annotations of train or of validation, or None."""
-    split = ilsvrc2012.VALIDATION if validation else ilsvrc2012.TRAIN
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES[_KEYS[split]])
+    split = facts.VALIDATION if validation else facts.TRAIN
+    archive = layout.archive_path(facts.ARCHIVES[_KEYS[split]])
     if archive.is_file():
         return archive
     folders = (layout.raw_dir / name for name in _FOLDERS[split])
@@ -167,9 +167,9 @@ def find_annotations(layout: Layout, *, validation: bool = False) -> Path | None
 
 
 def _find_source(split: str, layout: Layout, given: Path | None) -> Path:
-    source = given or find_annotations(layout, validation=split == ilsvrc2012.VALIDATION)
+    source = given or find_annotations(layout, validation=split == facts.VALIDATION)
     if source is None:
-        archive = ilsvrc2012.ARCHIVES[_KEYS[split]]
+        archive = facts.ARCHIVES[_KEYS[split]]
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
             f"expected {archive.filename} or a folder {_FOLDERS[split][0]}",
@@ -339,11 +339,11 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
         AnnotationFault: it can't be read, or its name can be none that the original wrote to the CSV and read from it.
     """
     wnid = _wnid_of(split, folder, name)
-    if wnid not in ilsvrc2012.labels():
+    if wnid not in facts.labels():
         return (), BoxTotals(files=1, other_files=1)
     annotation = parse_annotation(content)
     early = int(annotation.ended_early)
-    if annotation.label != wnid and annotation.label in ilsvrc2012.labels():
+    if annotation.label != wnid and annotation.label in facts.labels():
         skipped = len(annotation.boxes) + annotation.no_area
         return (), BoxTotals(files=1, other_class=skipped, ended_early=early)
     return annotation.boxes, _totals_of(len(annotation.boxes), annotation.no_area, early)
@@ -361,18 +361,18 @@ _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\ud
 
 def _wnid_of(split: str, folder: str, name: str) -> str:
     """The class of an annotation's folder, for validation that of its image."""
-    if split == ilsvrc2012.TRAIN:
-        if not ilsvrc2012.is_wnid(folder):
+    if split == facts.TRAIN:
+        if not facts.is_wnid(folder):
             raise AnnotationFault("expected it in the folder of a class, like n01440764/n01440764_1.xml")
         if not _usable(name):
             raise AnnotationFault(
                 f"expected a name like {folder}_1.xml: not hidden, UTF-8, no comma, no control character"
             )
         return folder
-    number = ilsvrc2012.validation_number(f"{name}.JPEG")
+    number = facts.validation_number(f"{name}.JPEG")
     if number is None:
         raise AnnotationFault("expected a name like ILSVRC2012_val_00000001.xml")
-    return ilsvrc2012.validation_wnids()[number - 1]
+    return facts.validation_wnids()[number - 1]
 
 
 def _problem(subject: str, detail: str) -> Problem:

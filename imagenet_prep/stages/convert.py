@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from imagenet_prep import __version__, ilsvrc2012
+from imagenet_prep import __version__
 from imagenet_prep.checks.index import is_indexed
+from imagenet_prep.datasets.dataset import Dataset, MakingOptions
+from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Makers, Work, count_images, lay_out, make_shards, prepare_makers, unfinished
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.planning import (
-    ConvertOptions,
-    PlannedSet,
-    PlannedSplit,
-    check_options,
-    plan_imagenet,
-    plan_name,
-    plan_recipe,
-    source_record,
-)
+from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
-from imagenet_prep.underway import as_begun, refuse_doubtful, refuse_recipe_set, save_beginning
+from imagenet_prep.underway import refuse_doubtful, save_beginning
 from imagenet_prep.wording import number_of
-
-if TYPE_CHECKING:
-    from imagenet_prep.recipes.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +59,29 @@ class ConvertSummary:
 def convert(
     layout: Layout,
     engine: Engine,
-    options: ConvertOptions = ConvertOptions(),
+    options: MakingOptions | None = None,
     *,
-    recipe: Plan | None = None,
+    dataset: Dataset = ILSVRC2012,
     progress: Progress | None = None,
 ) -> ConvertSummary:
-    """Write every shard that is not done yet, and the manifest.
+    """Write every shard of a data set that is not done yet, and the manifest.
 
-    ILSVRC2012 is converted as ``options`` say, or the data set of a ``recipe``: then of the options only
-    ``compression``, ``skip_bad``, ``overwrite``, ``read_order`` and ``memory`` are looked at.
+    ``options`` are those of the data set, for ILSVRC2012 ``ConvertOptions``; None: as the data set says itself.
 
     Finished shards are recognised by their fingerprint and never made again. Interrupted at any moment, the next call
     goes on from there and ends with the same bytes.
 
     Raises:
-        IncompleteError: images of ILSVRC2012 are missing, and ``allow_incomplete`` is not set.
+        IncompleteError: images of the data set are missing, and that is not allowed.
         InputError: an archive or the boxes file is corrupt.
         UsageError: shards are there that were made by a recipe, with other settings, or by another tool; see
             ``overwrite``.
         DataProblemsError: bad images; every shard without one is done.
         SpaceError, BusyError, WriteError: as their names say.
     """
-    progress = progress or Silent()
-    check_options(options)
-    if recipe is None:
-        refuse_recipe_set(layout)
+    progress, options = progress or Silent(), options or dataset.options
     with hold(layout.lock_paths):
-        recipe = recipe and (recipe if options.overwrite else as_begun(recipe, layout))
-        planned = plan_recipe(recipe) if recipe else plan_imagenet(layout, engine, options, progress)
+        planned = dataset.plan(layout, engine, options, progress)
         refuse_doubtful(planned, layout)
         splits = planned.splits
         for note in planned.notes:
@@ -114,28 +99,27 @@ def convert(
                 ]
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
-                if recipe is not None:
-                    recipe.save_manifest()
-                save_beginning(layout, planned, options, recipe)
+                dataset.prepare()
+                save_beginning(layout, planned, dataset.recipe_file)
                 makers = prepare_makers(works, layout, options, progress)
                 problems = _run(makers, splits, todo, engine, journal, progress)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         _manifest(planned, journal, summaries).save(layout.manifest_path)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
-        if recipe is not None and recipe.folder:
-            progress.note(f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report")
+        for note in planned.closing:
+            progress.note(note)
         return ConvertSummary(summaries, tuple(problems), planned.notes)
 
 
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, options: ConvertOptions) -> None:
+def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, options: MakingOptions) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
     splits = dataset.splits
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
-    prefixes = {*ilsvrc2012.SPLITS, *(split.catalog.split for split in splits)}
+    prefixes = {*KNOWN_SPLITS, *(split.catalog.split for split in splits)}
     foreign, changed = [], []
     for path in sorted(layout.output_dir.glob("*-of-*")):
         parsed = parse_shard_name(path.name)
@@ -194,7 +178,7 @@ def _what_differs(layout: Layout, dataset: PlannedSet) -> str:
 
 
 def _remove_superseded(
-    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: ConvertOptions
+    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: MakingOptions
 ) -> None:
     """Remove what would contradict the shards to come: a manifest of others; with --overwrite, ours of another count.
 
@@ -224,7 +208,7 @@ def _fingerprints(infos: Mapping[str, ShardInfo] | None) -> dict[str, str] | Non
     return None if infos is None else {name: info.fingerprint for name, info in infos.items()}
 
 
-def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: ConvertOptions) -> bool:
+def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: MakingOptions) -> bool:
     """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
     info = journal.get(plan_name(plan))
     if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
@@ -307,13 +291,13 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
 
 def _manifest(planned: PlannedSet, journal: Journal, summaries: Sequence[SplitSummary]) -> Manifest:
     turned = {each.split: each.turned for each in summaries if each.turned}
-    recipe = {**planned.recipe, "turned": turned} if planned.recipe and turned else planned.recipe
     infos: dict[str, ShardInfo] = {}
     splits = planned.splits
     for split in splits:
         infos.update((plan_name(plan), info) for plan in split.plans if (info := journal.get(plan_name(plan))))
     return Manifest(
         version=__version__,
+        dataset=dataclasses.replace(planned.entry, turned=turned),
         settings=dict(planned.settings),
         sources={split.catalog.split: source_record(split.catalog, split.source) for split in splits},
         totals={
@@ -327,5 +311,4 @@ def _manifest(planned: PlannedSet, journal: Journal, summaries: Sequence[SplitSu
             for split in splits
         },
         shards=infos,
-        recipe=recipe,
     )

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
@@ -16,8 +15,10 @@ from imagenet_prep.fetch.partial import durable_bytes, finish, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.fetch.transfer import fetch
-from imagenet_prep.ilsvrc2012 import ARCHIVES, Archive
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES, Archive
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.atomic import save_json
@@ -76,7 +77,7 @@ class _Target:
 def pending(
     layout: Layout,
     *,
-    only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES,
+    only: Sequence[str] = facts.DEFAULT_ARCHIVES,
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
 ) -> list[Archive]:
@@ -93,8 +94,8 @@ def pending(
 def download(
     layout: Layout,
     *,
-    only: Sequence[str] = ilsvrc2012.DEFAULT_ARCHIVES,
-    base_url: str = ilsvrc2012.BASE_URL,
+    only: Sequence[str] = facts.DEFAULT_ARCHIVES,
+    base_url: str = BASE_URL,
     credentials: Credentials | None = None,
     cookies: Path | None = None,
     connections: int = 1,
@@ -107,7 +108,7 @@ def download(
 
     Args:
         layout: where to.
-        only: keys of ilsvrc2012.ARCHIVES.
+        only: keys of facts.ARCHIVES.
         base_url: the folder to fetch from.
         credentials: used if the server asks for them.
         cookies: a cookies.txt from a browser.

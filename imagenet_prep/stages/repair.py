@@ -6,40 +6,24 @@ import dataclasses
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from imagenet_prep.checks.index import agrees, corrected
 from imagenet_prep.checks.inventory import manifest_fault
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import quoted
 from imagenet_prep.formats import pixels
-from imagenet_prep.formats.compressed import Compression
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
 from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.planning import (
-    ConvertOptions,
-    PlannedSet,
-    PlannedSplit,
-    check_options,
-    not_understood,
-    options_from,
-    plan_again,
-    plan_name,
-    plan_recipe,
-    source_record,
-)
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.registry import known_set
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import check_free_space
-from imagenet_prep.underway import as_recorded
 from imagenet_prep.wording import number_of
-
-if TYPE_CHECKING:
-    from imagenet_prep.recipes.plan import Plan
 
 OF_RECORDS = frozenset(
     {
@@ -73,7 +57,6 @@ def repair(
     engine: Engine,
     faulty: Mapping[str, Collection[ProblemKind]],
     *,
-    recipe: Plan | None = None,
     read_order: Literal["auto", "shuffled", "sequential"] = "auto",
     memory: int | None = None,
     progress: Progress | None = None,
@@ -81,8 +64,7 @@ def repair(
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
     A shard is replaced only by one with the recorded digest, and its entries in journal and manifest stay as they
-    are. One that can't be made again stays as it is, and so do files that are no shard of the set. ``recipe`` is that
-    of a data set other than ILSVRC2012.
+    are. One that can't be made again stays as it is, and so do files that are no shard of the set.
 
     Raises:
         InputError: there is no manifest; or the raw data is not what a shard was made from: all others are made then.
@@ -94,23 +76,16 @@ def repair(
         if entries:
             manifest.save(layout.manifest_path)
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
-        if not kinds:
-            return RepairSummary(corrected=entries)
-        recipe = recipe and as_recorded(recipe, manifest)
-        by_recipe = plan_recipe(recipe) if recipe is not None else None
-        if recipe is not None and by_recipe is not None:
-            options = _options_by(recipe, by_recipe, manifest)
-        else:
-            options = options_from(manifest)
-            check_options(options)
-        options = dataclasses.replace(options, read_order=read_order, memory=memory)
-        unchanged = _unchanged(kinds, manifest, layout, engine, options.compression)
+        unchanged = _unchanged(kinds, manifest, layout, engine)
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
                 _refuse_obstacles(names, manifest, journal, layout)
-                splits = _plan(names, layout, engine, options, by_recipe, progress)
-                _make(names, splits, manifest, layout, engine, options, journal, progress)
+                splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
+                dataset = known_set(layout, manifest)
+                options, planned = dataset.plan_again(layout, engine, manifest, splits, progress)
+                options = dataclasses.replace(options, read_order=read_order, memory=memory)
+                _make(names, planned, manifest, layout, engine, options, journal, progress)
         return RepairSummary(tuple(names), unchanged, entries)
 
 
@@ -146,15 +121,11 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
 
 
 def _unchanged(
-    kinds: Mapping[str, Collection[ProblemKind]],
-    manifest: Manifest,
-    layout: Layout,
-    engine: Engine,
-    compression: Compression,
+    kinds: Mapping[str, Collection[ProblemKind]], manifest: Manifest, layout: Layout, engine: Engine
 ) -> tuple[str, ...]:
     """The shards that are as they were made, whatever is said of their records."""
     doubtful = [name for name, found in kinds.items() if OF_RECORDS.issuperset(found)]
-    results = engine.map(_Look(layout, manifest.shards, compression), doubtful)
+    results = engine.map(_Look(layout, manifest.shards), doubtful)
     return tuple(sorted(result.task for result in results if isinstance(result, Done) and result.value))
 
 
@@ -164,12 +135,11 @@ class _Look:
 
     layout: Layout
     infos: dict[str, ShardInfo]
-    compression: Compression
 
     def __call__(self, name: str) -> bool:
         lengths, crcs = array("Q"), array("I")
         try:
-            for record in Shard.open(self.layout.shard_path(name), self.compression).framed():
+            for record in Shard.open(self.layout.shard_path(name)).framed():
                 if not record.intact:
                     return False
                 lengths.append(len(record.data))
@@ -194,66 +164,7 @@ def _refuse_obstacles(names: Sequence[str], manifest: Manifest, journal: Journal
                 raise InputError(f"{path} is a folder", "expected a file, or nothing", "move it away and repair again")
 
 
-def _refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
-    """Names, sizes and labels must be those of then; times and whether they lie in an archive make no difference."""
-    split, source = planned.catalog.split, planned.source
-    expected, found = manifest.sources.get(split), source_record(planned.catalog, source)
-    if not isinstance(expected, dict):
-        raise not_understood(f"source of the {split} images")
-    if all(expected.get(key) == found[key] for key in ("images", "names_and_sizes")):
-        return
-    detail = f"expected {expected.get('images')} images, got {found['images']}"
-    if expected.get("images") == found["images"]:
-        detail = f"there are {found['images']} images, as there were, but some have other names or sizes"
-    raise InputError(
-        f"the {split} images in {source} are not those that the shards were made from",
-        detail,
-        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
-    )
-
-
-def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
-    expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
-    if expected == found:
-        return
-    path = layout.find_boxes_csv(catalog.split)
-    raise InputError(
-        f"the {catalog.split} boxes are not those that the shards were made with",
-        f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        f"make their file again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
-    )
-
-
 # the work ------------------------------------------------------------------------------------------------------
-
-
-def _plan(
-    names: Sequence[str],
-    layout: Layout,
-    engine: Engine,
-    options: ConvertOptions,
-    by_recipe: PlannedSet | None,
-    progress: Progress,
-) -> list[PlannedSplit]:
-    """The splits that these shards belong to: of ILSVRC2012 only their raw data is needed."""
-    splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
-    if by_recipe is None:
-        return plan_again(layout, engine, splits, options, progress)
-    return [split for split in by_recipe.splits if split.catalog.split in splits]
-
-
-def _options_by(recipe: Plan, by_recipe: PlannedSet, manifest: Manifest) -> ConvertOptions:
-    """What a recipe says beside its splits; it must be the recipe that the manifest records."""
-    settings = by_recipe.settings
-    names = sorted({*settings, *manifest.settings})
-    changed = [name for name in names if settings.get(name) != manifest.settings.get(name)]
-    if changed:
-        raise InputError(
-            f"{recipe.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
-            f"expected {manifest.settings.get(changed[0])!r}, got {settings.get(changed[0])!r}",
-            "bring back the recorded recipe, or make the set again with this one: the same convert, and --overwrite",
-        )
-    return ConvertOptions(compression=recipe.compression, skip_bad=manifest.has_set_aside)
 
 
 def _make(
@@ -262,14 +173,11 @@ def _make(
     manifest: Manifest,
     layout: Layout,
     engine: Engine,
-    options: ConvertOptions,
+    options: MakingOptions,
     journal: Journal,
     progress: Progress,
 ) -> None:
     """Make these shards, of the splits that they belong to."""
-    for split in planned:
-        _refuse_other_images(split, manifest)
-        _refuse_other_boxes(split.catalog, layout, manifest)
     wanted = set(names)
     todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
     works = lay_out(planned, todo, options)

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError, WorkerError
-from imagenet_prep.ilsvrc2012 import SPLITS
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Manifest, load_manifest
 from imagenet_prep.model import Done, Engine, Progress, Silent
+from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
 from imagenet_prep.reporting.contents import Facts
 from imagenet_prep.reporting.page import check_libraries, render
 from imagenet_prep.reporting.reading import Naming
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
-from imagenet_prep.reporting.subject import Subject, features_of
+from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.atomic import save_bytes
 
 R = TypeVar("R")
@@ -49,9 +50,10 @@ def write_report(
     check_libraries()
     progress = progress or Silent()
     manifest = _load_manifest(layout)
-    splits, promise = manifest.splits if manifest else SPLITS, _promise(manifest)
-    names = list(layout.find_shards(splits))
-    census = _take_census(names, TakeCensus(layout, samples, promise), engine, progress)
+    dataset = known_set(layout, manifest)
+    promise = _promise(dataset, manifest)
+    names = list(layout.find_shards(dataset.splits))
+    census = _take_census(names, TakeCensus(layout, samples, promise, dataset.words_of), engine, progress)
     chosen = choose(census.splits, samples)
     shown = _take_samples(layout, engine, chosen, promise.naming if promise else None, progress)
     facts = Facts(
@@ -60,18 +62,18 @@ def write_report(
         verdict=verdict,
         manifest=manifest,
         census=census,
-        samples=sorted(shown, key=lambda sample: _in_order(sample, splits)),
-        subject=Subject.of(manifest, census),
+        samples=sorted(shown, key=lambda sample: _in_order(sample, dataset.splits)),
+        subject=Subject.of(dataset, manifest, census),
     )
     save_bytes(layout.report_path, render(facts))
     return ReportSummary(layout.report_path, verdict)
 
 
-def _promise(manifest: Manifest | None) -> Promise | None:
-    """What the records of a recipe are said to hold."""
-    if manifest is None or manifest.recipe is None:
+def _promise(dataset: KnownSet, manifest: Manifest | None) -> Promise | None:
+    """What the records of a set of one's own are said to hold."""
+    if dataset.published is not None or manifest is None:
         return None
-    kinds = {name: str(promised.get("kind")) for name, promised in features_of(manifest).items()}
+    kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
     return Promise(Naming.of(manifest.settings), kinds)
 
 

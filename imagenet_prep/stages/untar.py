@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import quoted
 from imagenet_prep.formats.tar import Member
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.source import class_tars
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
-from imagenet_prep.sources.imagenet import class_tars
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.sources.tars import walk
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
@@ -107,15 +107,15 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
 
 def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
     archives: dict[str, _Archive] = {}
-    for split in ilsvrc2012.SPLITS:
-        path = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+    for split in facts.SPLITS:
+        path = layout.archive_path(facts.ARCHIVES[split])
         if path.is_file():
             with FileSlices(path) as view:
                 archives[split] = _Archive(path, view.stamp)
         else:
             progress.note(f"{split}: no archive {path}, so nothing is done for it")
     if not archives:
-        names = " nor ".join(ilsvrc2012.ARCHIVES[split].filename for split in ilsvrc2012.SPLITS)
+        names = " nor ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"found neither {names}",
@@ -140,13 +140,13 @@ def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
 def _subfolders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return [folder / entry.name for entry in os.scandir(folder) if ilsvrc2012.is_wnid(entry.name)]
+    return [folder / entry.name for entry in os.scandir(folder) if facts.is_wnid(entry.name)]
 
 
 def _list_classes(archive: Path, split: str) -> list[_Class]:
     """The work, a class at a time: a tar each of the train archive, some 50 members of the validation archive."""
     with FileSlices(archive) as view:
-        if split == ilsvrc2012.VALIDATION:
+        if split == facts.VALIDATION:
             return _sort_validation(view, split)
         tars = class_tars(view)
     return [_Class(split, wnid, length, offset, offset + length) for wnid, (offset, length) in tars.items()]
@@ -156,10 +156,10 @@ def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
     found: dict[str, list[Member]] = {}
     for member in walk(view, hint=REMEDY):
         name, offset, _ = member
-        number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
+        number = facts.validation_number(name.decode("ascii", "replace"))
         if number is None:
-            raise stranger(view.path, name, offset, f"names like {ilsvrc2012.validation_filename(1)}")
-        found.setdefault(ilsvrc2012.validation_wnids()[number - 1], []).append(member)
+            raise stranger(view.path, name, offset, f"names like {facts.validation_filename(1)}")
+        found.setdefault(facts.validation_wnids()[number - 1], []).append(member)
     return [
         _Class(split, wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid]))
         for wnid in sorted(found)
@@ -275,7 +275,7 @@ def _index(task: _Class, view: FileSlices) -> _Places:
     members: Iterable[Member] = task.members or walk(view, task.start, task.stop, hint=REMEDY)
     for raw, offset, length in members:
         name = raw.decode("ascii", "replace")
-        is_ours = bool(task.members) or ilsvrc2012.train_wnid(name) == task.wnid
+        is_ours = bool(task.members) or facts.train_wnid(name) == task.wnid
         if not is_ours or len(name) > _LONGEST_NAME:
             raise stranger(view.path, raw, offset, f"names like {task.wnid}_1.JPEG")
         if name in wanted:

@@ -23,6 +23,7 @@ from imagenet_prep.formats.inception_reader import RecordError, read_features, r
 from imagenet_prep.formats.jpeg import ImageError
 from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.formats.tfrecord import FramingError
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.layout import Layout
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes import columns, rules
@@ -335,9 +336,9 @@ def shard(data: bytes) -> None:
     """A shard in the place of one that was made here: verify's worker names a problem, unless it is that one."""
     layout = HOME.layout
     path, view = layout.shard_path(SHARD), memoryview(data)
-    report = ShardCheck(layout, HOME.infos).check(Shard(path, view, "none"))
+    report = ShardCheck(layout, ImageNetExaminer(), HOME.infos).check(Shard(path, view, "none"))
     assert report.problems or data == path.read_bytes()
     if report.is_whole:
         promise = {"label": {"kind": "int64", "optional": False, "values": 1}}
         examiner = PromiseExaminer(promise, decode=True)
-        ShardCheck(layout, examiner=examiner).check(Shard(path, view, compressed.detect(view)))
+        ShardCheck(layout, examiner).check(Shard(path, view, compressed.detect(view)))

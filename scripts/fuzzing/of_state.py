@@ -14,22 +14,25 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.index import read_index, read_written
-from imagenet_prep.checks.inventory import check_names, check_sizes, take_inventory
+from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import access, login, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
 from imagenet_prep.fetch.reply import Remote
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.options import options_from
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.manifest import Journal, load_manifest
-from imagenet_prep.planning import options_from
+from imagenet_prep.recipes.made import find_made
+from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending
 from imagenet_prep.stages.status import status
-from imagenet_prep.underway import find_recipe_set, load_beginning
+from imagenet_prep.underway import load_beginning
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
 _REMOTE = Remote(_URL, 6_744_924_160, '"6a1c"', "Thu, 14 Jun 2012 00:00:00 GMT")
@@ -47,7 +50,7 @@ def shard_index(data: bytes) -> None:
     paths[1].write_bytes(listing)
     read_written(layout, HOME.infos[SHARD])
     if read_index(*paths, HOME.infos[SHARD].records) is not None:
-        ShardCheck(layout, HOME.infos)(SHARD)
+        ShardCheck(layout, ImageNetExaminer(), HOME.infos)(SHARD)
 
 
 @target(limit=8192, mutate=mutations.json_value)
@@ -59,18 +62,20 @@ def manifest_json(data: bytes) -> None:
         manifest = load_manifest(layout.manifest_path)
     except InputError:
         return
-    if manifest is not None and manifest.recipe is None:
+    if manifest is not None and manifest.dataset.kind == "ILSVRC2012":
         with suppress(InputError):
             options_from(manifest)
     _take_inventory(layout)
-    find_recipe_set(layout)
     with suppress(PrepError):
         status(layout)
 
 
 def _take_inventory(layout: Layout) -> None:
     with suppress(InputError):
-        inventory, _ = take_inventory(layout)
+        manifest, _ = sound_manifest(layout)
+        dataset = known_set(layout, manifest)
+        dataset.refuse_unfinished(layout, "")
+        inventory = take_inventory(layout, dataset, manifest)
         check_names(inventory, layout)
         check_sizes(inventory, layout)
 
@@ -117,7 +122,7 @@ def recipe_json(data: bytes) -> None:
     layout = HOME.copy("recipe_json")
     layout.manifest_path.unlink(missing_ok=True)
     layout.recipe_path.write_bytes(data)
-    if find_recipe_set(layout) is not None:
+    if find_made(layout, None) is not None:
         _take_inventory(layout)
         with suppress(PrepError):
             status(layout)
@@ -275,7 +280,7 @@ def names(data: bytes) -> None:
     name = data.decode("utf-8", "surrogateescape")
     parsed = parse_shard_name(name)
     assert parsed is None or name == f"{parsed[0]}-{parsed[1]:05d}-of-{parsed[2]:05d}"
-    number = ilsvrc2012.validation_number(name)
+    number = facts.validation_number(name)
     assert number is None or 1 <= number <= 50_000
-    wnid = ilsvrc2012.train_wnid(name)
-    assert wnid is None or ilsvrc2012.is_wnid(wnid)
+    wnid = facts.train_wnid(name)
+    assert wnid is None or facts.is_wnid(wnid)

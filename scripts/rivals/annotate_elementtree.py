@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import labels
+from imagenet_prep.ilsvrc2012.facts import labels
 
 
 def read_boxes(path: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import validation_number, validation_wnids
+from imagenet_prep.ilsvrc2012.facts import validation_number, validation_wnids
 
 
 def write_images(tar: tarfile.TarFile, folder: Path) -> None:

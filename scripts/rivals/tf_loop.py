@@ -23,7 +23,7 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import tensorflow as tf
 from PIL import Image
 
-from imagenet_prep.ilsvrc2012 import labels, texts, train_wnid, validation_number, validation_wnids
+from imagenet_prep.ilsvrc2012.facts import labels, texts, train_wnid, validation_number, validation_wnids
 
 THREADS = 8
 

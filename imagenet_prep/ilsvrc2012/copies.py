@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from imagenet_prep import ilsvrc2012, order
-from imagenet_prep.checks.content import class_of
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.datasets import order
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.examiner import class_of
 from imagenet_prep.model import Problem, ProblemKind
 
 REMEDY_COPIES = "get sound copies of these shards, or a second set to compare them with"
@@ -68,12 +69,12 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
     """
     found = sum(report.records for report in reports)
     counts = set(range(found - copies, found + copies + 1)) if copies <= MANY else set()
-    if 2 * found > ilsvrc2012.IMAGES[split]:
-        counts.add(ilsvrc2012.IMAGES[split])
+    if 2 * found > facts.IMAGES[split]:
+        counts.add(facts.IMAGES[split])
     ranks = {report.name: _ranks(_listed(report, split)) for report in reports if report.records >= FEW}
     best: set[str] = set()
     for count in sorted(counts):
-        picked = order.shuffled(count, ilsvrc2012.SEED)
+        picked = order.shuffled(count, order.SEED)
         rows = {
             name: picked[start:stop]
             for name, (start, stop) in zip(shards, pairwise(order.bounds(count, len(shards))), strict=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import random
 from array import array
 
+SEED = 12345
+"""Of the shuffle of 2016."""
+
 LANES = 8
 """The threads of the original: it cut the images in 8 lanes, and each lane in shards/8 shards."""
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
@@ -23,18 +23,24 @@ from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.sources.tars import Archive, walk
 
 _FOLDERS = {
-    ilsvrc2012.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
-    ilsvrc2012.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
+    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
+    facts.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
 }
 
 
 def find_source(layout: Layout, split: str) -> Path | None:
     """The archive or the folder that holds a split, or None."""
-    archive = layout.archive_path(ilsvrc2012.ARCHIVES[split])
+    archive = layout.archive_path(facts.ARCHIVES[split])
     if archive.is_file():
         return archive
     folders = (layout.raw_dir / name for name in _FOLDERS[split])
     return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def find_boxes_csv(layout: Layout, split: str) -> Path | None:
+    """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
+    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
 
 
 def read_catalog(source: Path, split: str, engine: Engine) -> Catalog:
@@ -48,8 +54,8 @@ def read_catalog(source: Path, split: str, engine: Engine) -> Catalog:
     else:
         parts = _run(engine, _ArchiveIndex(source, split), _archive_tasks(source, split))
     catalog = Catalog.join(parts)
-    catalog.split, catalog.wnids = split, ilsvrc2012.synsets()
-    catalog.texts = tuple(ilsvrc2012.texts()[wnid] for wnid in catalog.wnids)
+    catalog.split, catalog.wnids = split, facts.synsets()
+    catalog.texts = tuple(facts.texts()[wnid] for wnid in catalog.wnids)
     _refuse_duplicates(catalog, source)
     return catalog
 
@@ -78,7 +84,7 @@ def _refuse_duplicates(catalog: Catalog, source: Path) -> None:
 def _archive_tasks(archive: Path, split: str) -> list[tuple[str, int, int]]:
     """What can be indexed on its own: each class's tar within the train archive; the validation archive as a whole."""
     with FileSlices(archive) as view:
-        if split == ilsvrc2012.VALIDATION:
+        if split == facts.VALIDATION:
             return [("", 0, len(view))]
         return [(wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
 
@@ -92,7 +98,7 @@ def class_tars(view: FileSlices) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for name, offset, length in walk(view, hint=REMEDY):
         wnid = name[:-4].decode("ascii", "replace")
-        if wnid not in ilsvrc2012.labels() or name[-4:] != b".tar":
+        if wnid not in facts.labels() or name[-4:] != b".tar":
             raise stranger(view.path, name, offset, "tars named <wnid>.tar")
         if wnid in found:
             raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
@@ -128,7 +134,7 @@ def _scan_tasks(folder: Path) -> Iterator[tuple[str, int, int]]:
     yield "", 0, 0
     for entry in os.scandir(folder):
         try:
-            if ilsvrc2012.is_wnid(entry.name) and entry.is_dir():
+            if facts.is_wnid(entry.name) and entry.is_dir():
                 yield entry.name, 0, 0
         except OSError as error:  # a link to itself
             raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
@@ -162,12 +168,12 @@ class _FolderScan:
 
 def _refuse_misplaced(folder: Path, name: str, split: str) -> None:
     """An image of the data set in another class's folder means that the sorting went wrong: never guess."""
-    if split == ilsvrc2012.TRAIN:
-        wnid = ilsvrc2012.train_wnid(name)
+    if split == facts.TRAIN:
+        wnid = facts.train_wnid(name)
     else:
-        number = ilsvrc2012.validation_number(name)
-        wnid = ilsvrc2012.validation_wnids()[number - 1] if number else None
-    if wnid in ilsvrc2012.labels() and ilsvrc2012.is_wnid(folder.name):
+        number = facts.validation_number(name)
+        wnid = facts.validation_wnids()[number - 1] if number else None
+    if wnid in facts.labels() and facts.is_wnid(folder.name):
         raise InputError(
             f"{folder / name} lies in the wrong class folder",
             f"expected it in {wnid}, found it in {folder.name}",
@@ -177,12 +183,12 @@ def _refuse_misplaced(folder: Path, name: str, split: str) -> None:
 
 def _label_of(name: bytes, split: str, wnid: str) -> int | None:
     """The label of an image by its official name, or None if it isn't one (or not of ``wnid``, where that is given)."""
-    if split == ilsvrc2012.TRAIN:
+    if split == facts.TRAIN:
         is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
-        return ilsvrc2012.labels().get(wnid) if is_ours else None
-    number = ilsvrc2012.validation_number(name.decode("ascii", "replace"))
-    found = ilsvrc2012.validation_wnids()[number - 1] if number else None
-    return ilsvrc2012.labels()[found] if found and wnid in ("", found) else None
+        return facts.labels().get(wnid) if is_ours else None
+    number = facts.validation_number(name.decode("ascii", "replace"))
+    found = facts.validation_wnids()[number - 1] if number else None
+    return facts.labels()[found] if found and wnid in ("", found) else None
 
 
 # completeness --------------------------------------------------------------------------------------------------
@@ -190,13 +196,13 @@ def _label_of(name: bytes, split: str, wnid: str) -> int | None:
 
 def missing_text(catalog: Catalog | None, split: str) -> str | None:
     """What a split lacks against ILSVRC2012, in words, or None if it is whole."""
-    expected = ilsvrc2012.IMAGES[split]
+    expected = facts.IMAGES[split]
     counts = catalog.count_by_label() if catalog else {}
     got = sum(counts.values())
-    if got == expected and len(counts) == ilsvrc2012.CLASSES:
+    if got == expected and len(counts) == facts.CLASSES:
         return None
-    wnids = ilsvrc2012.synsets()
-    floor = 50 if split == ilsvrc2012.VALIDATION else 732  # the smallest train class has 732 images
+    wnids = facts.synsets()
+    floor = 50 if split == facts.VALIDATION else 732  # the smallest train class has 732 images
     absent = [wnid for label, wnid in enumerate(wnids, 1) if label not in counts]
     short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
     difference = f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.example import ExampleError
 from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, Traits, read_record
 from imagenet_prep.formats.tfrecord import FramingError
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.reading.shard import Shard
 
 V = TypeVar("V")
@@ -102,7 +102,7 @@ def _shared(values: Iterable[V | None]) -> V | None:
 
 
 def _words(record: ImageRecord) -> str | None:
-    return ilsvrc2012.texts().get(record.wnid or "")
+    return facts.texts().get(record.wnid or "")
 
 
 def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names: bool) -> Iterator[str]:

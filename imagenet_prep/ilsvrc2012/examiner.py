@@ -6,13 +6,13 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from imagenet_prep import ilsvrc2012
 from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding, printable
-from imagenet_prep.checks.flavours import INCEPTION, Flavour, plain_name
 from imagenet_prep.formats import jpeg, pixels
 from imagenet_prep.formats.example import ExampleError
 from imagenet_prep.formats.inception_reader import BoxesError, ImageRecord, RecordError, read_record
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.flavours import INCEPTION, Flavour, plain_name
 from imagenet_prep.model import Box, ProblemKind
 
 
@@ -79,29 +79,29 @@ def check_class(record: ImageRecord, split: str, flavour: Flavour) -> Iterator[F
     if true == record.wnid and _is_class(record.label, record.wnid, None if flavour.has_own_words else record.text):
         return
     if true is None and "image/filename" in record.traits.features:
-        form = "<wnid>_<number>.JPEG" if split == ilsvrc2012.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
+        form = "<wnid>_<number>.JPEG" if split == facts.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
         yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
     yield from _check_label(record, true or record.wnid, flavour)
 
 
 def class_of(filename: str, split: str) -> str | None:
     """The wnid of the class that an image of this official name has; None for any other name."""
-    if split == ilsvrc2012.TRAIN:
-        return ilsvrc2012.train_wnid(filename)
-    number = ilsvrc2012.validation_number(filename)
-    return ilsvrc2012.validation_wnids()[number - 1] if number else None
+    if split == facts.TRAIN:
+        return facts.train_wnid(filename)
+    number = facts.validation_number(filename)
+    return facts.validation_wnids()[number - 1] if number else None
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_class(label: int, wnid: str | None, text: str | None) -> bool:
-    return wnid is not None and ilsvrc2012.labels().get(wnid) == label and text in (None, ilsvrc2012.texts()[wnid])
+    return wnid is not None and facts.labels().get(wnid) == label and text in (None, facts.texts()[wnid])
 
 
 def _check_label(record: ImageRecord, true: str | None, flavour: Flavour) -> Iterator[Finding]:
-    label = ilsvrc2012.labels().get(true or "")
+    label = facts.labels().get(true or "")
     if label is None:
-        if true is not None or not 1 <= record.label <= ilsvrc2012.CLASSES:
-            expected = f"1 to {ilsvrc2012.CLASSES} and a wnid of ILSVRC2012"
+        if true is not None or not 1 <= record.label <= facts.CLASSES:
+            expected = f"1 to {facts.CLASSES} and a wnid of ILSVRC2012"
             got = f"{record.label}, {printable(true or 'none')}"
             yield _wrong(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
         return
@@ -110,8 +110,8 @@ def _check_label(record: ImageRecord, true: str | None, flavour: Flavour) -> Ite
         yield _wrong(kind, f"image/class/label of an image of {true}", str(label), str(record.label))
     elif record.wnid not in (None, true):
         yield _wrong(ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or ""))
-    elif record.text is not None and not flavour.has_own_words and record.text != ilsvrc2012.texts()[true or ""]:
-        expected = ilsvrc2012.texts()[true or ""]
+    elif record.text is not None and not flavour.has_own_words and record.text != facts.texts()[true or ""]:
+        expected = facts.texts()[true or ""]
         yield _wrong(ProblemKind.WRONG_LABEL, "image/class/text", repr(expected), repr(printable(record.text)))
 
 
@@ -119,7 +119,7 @@ def _way(got: int, wnid: str, label: int) -> ProblemKind:
     """In which of the well-known ways a label is wrong, if it is one of them."""
     if got == label - 1:
         return ProblemKind.ZERO_BASED_LABELS
-    return ProblemKind.DEVKIT_LABELS if got == ilsvrc2012.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
+    return ProblemKind.DEVKIT_LABELS if got == facts.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
 
 
 # boxes and image -----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def check_boxes(record: ImageRecord) -> Iterator[Finding]:
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
             yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
     if record.box_labels.count(record.label) != len(record.box_labels):
-        right = {record.label, ilsvrc2012.labels().get(record.wnid or "")}  # these differ where the record's is wrong
+        right = {record.label, facts.labels().get(record.wnid or "")}  # these differ where the record's is wrong
         for number, label in enumerate(record.box_labels):
             if label not in right:
                 yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))

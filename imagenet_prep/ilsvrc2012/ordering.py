@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from imagenet_prep import ilsvrc2012, order
 from imagenet_prep.checks.findings import Finding, problem
 from imagenet_prep.checks.index import departure
 from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.datasets import order
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Problem, ProblemKind
 
 
@@ -39,7 +40,7 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
     names = _listing(split, reports, is_complete=len(reports) == len(shards))  # each once, though a record is doubled
     if not names or not shards:
         return None
-    picked = order.shuffled(len(names), ilsvrc2012.SEED)
+    picked = order.shuffled(len(names), order.SEED)
     edges = pairwise(order.bounds(len(names), len(shards)))
     planned = {
         shard: b"\0".join(names[i] for i in picked[start:stop])
@@ -52,13 +53,13 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
 def _listing(split: str, reports: Sequence[ShardReport], *, is_complete: bool) -> list[bytes]:
     """Every name of the split in the order of the original's listing; nothing if they can't all be known."""
     found = list({name for report in reports for name in report.filenames})
-    if split == ilsvrc2012.TRAIN:
+    if split == facts.TRAIN:
         return sorted(found) if is_complete and all(found) else []
-    if not all(ilsvrc2012.validation_number(name.decode()) for name in found):
+    if not all(facts.validation_number(name.decode()) for name in found):
         return []
-    if not is_complete or 2 * len(found) > ilsvrc2012.IMAGES[split]:
-        found = [ilsvrc2012.validation_filename(n).encode() for n in range(1, ilsvrc2012.IMAGES[split] + 1)]
-    return sorted(found, key=lambda name: (ilsvrc2012.validation_wnids()[int(name[15:23]) - 1], name))
+    if not is_complete or 2 * len(found) > facts.IMAGES[split]:
+        found = [facts.validation_filename(n).encode() for n in range(1, facts.IMAGES[split] + 1)]
+    return sorted(found, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
 
 
 def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:

@@ -1,0 +1,1 @@
+"""What a data set is, and how it is cut into the shards to make."""

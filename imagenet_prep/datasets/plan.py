@@ -1,0 +1,112 @@
+"""Catalogs -> the shards to make: a split in canonical order, cut into plans; a set of splits, and how it is made."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.datasets import order
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.layout import shard_name
+from imagenet_prep.manifest import DatasetEntry, Manifest
+from imagenet_prep.model import ShardPlan
+from imagenet_prep.recorder import Recorder
+from imagenet_prep.sources.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSplit:
+    """One split, planned: ``order`` holds the catalog's rows in record order, ``recorder`` makes the records."""
+
+    catalog: Catalog
+    source: Path
+    order: array[int]
+    recorder: Recorder
+    plans: tuple[ShardPlan, ...]
+
+    def rows(self, plan: ShardPlan) -> array[int]:
+        """The catalog's rows of one shard, in record order."""
+        return self.order[plan.start : plan.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSet:
+    """A whole data set, planned.
+
+    Args:
+        entry: what the manifest says of the data set.
+        splits: each cut into plans.
+        settings: those that decide bytes.
+        expected: images of the whole data set, by split.
+        options: the command's options that make the same set again, as words.
+        notes: what to tell the user before the work, and ``closing`` after it.
+        doubts: what speaks against beginning such a set, not against going on with one that an earlier version began.
+    """
+
+    entry: DatasetEntry
+    splits: tuple[PlannedSplit, ...]
+    settings: Mapping[str, object]
+    expected: Mapping[str, int]
+    options: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    closing: tuple[str, ...] = ()
+    doubts: tuple[PrepError, ...] = ()
+
+
+def plan_name(plan: ShardPlan) -> str:
+    """The name of the shard that a plan makes."""
+    return shard_name(plan.split, plan.index, plan.count)
+
+
+def cut(
+    catalog: Catalog, source: Path, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
+) -> PlannedSplit:
+    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
+    rows = array("I", range(len(catalog))) if seed is None else order.shuffled(len(catalog), seed)
+    settings = json.dumps(deciding, sort_keys=True)
+    edges = order.bounds(len(catalog), count)
+    plans = tuple(
+        ShardPlan(catalog.split, i, count, start, stop, catalog.fingerprint(rows[start:stop], settings))
+        for i, (start, stop) in enumerate(itertools.pairwise(edges))
+    )
+    return PlannedSplit(catalog, source, rows, recorder, plans)
+
+
+def source_record(catalog: Catalog, source: Path) -> dict[str, object]:
+    """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
+    digest = hashlib.sha256(catalog.names.joined)
+    for values in (catalog.lengths, catalog.labels):
+        digest.update(values.tobytes())
+    return {"name": source.name, "images": len(catalog), "names_and_sizes": digest.hexdigest()}
+
+
+def not_understood(what: str) -> InputError:
+    """The error for a manifest that is no manifest of ours in one point."""
+    return InputError(
+        f"the {what} in the manifest can't be understood",
+        "expected them as imagenet-prep convert writes them",
+        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
+    )
+
+
+def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
+    """Names, sizes and labels must be those of then; times and whether they lie in an archive make no difference."""
+    split, source = planned.catalog.split, planned.source
+    expected, found = manifest.sources.get(split), source_record(planned.catalog, source)
+    if not isinstance(expected, dict):
+        raise not_understood(f"source of the {split} images")
+    if all(expected.get(key) == found[key] for key in ("images", "names_and_sizes")):
+        return
+    detail = f"expected {expected.get('images')} images, got {found['images']}"
+    if expected.get("images") == found["images"]:
+        detail = f"there are {found['images']} images, as there were, but some have other names or sizes"
+    raise InputError(
+        f"the {split} images in {source} are not those that the shards were made from",
+        detail,
+        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
+    )

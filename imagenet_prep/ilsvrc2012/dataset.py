@@ -1,0 +1,349 @@
+"""ILSVRC2012 as one data set among others: what is planned, checked and shown of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from imagenet_prep.checks.examiner import Examiner, Published, SetFindings
+from imagenet_prep.checks.inventory import Inventory
+from imagenet_prep.checks.shard import ShardReport
+from imagenet_prep.checks.whole import check_totals
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.escaping import command, quoted
+from imagenet_prep.formats import inception
+from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.formats.image import Check
+from imagenet_prep.ilsvrc2012 import facts, source
+from imagenet_prep.ilsvrc2012.completeness import check_facts, check_unique, missing_classes, name_label_patterns
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
+from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.ordering import Ordering, examine_order
+from imagenet_prep.ilsvrc2012.raw_data import stages_before
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.recipes.made import refuse_made
+from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.underway import load_beginning
+from imagenet_prep.wording import number_of
+
+ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
+
+
+PUBLISHED = {
+    split: Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
+    for split, boxes in ((facts.TRAIN, facts.BOXES), (facts.VALIDATION, None))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ImageNet:
+    """ILSVRC2012; ``manifest`` is that of shards that were made of it, if there is one."""
+
+    manifest: Manifest | None = None
+
+    name = facts.NAME
+    splits = facts.SPLITS
+    options = ConvertOptions()
+    recipe_file = None
+    published = PUBLISHED
+    words_of = staticmethod(facts.words_of)
+    is_known_before_its_end = True
+
+    # what is made of it ----------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Nothing is to be written before its shards."""
+
+    def plan(self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
+        """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
+        check_options(options)
+        refuse_made(layout)
+        sources = {split: source.find_source(layout, split) for split in facts.SPLITS}
+        if not any(sources.values()):
+            raise InputError(
+                f"no images in {layout.raw_dir}",
+                "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
+                f"imagenet-prep download {quoted(str(layout.data_dir))}    (or name the folder with --raw)",
+            )
+        found = {split: path for split, path in sources.items() if path is not None}
+        catalogs = {split: _read(path, split, engine, progress) for split, path in found.items()}
+        notes = _check_complete(catalogs, options)
+        splits, doubts = [], []
+        for split, catalog in catalogs.items():
+            count = options.shards(split)
+            if count > (most := order.most_shards(len(catalog))):
+                what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
+                doubts.append(UsageError(what, f"expected at most {most:,}"))
+            notes += _attach_boxes(catalog, layout, options)
+            splits.append(_plan_split(catalog, found[split], layout, options))
+        return PlannedSet(
+            entry=ENTRY,
+            splits=tuple(splits),
+            settings=options.settings(),
+            expected=facts.IMAGES,
+            options=options.words(),
+            notes=tuple(notes),
+            doubts=tuple(doubts),
+        )
+
+    def refuse_without_source(self) -> None:
+        """Nothing: only the raw data of the splits that have wrong shards is needed."""
+
+    def plan_again(
+        self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
+    ) -> tuple[ConvertOptions, list[PlannedSplit]]:
+        """Some splits as the manifest says, complete or not: for shards whose digests are known.
+
+        Their digests prove the images, so ``check`` is "header".
+
+        Raises:
+            InputError: there are no images of a split, or an archive or the boxes file is corrupt or not that of then;
+                or the manifest can't be understood.
+        """
+        options = options_from(manifest)
+        check_options(options)
+        planned = []
+        for split in splits:
+            path = source.find_source(layout, split)
+            if path is None:
+                raise InputError(
+                    f"no {split} images in {layout.raw_dir}",
+                    "expected the archive or the folder that the shards were made from",
+                    "put it back, or name the folder that holds it with --raw",
+                )
+            catalog = _read(path, split, engine, progress)
+            _attach_boxes(catalog, layout, options)
+            planned.append(_plan_split(catalog, path, layout, dataclasses.replace(options, check="header")))
+            refuse_other_images(planned[-1], manifest)
+            _refuse_other_boxes(catalog, layout, manifest)
+        return options, planned
+
+    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
+        """Download, untar, annotate."""
+        return stages_before(layout)
+
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+        """The first of download, annotate and convert that is needed; see KnownSet."""
+        found = [source.find_source(layout, split) for split in facts.SPLITS]
+        if not all(found) and states["convert"] == "not begun":
+            return command("download", layout.data_dir)
+        has_boxes = layout.archive_path(facts.ARCHIVES["boxes"]).is_file()
+        if states["convert"] == states["annotate"] == "not begun" and has_boxes:
+            return command("annotate", layout.data_dir, *(("--raw", str(layout.raw)) if layout.raw else ()))
+        begun = load_beginning(layout)
+        words = begun.options if begun and self.manifest is None else ()
+        if self.manifest is not None:
+            with suppress(InputError):
+                words = options_from(self.manifest).words()
+        return command("convert", layout.data_dir, *layout.options(begun.raw if begun else None), *words)
+
+    # what its shards must be -----------------------------------------------------------------------------------
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """How many images each split should have: by the manifest, if there is one."""
+        if self.manifest is None:
+            return facts.IMAGES
+        totals = self.manifest.totals
+        return {split: totals[split].images if split in totals else 0 for split in facts.SPLITS}
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
+        if self.manifest is None:
+            return False
+        totals = self.manifest.totals
+        whole = {split: (facts.IMAGES[split], facts.CLASSES) for split in facts.SPLITS}
+        return {split: (totals[split].images, totals[split].classes) for split in totals} != whole
+
+    def refuse_unfinished(self, layout: Layout, damage: str) -> None:
+        """Nothing: without a manifest, the facts tell what shards must be."""
+
+    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
+        """What the shards are compared with, and which of them have a size that was published."""
+        if inventory.manifest is None:
+            what = "a part of it, whatever is there" if is_part else "a whole"
+            if inventory.infos:
+                yield "no manifest that could be used; each shard is held against the journal of the conversion"
+            else:
+                yield f"no manifest; held against ILSVRC2012 as {what}"
+        elif is_part:
+            counts = (f"{self.images[split]:,} of {count:,} {split} images" for split, count in facts.IMAGES.items())
+            yield f"this is a part of ILSVRC2012, held against its own record: {', '.join(counts)}"
+        known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
+        if known and not is_part:
+            equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
+            yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
+
+    def examiner(self, foreign: Sequence[Path], *, decode: bool) -> ImageNetExaminer:
+        """What compares each record with the facts, and with the flavour of its maker."""
+        return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode=decode)
+
+    def check_set(
+        self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
+    ) -> SetFindings:
+        """Whether every image is there once, in its order, and every class; see KnownSet."""
+        assert isinstance(examiner, ImageNetExaminer)
+        problems: list[Problem] = []
+        notes: list[str] = []
+        orderings: dict[str, Ordering | None] = {}
+        for split in self.splits:
+            shards = inventory.of(split)
+            found = [reports[name] for name in shards if name in reports]
+            is_proven = inventory.manifest is not None and _are_sound(found, shards)
+            if not is_proven:
+                orderings[split] = examine_order(split, shards, found)
+            problems += _check_split(inventory, split, found, orderings, is_proven=is_proven, is_part=is_part)
+            notes += _class_notes(inventory, split, found, is_part=is_part)
+        has_records = any(report.records for report in reports.values())
+        return SetFindings(
+            tuple(problems),
+            tuple(notes),
+            examiner.flavour.name if has_records else "none",
+            examiner.flavour.differences,
+            self._order(inventory, orderings),
+        )
+
+    def _order(self, inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> str:
+        """Whether the images are in the canonical order, as far as it can be known: by names, or as convert made it."""
+        known: list[bool | None] = []
+        for split in self.splits:
+            if not inventory.of(split):
+                continue
+            if split in orderings:
+                ordering = orderings[split]
+                known.append(ordering.is_canonical if ordering else None)
+            elif inventory.manifest is not None:
+                settings = inventory.manifest.settings
+                known.append((settings.get("seed"), settings.get("shuffle")) == (order.SEED, True))
+        if False in known:
+            return "not canonical"
+        return "canonical" if known and all(known) else "unknown"
+
+
+# planning ------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path, split: str, engine: Engine, progress: Progress) -> Catalog:
+    progress.note(f"indexing {path}")
+    return source.read_catalog(path, split, engine)
+
+
+def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
+    missing = [source.missing_text(catalogs.get(split), split) for split in facts.SPLITS]
+    lacking = [text for text in missing if text]
+    if lacking and not options.allow_incomplete:
+        raise IncompleteError(
+            "this is not the whole of ILSVRC2012",
+            " | ".join(lacking),
+            "get the missing images, or convert what is there with --allow-incomplete",
+        )
+    return [f"a part of ILSVRC2012: {text}" for text in lacking]
+
+
+def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
+    """Give the images their boxes; say so if there are none to give."""
+    if catalog.split == facts.VALIDATION and not options.validation_boxes:
+        return []
+    path = source.find_boxes_csv(layout, catalog.split)
+    if path is None:
+        return [f"no boxes for {catalog.split}: {layout.boxes_csv} is not there (imagenet-prep annotate makes it)"]
+    catalog.attach_boxes(_read_boxes(path, layout))
+    return []
+
+
+def _read_boxes(path: Path, layout: Layout) -> BoxTable:
+    try:
+        return parse_boxes(path.read_bytes())
+    except BoxesFault as fault:
+        raise InputError(
+            f"{path} is damaged at line {fault.line:,}",
+            fault.reason,
+            f"remove it and make it again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
+        ) from fault
+
+
+def _plan_split(catalog: Catalog, path: Path, layout: Layout, options: ConvertOptions) -> PlannedSplit:
+    recorder = InceptionRecorder(_depth(path, catalog.split, layout, options), options.reencode)
+    seed = options.seed if options.shuffle else None
+    return cut(catalog, path, recorder, options.shards(catalog.split), seed, options.deciding())
+
+
+def _depth(path: Path, split: str, layout: Layout, options: ConvertOptions) -> Check:
+    """How closely to look at images: "auto" trusts an archive whose published digest was checked."""
+    if options.check != "auto":
+        return options.check
+    checked = load_json(layout.checked_path) if path.is_file() else None
+    known = checked.get(path.name) if isinstance(checked, dict) else None
+    if not isinstance(known, dict):
+        return "decode"
+    status = path.stat()
+    unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)
+    return "header" if unchanged and known.get("md5") == facts.ARCHIVES[split].md5 else "decode"
+
+
+def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
+    expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
+    if expected == found:
+        return
+    path = source.find_boxes_csv(layout, catalog.split)
+    raise InputError(
+        f"the {catalog.split} boxes are not those that the shards were made with",
+        f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
+        f"make their file again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
+    )
+
+
+# checking ------------------------------------------------------------------------------------------------------
+
+
+def _are_sound(reports: Sequence[ShardReport], shards: Sequence[str]) -> bool:
+    """Whether all shards hold the very records that convert wrote: no name is twice then, the order kept."""
+    return len(reports) == len(shards) and not any(report.problems for report in reports)
+
+
+def _check_split(
+    inventory: Inventory,
+    split: str,
+    reports: Sequence[ShardReport],
+    orderings: Mapping[str, Ordering | None],
+    *,
+    is_proven: bool,
+    is_part: bool,
+) -> list[Problem]:
+    """Every shard's own problems in order, and what only shows across the shards of a split."""
+    own = [problem for report in reports for problem in report.problems]
+    if not is_proven:
+        own = name_label_patterns(split, reports, own)
+        if inventory.infos:
+            own += check_unique(reports)
+    manifest, shards = inventory.manifest, inventory.of(split)
+    if manifest is not None:
+        if split in manifest.totals and not own and len(reports) == len(shards):
+            own += check_totals(split, reports, manifest)
+        return own
+    if inventory.infos:
+        return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
+    return own + list(check_facts(split, shards, reports, orderings[split], is_part=is_part))
+
+
+def _class_notes(inventory: Inventory, split: str, reports: Sequence[ShardReport], *, is_part: bool) -> Iterator[str]:
+    """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
+    lacking = missing_classes(reports)
+    if is_part and 0 < len(lacking) <= 5:
+        yield f"{split}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
+    if inventory.manifest is None and reports:
+        edges = order.bounds(sum(report.records for report in reports), len(reports))
+        if [stop - start for start, stop in pairwise(edges)] != [report.records for report in reports]:
+            yield f"{split}: the records per shard are not those of the original's partition"

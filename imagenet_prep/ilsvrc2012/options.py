@@ -1,0 +1,174 @@
+"""How ILSVRC2012 is converted: the settings of its recipe, as the command line, a recipe, or a manifest has them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import not_understood
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.formats.compressed import Compression
+from imagenet_prep.formats.pixels import Reencode, codec
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.layout import parse_shard_name
+from imagenet_prep.manifest import Manifest
+from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.reading import RecipeFile
+
+FORMAT_VERSION = 1
+"""Goes into every fingerprint: raised when the bytes of a record change."""
+
+SHIPPED = Path(__file__).with_name("imagenet.yaml")
+"""The recipe of the defaults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions(MakingOptions):
+    """How to convert; the defaults make the record set of 2016.
+
+    ``check`` "auto" decodes every image unless the archive's digest is the published one. ``read_order`` "sequential"
+    passes over each archive once, holding up to ``memory`` bytes (None: a quarter of what is free); "auto" does so
+    where seeking is dear and memory can't hold the archive.
+    """
+
+    train_shards: int = facts.SHARDS["train"]
+    validation_shards: int = facts.SHARDS["validation"]
+    seed: int = order.SEED
+    shuffle: bool = True
+    check: Literal["auto", "header", "decode"] = "auto"
+    reencode: Reencode | None = None
+    validation_boxes: bool = False
+    allow_incomplete: bool = False
+
+    def shards(self, split: str) -> int:
+        """How many shards a split gets."""
+        return self.train_shards if split == facts.TRAIN else self.validation_shards
+
+    def deciding(self) -> dict[str, object]:
+        """The settings that decide the bytes of a shard besides its items."""
+        deciding: dict[str, object] = {"format": FORMAT_VERSION, "compression": self.compression}
+        if self.reencode is not None:
+            deciding["reencode"] = {**dataclasses.asdict(self.reencode), "codec": codec()}
+        return deciding
+
+    def settings(self) -> dict[str, object]:
+        """All that decides the bytes of the set besides its items: with those that say which item goes where."""
+        more = {"seed": self.seed, "shuffle": self.shuffle, "validation_boxes": self.validation_boxes}
+        return {**self.deciding(), **more}
+
+    def words(self) -> tuple[str, ...]:
+        """The same as words of the command line: those that matter, without defaults."""
+        how, usual = self.reencode, ConvertOptions()
+        values = (
+            ("--train-shards", self.train_shards, usual.train_shards),
+            ("--validation-shards", self.validation_shards, usual.validation_shards),
+            ("--seed", self.seed, usual.seed),
+            ("--check", self.check, usual.check),
+            ("--compression", self.compression, usual.compression),
+            ("--resize", how and how.resize, None),
+            ("--max-side", how and how.max_side, None),
+            ("--quality", how and how.quality, None),
+        )
+        flags = {
+            "--no-shuffle": not self.shuffle,
+            "--validation-boxes": self.validation_boxes,
+            "--reencode": how is not None,
+            "--allow-incomplete": self.allow_incomplete,
+            "--skip-bad": self.skip_bad,
+            "--overwrite": self.overwrite,
+        }
+        said = (text for name, value, default in values if value not in (None, default) for text in (name, str(value)))
+        return (*said, *(name for name, is_set in flags.items() if is_set))
+
+
+def check_options(options: ConvertOptions) -> None:
+    """Raise UsageError if a number can't be."""
+    for split in facts.SPLITS:
+        if not 1 <= options.shards(split) <= 99_999:
+            raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
+
+
+def options_of_recipe(file: RecipeFile) -> ConvertOptions:
+    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``."""
+    recipe = file.recipe
+    given = rules.shard_counts(file)
+    by_split = given if isinstance(given, Mapping) else dict.fromkeys(facts.SPLITS, given)
+    counts = {split: by_split.get(split) or facts.SHARDS[split] for split in facts.SPLITS}
+    return ConvertOptions(
+        train_shards=counts[facts.TRAIN],
+        validation_shards=counts[facts.VALIDATION],
+        seed=order.SEED if recipe.seed is None else recipe.seed,
+        shuffle=recipe.shuffle is not False,
+        check="auto" if recipe.images is None else recipe.images.check,
+        reencode=rules.reencode_of(file),
+        compression=recipe.compression,
+        validation_boxes=recipe.validation_boxes,
+        allow_incomplete=recipe.allow_incomplete,
+        skip_bad=recipe.skip_bad,
+    )
+
+
+def options_from(manifest: Manifest) -> ConvertOptions:
+    """The options of the conversion that a manifest records: the same ones make the same bytes again.
+
+    What decides no bytes (``check``, ``read_order``, ``memory``) has its default. ``skip_bad`` is set if images were
+    set aside, ``allow_incomplete`` if images of ILSVRC2012 were missing.
+
+    Raises:
+        InputError: the settings can't be understood, or records had another form then.
+    """
+    settings = manifest.settings
+    if settings.get("format") != FORMAT_VERSION:
+        raise InputError(
+            f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
+            f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
+            "use that version, or make the set again with imagenet-prep convert --overwrite",
+        )
+    if not _is_known(settings):
+        raise not_understood("settings")
+    counts = {**facts.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
+    if not all(_is_one_of(name, counts) for name in manifest.shards):
+        raise not_understood("names of shards")
+    return ConvertOptions(
+        train_shards=counts[facts.TRAIN],
+        validation_shards=counts[facts.VALIDATION],
+        seed=settings["seed"],
+        shuffle=settings["shuffle"],
+        reencode=_reencode_from(settings.get("reencode")),
+        compression=settings["compression"],
+        validation_boxes=settings["validation_boxes"],
+        allow_incomplete=not all(_was_complete(manifest, split) for split in facts.SPLITS),
+        skip_bad=manifest.has_set_aside,
+    )
+
+
+def _is_one_of(name: str, counts: Mapping[str, int]) -> bool:
+    parsed = parse_shard_name(name)
+    return parsed is not None and parsed[1] < parsed[2] == counts.get(parsed[0])
+
+
+def _is_known(settings: Mapping[str, object]) -> bool:
+    kinds = {"seed": int, "shuffle": bool, "compression": str, "validation_boxes": bool}
+    has_kinds = all(type(settings.get(name)) is kind for name, kind in kinds.items())
+    return has_kinds and settings["compression"] in get_args(Compression)
+
+
+def _reencode_from(recorded: object) -> Reencode | None:
+    if recorded is None:
+        return None
+    numbers = {key: value for key, value in recorded.items() if key != "codec"} if isinstance(recorded, dict) else {}
+    is_known = set(numbers) == {field.name for field in dataclasses.fields(Reencode)}
+    if not is_known or not all(value is None or type(value) is int for value in numbers.values()):
+        raise not_understood("settings")
+    return Reencode(**numbers)
+
+
+def _was_complete(manifest: Manifest, split: str) -> bool:
+    source, totals = manifest.sources.get(split), manifest.totals.get(split)
+    images = source.get("images") if isinstance(source, dict) else None
+    return totals is not None and (images, totals.classes) == (facts.IMAGES[split], facts.CLASSES)

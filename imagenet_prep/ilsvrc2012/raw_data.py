@@ -1,0 +1,77 @@
+"""How far the stages before convert have come: which archives, folders and boxes are there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.source import find_source
+from imagenet_prep.layout import Layout
+from imagenet_prep.model import StageStatus, State
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.wording import number_of
+
+
+def stages_before(layout: Layout) -> tuple[StageStatus, ...]:
+    """Download, untar, annotate: told by names and sizes alone."""
+    return _download(layout), _untar(layout), _annotate(layout)
+
+
+def _download(layout: Layout) -> StageStatus:
+    archives = [facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES]
+    present = [archive for archive in archives if layout.archive_path(archive).is_file()]
+    checked = sum(_is_checked(layout, archive) for archive in present)
+    begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
+    detail = f"{len(present)} of {len(archives)} archives, {checked} of them checked"
+    if begun:
+        detail += f", {begun} begun"
+    sources = [find_source(layout, split) for split in facts.SPLITS]
+    folders = [source.name for source in sources if source and source.is_dir()]
+    if folders:
+        detail += f"; images in folders: {', '.join(folders)}"
+    return StageStatus("download", _state(len(present), len(archives), begun > 0), detail)
+
+
+def _is_checked(layout: Layout, archive: facts.Archive) -> bool:
+    """Whether an archive's digest was compared, and the file not touched since."""
+    checked = load_json(layout.checked_path)
+    entry = checked.get(archive.filename) if isinstance(checked, dict) else None
+    found = layout.archive_path(archive).stat()
+    return (
+        isinstance(entry, dict)
+        and bool(entry.get("md5"))
+        and (entry.get("size"), entry.get("mtime_ns")) == (found.st_size, found.st_mtime_ns)
+    )
+
+
+def _untar(layout: Layout) -> StageStatus:
+    counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
+    words = (f"{count:,} of {facts.CLASSES:,} {split} class folders" for split, count in counts.items())
+    expected = facts.CLASSES * len(counts)
+    return StageStatus("untar", _state(sum(counts.values()), expected), f"{', '.join(words)} (optional)")
+
+
+def _count_classes(folder: Path) -> int:
+    if not folder.is_dir():
+        return 0
+    with os.scandir(folder) as entries:
+        return sum(facts.is_wnid(entry.name) and entry.is_dir() for entry in entries)
+
+
+def _annotate(layout: Layout) -> StageStatus:
+    if not layout.boxes_csv.is_file():
+        return StageStatus("annotate", "not begun", "no boxes")
+    with layout.boxes_csv.open("rb") as file:
+        boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
+
+
+def _state(done: int, expected: int, begun: bool = False) -> State:
+    if expected and done >= expected:
+        return "done"
+    return "partly" if done or begun else "not begun"
+
+
+def _count(folder: Path, suffix: str) -> int:
+    return sum(name.endswith(suffix) for name in os.listdir(folder)) if folder.is_dir() else 0

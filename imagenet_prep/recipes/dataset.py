@@ -1,0 +1,167 @@
+"""The data set of a recipe whose inputs have been listed: what convert asks for its shards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import PlannedSet, cut
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.formats.compressed import Compression
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import RECIPE, DatasetEntry, Journal, Manifest, load_manifest
+from imagenet_prep.model import Engine, Progress
+from imagenet_prep.recipes import promising
+from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.inputs import Manifest as ManifestFile
+from imagenet_prep.recorder import Recorder
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.refusals import writing
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """One split of a recipe.
+
+    Args:
+        name: "train", ...
+        prefix: what its shards' names begin with: ``prefix-00000-of-00008``.
+        catalog: its items, in the order before the shuffle.
+        origin: the folder, archive or manifest that the recipe names.
+        shards: how many there are.
+        shuffle: whether the rows are shuffled, with ``seed``.
+        seed: of the shuffle.
+        recorder: makes a record of an item.
+    """
+
+    name: str
+    prefix: str
+    catalog: Catalog
+    origin: Path
+    shards: int
+    shuffle: bool
+    seed: int
+    recorder: Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeDataset:
+    """A whole recipe, compared with its inputs; see Dataset.
+
+    Args:
+        path: the recipe.
+        splits: in the order in which the recipe has them.
+        folder: where below the output the shards go, as ``output_file_prefix`` says; "" for the output itself.
+        compression: of each shard.
+        skip_bad: whether bad items are left out.
+        settings: all that decides bytes beside the items, for fingerprints and the manifest; plain JSON.
+        features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
+        classes: names, words and numbers of the classes; empty if there are none.
+        notes: what to tell the user.
+        manifest: a manifest_file that is still to be made; see ``prepare``.
+        root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
+        says_turning: whether the recipe itself says that images are turned upright, or not.
+        doubts: what speaks against beginning such a set; convert goes on with one that was begun before.
+    """
+
+    path: Path
+    splits: tuple[SplitPlan, ...]
+    folder: str
+    compression: Compression
+    skip_bad: bool
+    settings: Mapping[str, Any]
+    features: Mapping[str, Mapping[str, Any]]
+    classes: Classes
+    notes: tuple[str, ...]
+    manifest: ManifestFile | None = None
+    root: Path | None = None
+    says_turning: bool = False
+    doubts: tuple[PrepError, ...] = ()
+
+    @property
+    def options(self) -> MakingOptions:
+        """How the recipe says that shards are made."""
+        return MakingOptions(compression=self.compression, skip_bad=self.skip_bad)
+
+    @property
+    def recipe_file(self) -> Mapping[str, str]:
+        """Where it lies, and its root."""
+        root = {} if self.root is None else {"root": str(self.root)}
+        return {"recipe": str(self.path.resolve()), **root}
+
+    def plan(self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress) -> PlannedSet:
+        """All its shards; those of a set that an earlier version began as that version meant the recipe."""
+        earlier = None if options.overwrite else self.without_turning()
+        dataset = earlier if earlier is not None and earlier.has_begun(layout) else self
+        words = {"--skip-bad": options.skip_bad, "--overwrite": options.overwrite}
+        said = f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report"
+        return dataclasses.replace(
+            dataset.cut(),
+            options=tuple(name for name, is_set in words.items() if is_set),
+            closing=(said,) if self.folder else (),
+        )
+
+    def cut(self) -> PlannedSet:
+        """Every split, cut into plans."""
+        splits = []
+        for each in self.splits:
+            seed = each.seed if each.shuffle else None
+            splits.append(cut(each.catalog, each.origin, each.recorder, each.shards, seed, self.settings))
+        prefixes = tuple(each.prefix for each in self.splits)
+        ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
+        features = {name: dict(promised) for name, promised in self.features.items()}
+        return PlannedSet(
+            entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features),
+            splits=tuple(splits),
+            settings={**self.settings, "order": ordering},
+            expected={each.prefix: len(each.catalog) for each in self.splits},
+            notes=self.notes,
+            doubts=self.doubts,
+        )
+
+    def as_recorded(self, manifest: Manifest) -> RecipeDataset:
+        """The recipe as the version meant it that made a set: one that turned no image upright, maybe."""
+        earlier = self.without_turning()
+        return self if earlier is None or "upright" in manifest.settings else earlier
+
+    def has_begun(self, layout: Layout) -> bool:
+        """Whether the shards that are there, whole or under way, are of this reading of the recipe."""
+        try:
+            manifest = load_manifest(layout.manifest_path)
+        except InputError:
+            manifest = None
+        if manifest is not None:
+            return "upright" not in manifest.settings
+        with Journal(layout.journal_path) as journal:
+            begun = {info.fingerprint for name in journal.names() if (info := journal.get(name))}
+        return bool(begun) and bool(begun & {plan.fingerprint for split in self.cut().splits for plan in split.plans})
+
+    def without_turning(self) -> RecipeDataset | None:
+        """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""
+        if self.says_turning or "upright" not in self.settings:
+            return None
+        splits = tuple(
+            dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
+        )
+        settings = {key: value for key, value in self.settings.items() if key != "upright"}
+        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
+        notes = (*self.notes, note) if "reencode" in settings else self.notes
+        return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
+
+    def prepare(self) -> None:
+        """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
+        made = self.manifest
+        if made is None:
+            return
+        lists: dict[Path, Sequence[str]] = {} if made.paths else {made.path: made.names}
+        for split in self.splits if made.paths else ():
+            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
+        for path, names in lists.items():
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                save_bytes(path, "".join(f"{name}\n" for name in names).encode())

@@ -1,0 +1,208 @@
+"""A set that a recipe made, as far as it is known: by its manifest, or by what its conversion began with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.checks.examiner import Examiner, SetFindings
+from imagenet_prep.checks.inventory import Inventory
+from imagenet_prep.checks.promise import PromiseExaminer, holders
+from imagenet_prep.checks.shard import ShardReport
+from imagenet_prep.checks.whole import check_totals
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command, quoted
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import RECIPE, Manifest, load_manifest
+from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recipes.rules import prefix_of
+from imagenet_prep.storage.plain import kind_of, load_json
+from imagenet_prep.underway import kept_path, load_beginning
+
+
+def no_words(wnid: str | None, filename: str) -> str:
+    """A recipe's records say themselves what their classes are called, or nothing does."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeByRecipe:
+    """A data set made by a recipe; see KnownSet.
+
+    Args:
+        manifest: once it is whole.
+        path: where the recipe lies.
+        root: what its relative paths begin with, where that is not the recipe's own folder.
+    """
+
+    manifest: Manifest | None
+    path: Path | None = None
+    root: Path | None = None
+
+    is_part = False
+    is_known_before_its_end = False
+    published = None
+    words_of = staticmethod(no_words)
+
+    @property
+    def name(self) -> str:
+        """The name of the recipe."""
+        if self.manifest is not None:
+            return self.manifest.dataset.name
+        return self.path.stem if self.path else "data set"
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Those that the manifest names; none before there is one."""
+        return self.manifest.dataset.splits if self.manifest else ()
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """How many records each split holds."""
+        totals = self.manifest.totals if self.manifest else {}
+        return {split: totals[split].images if split in totals else 0 for split in self.splits}
+
+    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
+        """None: a recipe's files are there."""
+        return ()
+
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+        """To repair what was whole, or to go on with the conversion."""
+        if self.manifest is None:
+            return self.command_again(layout)
+        begun = load_beginning(layout)
+        return command("repair", layout.data_dir, *layout.options(begun.raw if begun else None))
+
+    # what its shards must be -----------------------------------------------------------------------------------
+
+    def refuse_unfinished(self, layout: Layout, damage: str) -> None:
+        """Its shards are not to be compared with ILSVRC2012, and nothing but the manifest tells what they must be."""
+        if self.manifest is not None:
+            return
+        recipe = quoted(str(self.path or "RECIPE"))
+        again = f"run the same imagenet-prep convert again, with --config {recipe}"
+        if damage:
+            what = f"{layout.manifest_path} is damaged: {damage}"
+            raise InputError(what, "nothing else tells what the shards of a recipe must be", f"remove it and {again}")
+        raise InputError(
+            f"the conversion in {layout.output_dir} has not come to its end",
+            f"expected {layout.manifest_path.name}, which is written when every shard is done",
+            f"{again}: finished shards are kept",
+        )
+
+    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
+        """Nothing is known beside what the recipe promises."""
+        yield from ()
+
+    def examiner(self, foreign: Sequence[Path], *, decode: bool) -> PromiseExaminer:
+        """What compares each record with the promise."""
+        assert self.manifest is not None
+        return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))
+
+    def check_set(
+        self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
+    ) -> SetFindings:
+        """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
+        assert self.manifest is not None
+        problems: list[Problem] = []
+        for split in self.splits:
+            shards = inventory.of(split)
+            found = [reports[name] for name in shards if name in reports]
+            own = [problem for report in found for problem in report.problems]
+            if not own and len(found) == len(shards) and split in self.manifest.totals:
+                own += check_totals(split, found, self.manifest, counts_alone=True)
+            problems += own
+        return SetFindings(tuple(problems), flavour="recipe")
+
+    # making it again -------------------------------------------------------------------------------------------
+
+    def refuse_without_source(self) -> None:
+        """Raise InputError if the recipe is not where it lay."""
+        if self.path is None or kind_of(self.path) != "file":
+            raise InputError(
+                f"the recipe of {self.name} isn't there" + (f": {self.path}" if self.path else ""),
+                "expected the file that the shards were made by",
+                "put it back, and repair again",
+            )
+
+    def plan_again(
+        self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
+    ) -> tuple[MakingOptions, list[PlannedSplit]]:
+        """Some splits as the recipe says now, which must be as it said then; see Recorded."""
+        self.refuse_without_source()
+        path, root, skip_bad = self.path, layout.raw or self.root, manifest.has_set_aside
+        assert path is not None
+        found = load(path, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=True, progress=progress)
+        planned = found.as_recorded(manifest).cut()
+        names = sorted({*planned.settings, *manifest.settings})
+        changed = [name for name in names if planned.settings.get(name) != manifest.settings.get(name)]
+        if changed:
+            raise InputError(
+                f"{path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
+                f"expected {manifest.settings.get(changed[0])!r}, got {planned.settings.get(changed[0])!r}",
+                "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite",
+            )
+        again = [split for split in planned.splits if split.catalog.split in splits]
+        for split in again:
+            refuse_other_images(split, manifest)
+        return MakingOptions(compression=found.compression, skip_bad=skip_bad), again
+
+    def command_again(self, layout: Layout) -> str:
+        """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""
+        try:
+            folder, _ = prefix_of(read(self.path)) if self.path else ("", "")
+        except PrepError:
+            folder = ""  # convert says what is wrong with it
+        root = layout.raw or self.root
+        raw = ("--raw", str(root)) if root else ()
+        output = ("--output", str(_outside(layout.output, folder))) if layout.output else ()
+        data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
+        begun = load_beginning(layout) if self.manifest is None else None
+        more = begun.options if begun else ()
+        return command("convert", data_dir, *raw, *output, "--config", str(self.path or "RECIPE"), *more)
+
+
+def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
+    """What tells that the shards are a recipe's, by their manifest if there is one; None if nothing does."""
+    try:
+        kept = load_json(layout.recipe_path)
+    except InputError:
+        kept = None
+    places = [kept_path(kept.get(key)) if isinstance(kept, dict) else None for key in ("recipe", "root")]
+    if manifest is not None:
+        return MadeByRecipe(manifest, *places) if manifest.dataset.kind == RECIPE else None
+    return MadeByRecipe(None, *places) if layout.recipe_path.exists() else None
+
+
+def refuse_made(layout: Layout) -> None:
+    """No other data set is to be begun where the set of a recipe is.
+
+    Raises:
+        UsageError: it is.
+    """
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError:
+        manifest = None  # verify says what is wrong with it
+    made = find_made(layout, manifest)
+    if made is None or (made.manifest is None and made.path is None):
+        return
+    again = made.command_again(layout) if made.path else "give its recipe with --config"
+    raise UsageError(
+        f"{layout.output_dir} holds shards of the recipe {made.name}",
+        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
+        f"{again}    (ILSVRC2012: choose another folder, or --output)",
+    )
+
+
+def _outside(path: Path, folder: str) -> Path:
+    """The path without the folder that it ends with; an absolute folder stays: it may be DATA_DIR itself."""
+    parts = () if folder.startswith("/") else Path(folder).parts
+    for each in (path, path.resolve()):
+        if parts and each.parts[-len(parts) :] == parts:
+            return each.parents[len(parts) - 1]
+    return path

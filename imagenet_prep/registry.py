@@ -1,0 +1,19 @@
+"""Which data sets there are, and which of them the shards of a folder are: the one table."""
+
+from __future__ import annotations
+
+from imagenet_prep.ilsvrc2012.dataset import ImageNet
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Manifest
+from imagenet_prep.recipes.made import MadeByRecipe, find_made
+
+ILSVRC2012 = ImageNet()
+"""What is made and checked where nothing says otherwise."""
+
+KNOWN_SPLITS = ILSVRC2012.splits
+"""What the names of shards begin with that are known whoever made them."""
+
+
+def known_set(layout: Layout, manifest: Manifest | None) -> ImageNet | MadeByRecipe:
+    """The data set of the shards: by their manifest, else by what their conversion began with, else ILSVRC2012."""
+    return find_made(layout, manifest) or ImageNet(manifest)
