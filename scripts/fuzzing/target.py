@@ -106,7 +106,8 @@ class _Folder:
             _stamp(made.archives.values())
             engine = make_engine("threads", 1)
             annotate(self._layout, engine)
-            convert(self._layout, engine, ConvertOptions(2, 2, check="header", allow_incomplete=True))
+            options = ConvertOptions(train_shards=2, validation_shards=2, check="header", allow_incomplete=True)
+            convert(self._layout, engine, options)
             _stamp(self._layout.data_dir.rglob("*"))  # by sizes and times a verdict is of these files, or of others
             verify(self._layout, engine)
         return self._layout
