@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+from mutations import seal
 from PIL import Image
 from target import CORPUS, HOME
 from targets import TARGETS
@@ -205,7 +206,8 @@ def seeds() -> dict[str, list[bytes]]:
     """The seeds of every target, by its name."""
     layout = HOME.layout
     tables = [table.replace(b",", b"\t") for table in _CSV]
-    state = [layout.manifest_path.read_bytes(), json.dumps(_recipe_manifest()).encode()]
+    manifests = [json.loads(layout.manifest_path.read_bytes()), _earlier_manifest(layout), _recipe_manifest()]
+    state = [json.dumps(each).encode() for each in manifests]
     frames = [_records(*_examples()), _records(b"", b"x" * 100), _records(*_sequences()[:1]), b""]
     exif = [image for image in _jpegs() if b"Exif" in image]
     checked = {"ILSVRC2012_img_val.tar": _MD5, "ILSVRC2012_img_train.tar": {**_MD5, "md5": None}}
@@ -237,6 +239,13 @@ def seeds() -> dict[str, list[bytes]]:
         **{"sign_in_page": list(_PAGES), "cookies_file": list(_COOKIES), "netrc_file": list(_NETRC)},
         "names": list(_NAMES),
     }
+
+
+def _earlier_manifest(layout: Layout) -> dict[str, object]:
+    value = {**json.loads(layout.manifest_path.read_bytes()), "schema": 1, "recipe": None}
+    del value["dataset"]
+    seal(value)
+    return value
 
 
 def _recipe_manifest() -> dict[str, object]:
