@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,17 +68,16 @@ class ShardMaker:
             SpaceError: no space left.
             WriteError: the storage failed twice.
         """
+        with contextlib.suppress(_StorageFailedError):
+            return self._make(plan)
         try:
             return self._make(plan)
-        except _StorageFailedError:
-            try:
-                return self._make(plan)
-            except _StorageFailedError as error:
-                raise WriteError(
-                    f"{shard_name(plan.split, plan.index, plan.count)} can't be written safely",
-                    f"the storage refused twice: {error}",
-                    "check the disk, then run the same command again",
-                ) from error
+        except _StorageFailedError as error:
+            raise WriteError(
+                f"{shard_name(plan.split, plan.index, plan.count)} can't be written safely",
+                f"the storage refused twice: {error}",
+                "check the disk, then run the same command again",
+            ) from error
 
     def _make(self, plan: ShardPlan) -> Outcome:
         name = shard_name(plan.split, plan.index, plan.count)

@@ -6,6 +6,7 @@ give the digest that was recorded when the shard was made, so an index that is n
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections import Counter
@@ -70,10 +71,7 @@ def read_index(index: Path, listing: Path, records: int) -> Index | None:
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
     """Whether the index of a shard of these images is the one that was written: it gives the recorded digest."""
-    try:
-        written = read_written(layout, info)
-    except OSError:
-        return False
+    written = _founded(layout, info)
     if written is None:
         return False
     offsets = [0, *itertools.accumulate(written.lengths[:-1])]
@@ -93,7 +91,7 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
         other = journal.get(name)
         if other is None or other == info:
             continue
-        size = layout.shard_path(name).stat().st_size if layout.shard_path(name).exists() else -1
+        size = layout.shards.size(name)
         founded = [each for each in (info, other) if agrees(layout, each)]
         sealed = other if journal.is_sealed(name) else info
         infos[name] = max(founded, key=lambda each: (each.size == size, each is sealed), default=info)
@@ -103,10 +101,13 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
 
 def agrees(layout: Layout, info: ShardInfo) -> bool:
     """Whether the index of a shard is there and gives the digest of this entry."""
-    try:
-        return read_written(layout, info) is not None
-    except OSError:
-        return False
+    return _founded(layout, info) is not None
+
+
+def _founded(layout: Layout, info: ShardInfo) -> Index | None:
+    with contextlib.suppress(OSError):
+        return read_written(layout, info)
+    return None
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:

@@ -15,8 +15,8 @@ from imagenet_prep.checks.index import departure, first_difference, read_index, 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.formats.compressed import Compression, CompressionError
-from imagenet_prep.formats.index import encode_index, encode_listing
-from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError, LengthError, framing_digest
+from imagenet_prep.formats.index import Index
+from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError, LengthError
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
@@ -107,7 +107,7 @@ class ShardCheck:
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
             self._check_origin(reading, info, shard.view)
-        elif reading.is_whole and not reading.offsets:
+        elif reading.is_whole and not reading.index.offsets:
             reading.findings.add(Finding(ProblemKind.WRONG_COUNT, "it holds no record"))
         return reading.report()
 
@@ -116,7 +116,7 @@ class ShardCheck:
 
     def _check_origin(self, reading: _Reading, info: ShardInfo, view: memoryview) -> None:
         """Hold a shard that can be read to its end against what was recorded when it was made, and its index."""
-        digest, size = reading.digest, len(view)
+        digest, size = reading.index.digest, len(view)
         if digest != info.digest:
             self._explain(reading, info, digest, size)
             return
@@ -142,17 +142,17 @@ class ShardCheck:
         if missing:
             yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
             return
-        is_named = all(reading.names) and not reading.findings  # damage is told once
+        is_named = all(reading.index.names) and not reading.findings  # damage is told once
         if is_named and reading.has_index(*paths):
             return
         index = read_index(*paths, info.records)
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
             return
-        found: list[tuple[object, ...]] = list(zip(reading.offsets, reading.lengths, reading.crcs, strict=True))
-        stated: list[tuple[object, ...]] = list(zip(index.offsets, index.lengths, index.crcs, strict=True))
+        found: list[tuple[object, ...]] = list(reading.index.places)
+        stated: list[tuple[object, ...]] = list(index.places)
         if is_named:
-            names, listed = [name.decode() for name in reading.names], map(self.examiner.recorded, index.names)
+            names, listed = reading.index.names, map(self.examiner.recorded, index.names)
             found = [(*record, name) for record, name in zip(found, names, strict=True)]
             stated = [(*record, name) for record, name in zip(stated, listed, strict=True)]
         number = first_difference(found, stated)
@@ -173,13 +173,13 @@ class ShardCheck:
             detail = f"this is {owner} under a wrong name"
             reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
             return
-        if ProblemKind.BAD_CRC in reading.findings and (len(reading.offsets), size) == (info.records, info.size):
+        if ProblemKind.BAD_CRC in reading.findings and (len(reading.index.offsets), size) == (info.records, info.size):
             return  # the damage that was found explains it
-        counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.offsets)} in {size}"
+        counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.index.offsets)} in {size}"
         written = read_written(self.layout, info)
-        found = departure(written.identities, reading.identities) if written else None
+        found = departure(written.identities, reading.index.identities) if written else None
         if written is None or found is None:
-            kind = ProblemKind.WRONG_CONTENT if len(reading.offsets) == info.records else ProblemKind.WRONG_COUNT
+            kind = ProblemKind.WRONG_CONTENT if len(reading.index.offsets) == info.records else ProblemKind.WRONG_COUNT
             detail = "the records are not those that were written, and there is no sound index to tell which"
             reading.findings.add(Finding(kind, f"{detail}; {counts}"))
             return
@@ -195,10 +195,7 @@ class _Reading:
         assert parsed is not None, name
         self.name, self.findings = name, findings
         self._split, self._examine = parsed[0], check.examiner.examine
-        self.offsets = array("Q")
-        self.lengths: list[int] = []
-        self.crcs: list[int] = []
-        self.names: list[bytes] = []
+        self.index = Index()
         self.labels: Counter[int] = Counter()
         self.boxes = 0
         self.is_whole = False
@@ -207,10 +204,7 @@ class _Reading:
         """Take every record; a fault of the framing ends the pass, since no record can be found behind it."""
         try:
             for record in shard.framed():
-                self.offsets.append(record.offset)
-                self.lengths.append(len(record.data) + OVERHEAD)
-                self.crcs.append(record.crc)
-                self.names.append(b"")
+                self.index.add(len(record.data) + OVERHEAD, record.crc, "")
                 self._take(record)
             self.is_whole = True
         except FramingError as error:
@@ -220,7 +214,7 @@ class _Reading:
 
     def _take(self, record: Framed) -> None:
         seen = self._examine(record.data, self._split, intact=record.intact)
-        self.names[-1] = b"" if "\0" in seen.name else seen.name.encode()
+        self.index.names[-1] = "" if "\0" in seen.name else seen.name
         self.boxes += seen.boxes
         if seen.label is not None:
             self.labels[seen.label] += 1
@@ -232,45 +226,33 @@ class _Reading:
 
     def has_index(self, index: Path, listing: Path) -> bool:
         """Whether both files are, byte for byte, what convert writes beside these records."""
-        names = (name.decode() for name in self.names)
-        written = encode_index(self.offsets, self.lengths), encode_listing(self.crcs, names)
         return all(
             path.stat().st_size == len(content) and path.read_bytes() == content
-            for path, content in zip((index, listing), written, strict=True)
+            for path, content in zip((index, listing), self.index.encode(), strict=True)
         )
-
-    @property
-    def digest(self) -> str:
-        """The digest of the records found."""
-        return framing_digest((length - OVERHEAD for length in self.lengths), self.crcs)
-
-    @property
-    def identities(self) -> list[tuple[int, int]]:
-        """What tells each record from any other: length and CRC."""
-        return list(zip(self.lengths, self.crcs, strict=True))
 
     def place(self, number: int, image: str = "") -> Place:
         """The place of a record that was found, or of the end behind the last one; ``image`` if it is of another."""
-        if number < len(self.offsets):
-            return Place(number, self.offsets[number], image or self.names[number].decode())
+        if number < len(self.index.offsets):
+            return Place(number, self.index.offsets[number], image or self.index.names[number])
         return Place(number, self._end, image)
 
     @property
     def _end(self) -> int:
-        return self.offsets[-1] + self.lengths[-1] if self.offsets else 0
+        return self.index.offsets[-1] + self.index.lengths[-1] if self.index.offsets else 0
 
     def report(self) -> ShardReport:
         """What was found."""
         return ShardReport(
             self.name,
             self.findings.problems(),
-            array("Q", [*self.offsets, self._end]),
-            array("I", self.crcs),
-            b"\0".join(self.names),
+            array("Q", [*self.index.offsets, self._end]),
+            array("I", self.index.crcs),
+            "\0".join(self.index.names).encode(),
             dict(self.labels),
             dict(self.findings.counts),
             self.boxes,
-            self.digest,
+            self.index.digest,
             self.is_whole,
         )
 

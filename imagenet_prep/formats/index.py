@@ -40,6 +40,11 @@ class Index:
         """What tells a record from any other: length and CRC."""
         return list(zip(self.lengths, self.crcs, strict=True))
 
+    @property
+    def places(self) -> Iterable[tuple[int, int, int]]:
+        """Offset, length and CRC of each record."""
+        return zip(self.offsets, self.lengths, self.crcs, strict=True)
+
     def encode(self) -> tuple[bytes, bytes]:
         """The content of both files."""
         return encode_index(self.offsets, self.lengths), encode_listing(self.crcs, self.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast, get_args
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.formats.compressed import MAX_RECORD, Compression, RecordWriter
@@ -28,13 +29,9 @@ def check_compression(compression: str | None) -> Compression:
     Raises:
         UsageError: there is no such one.
     """
-    match compression.lower() if isinstance(compression, str) else compression:
-        case None | "none":
-            return "none"
-        case "gzip":
-            return "gzip"
-        case "zlib":
-            return "zlib"
+    name, known = "none" if compression is None else str(compression).lower(), get_args(Compression)
+    if name in known:
+        return cast(Compression, name)
     raise UsageError(f"compression {compression!r}", "expected None, 'gzip' or 'zlib'")
 
 
@@ -114,7 +111,7 @@ def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], rep
 class RecordFile:
     """One TFRecord file on its way; between two flushes it is not open, so that there can be any number.
 
-    ``records`` takes the records; what the system refuses names ``target``.
+    ``records`` takes the records. What the system refuses is a SpaceError or a WriteError that names ``target``.
     """
 
     def __init__(self, sink: Sink, target: Path, compression: Compression) -> None:
@@ -123,22 +120,12 @@ class RecordFile:
         self._target = target
 
     def flush(self) -> None:
-        """Write what is held back.
-
-        Raises:
-            SpaceError: no space is left.
-            WriteError: the system refuses.
-        """
+        """Write what is held back."""
         self.records.flush()
         self.sink.rest()
 
     def finish(self) -> None:
-        """Write everything and make it durable; nothing can be added after that.
-
-        Raises:
-            SpaceError: no space is left.
-            WriteError: the system refuses.
-        """
+        """Write everything and make it durable; nothing can be added after that."""
         self.records.close()
         with writing_all_of(self._target):
             self.sink.seal()

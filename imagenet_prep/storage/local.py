@@ -15,6 +15,7 @@ from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.storage.store import Buffer
 
 _WRITE_OUT = 1 << 20  # bytes that are worth telling the system to begin
+_BEHIND = 256 << 20  # bytes before them of which it is told again: it passes over all pages that it is told of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class LocalSink:
         write_all(descriptor, parts)
         self.size += sum(map(len, parts))
         if self.size - self._begun >= _WRITE_OUT:
-            begin_write_out(descriptor)
+            begin_write_out(descriptor, max(0, self._begun - _BEHIND))
             self._begun = self.size
 
     def rest(self) -> None:
