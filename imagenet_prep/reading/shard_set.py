@@ -67,11 +67,6 @@ class ShardSet(Sequence[Record]):
         """Everything but the maps."""
         return {**self.__dict__, "_opened": {}}
 
-    @property
-    def shards(self) -> list[Path]:
-        """The files of the set, in order."""
-        return [self._layout.shard_path(name) for name in self._names]
-
     def __len__(self) -> int:
         return self._find_starts()[-1]
 
@@ -119,20 +114,18 @@ def _find(layout: Layout, split: str) -> tuple[list[str], list[int | None]]:
         present = frozenset(os.listdir(layout.output_dir))
     except OSError as error:
         raise unreadable(layout.output_dir, error) from error
-    counts = _counts_of(recorded).get(split) or _counts_of(present).get(split)
-    if not counts:
-        splits = ", ".join(sorted({*_counts_of(recorded), *_counts_of(present)}))
-        detail = f"expected files such as {shard_name(split, 0, 1024)}" + (
-            f"; there are those of {splits}" * bool(splits)
-        )
+    known = {**_counts_of(present), **_counts_of(recorded)}
+    if split not in known:
+        detail = f"expected files such as {shard_name(split, 0, 1024)}"
+        detail += f"; there are those of {', '.join(sorted(known))}" if known else ""
+        hint = "name the folder and the split that hold them"
+        raise InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
+    count, *others = sorted(known[split])
+    if others:
+        sets = f"shards of sets of {count} and {others[0]}"
         raise InputError(
-            f"no {split} shards in {layout.output_dir}", detail, "name the folder and the split that hold them"
+            f"{layout.output_dir} holds {split} {sets}", "expected those of one set", "move the others away"
         )
-    if len(counts) > 1:
-        sets = " and ".join(f"{count:,}" for count in sorted(counts))
-        detail = "expected those of one set"
-        raise InputError(f"{layout.output_dir} holds {split} shards of sets of {sets}", detail, "move the others away")
-    (count,) = counts
     names = [shard_name(split, k, count) for k in range(count)]
     missing = [name for name in names if name not in present]
     if missing:
@@ -173,18 +166,16 @@ class _Indexed:
 
     def record(self, number: int) -> Record:
         """One of the records, by its number in the shard."""
-        if self._shard.compression != "none":
-            for framed in itertools.islice(self._shard.followed(), number, None):
-                return self._shard.sound(framed)
-            self._check(len(self._shard.offsets()) - 1)
         found = self._at(number, self._find_offsets())
-        if found is None:  # the index is not this shard's own, or the record is damaged
+        if found is None:  # the index is not this shard's own, or a record is damaged
             self._offsets = self._follow()
             found = self._at(number, self._offsets)
-        assert found is not None, "a header that was followed"
+        assert found is not None, "a record that was followed"
         return self._shard.sound(found)
 
     def _at(self, number: int, offsets: array[int]) -> Framed | None:
+        if self._shard.compression != "none":
+            return next(itertools.islice(self._shard.followed(), number, None), None)
         return tfrecord.record_at(self._shard.view, number, offsets[number], offsets[number + 1])
 
     def _find_offsets(self) -> array[int]:

@@ -17,7 +17,7 @@ from imagenet_prep.formats.example import (
 )
 from imagenet_prep.formats.sequence_example import encode_sequence_example, parse_sequence_example
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
-from imagenet_prep.records.features import KINDS, Kind, Record, feature_of, steps_of, utf8
+from imagenet_prep.records.features import KINDS, Kind, Writable, feature_of, steps_of, utf8
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Encoder:
             if kind not in KINDS:
                 raise UsageError(f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS)}")
 
-    def encode(self, record: Record, number: int) -> bytes:
+    def encode(self, record: Writable, number: int) -> bytes:
         """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
 
         What TensorFlow encoded, messages and their bytes, is taken as it is.

@@ -27,7 +27,7 @@ class Message(Protocol):
         ...
 
 
-Record = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | memoryview
+Writable = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | memoryview
 
 
 def feature_of(value: Any, kind: Kind | None = None) -> Feature | None:

@@ -13,7 +13,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.formats.tfrecord import OVERHEAD
 from imagenet_prep.layout import shard_name
 from imagenet_prep.records.encoder import Encoder
-from imagenet_prep.records.features import Kind, Record
+from imagenet_prep.records.features import Kind, Writable
 from imagenet_prep.records.staging import (
     HELD,
     RecordFile,
@@ -32,7 +32,7 @@ _UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 
 def write(
     path: str | os.PathLike[str],
-    records: Iterable[Record],
+    records: Iterable[Writable],
     compression: str | None = None,
     *,
     schema: Mapping[str, Kind] | None = None,
@@ -149,7 +149,7 @@ class ShardWriter:
             self._block = stack.pop_all()
         return self
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Writable) -> None:
         """Append one record. If that is refused for what it holds, the set can be gone on with.
 
         Raises:
