@@ -106,6 +106,15 @@ def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
     assert numbers(tmp_path / "one") == [5]
 
 
+def test_what_a_killed_writer_left_takes_no_space(tmp_path: Path) -> None:
+    """It is gone before the next set is written, not after."""
+    folder = tmp_path / ".movies.writing"
+    folder.mkdir()
+    (folder / "7").write_bytes(b"half a record")
+    with ShardWriter(tmp_path / "movies", shards=1):
+        assert os.listdir(folder) == ["lock"]
+
+
 def test_no_record_makes_one_empty_shard(tmp_path: Path) -> None:
     """By size too there is a file, so that a pattern finds something."""
     shards = write_set(tmp_path / "movies", 0, shard_size="1MB")
@@ -394,6 +403,16 @@ def test_a_set_that_failed_once_is_lost(tmp_path: Path) -> None:
             (folder / "0").unlink(missing_ok=True)
     assert shards.records == 0
     assert os.listdir(tmp_path) == []
+
+
+def test_a_set_that_failed_holds_nothing_open(tmp_path: Path) -> None:
+    """Else its space would not be free before the process ends."""
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(SpaceError), ShardWriter(tmp_path / "movies", shards=2) as shards:  # noqa: PT012
+        (folder,) = tmp_path.iterdir()
+        (folder / "0").symlink_to("/dev/full")
+        shards.write({"text": bytes(staging.HELD)})
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.fixture
