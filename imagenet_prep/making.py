@@ -15,7 +15,7 @@ from imagenet_prep.errors import PrepError, named
 from imagenet_prep.layout import Layout
 from imagenet_prep.manifest import Journal
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
-from imagenet_prep.shards import Outcome, ShardMaker
+from imagenet_prep.shards import Outcome, ShardMaker, ShardTask
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
@@ -88,19 +88,7 @@ def unfinished(layout: Layout) -> Iterator[None]:
         shutil.rmtree(layout.partial_dir, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Makers:
-    """Makes the shards of every split with one set of workers."""
-
-    layout: Layout
-    by_split: dict[str, ShardMaker]
-
-    def __call__(self, plan: ShardPlan) -> Outcome:
-        """Make the shard of a plan."""
-        return self.by_split[plan.split](plan)
-
-
-def prepare_makers(
+def prepare_tasks(
     works: Sequence[Work],
     layout: Layout,
     options: MakingOptions,
@@ -108,25 +96,27 @@ def prepare_makers(
     *,
     expected: Mapping[str, ShardInfo] | None = None,
     doubt: str = "",
-) -> Makers:
-    """What makes the shards, once the archives that are to be read in their own order have been.
+) -> Iterator[ShardTask]:
+    """The task of each shard, one at a time, once the archives that are to be read in their own order have been.
 
-    ``expected`` and ``doubt`` are those of ShardMaker.
+    ``expected`` holds what shards must become, by name; it and ``doubt`` are those of ShardTask.
     """
-    by_split = {
-        work.split.catalog.split: ShardMaker(
+    catalogs = [_regrouped(each, layout, options, progress) if each.in_order else each.split.catalog for each in works]
+    return (
+        ShardTask(
+            plan_name(plan),
+            plan.fingerprint,
             layout,
-            _regrouped(work, layout, options, progress) if work.in_order else work.split.catalog,
-            work.split.order,
+            catalog.whole(work.split.rows(plan)),
             work.split.recorder,
             compression=options.compression,
             skip_bad=options.skip_bad,
-            expected=expected,
+            expected=expected[plan_name(plan)] if expected else None,
             doubt=doubt,
         )
-        for work in works
-    }
-    return Makers(layout, by_split)
+        for work, catalog in zip(works, catalogs, strict=True)
+        for plan in work.plans
+    )
 
 
 def _regrouped(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
@@ -145,18 +135,18 @@ class Made:
 
 
 def make_shards(
-    makers: Makers, todo: Sequence[ShardPlan], engine: Engine, journal: Journal, progress: Progress
+    tasks: Iterator[ShardTask], layout: Layout, engine: Engine, journal: Journal, progress: Progress
 ) -> Made:
-    """Make the shards of ``todo``; each one is journalled as soon as it stands, and one that fails stops no other."""
+    """Make the shards of all tasks; each one is journalled as soon as it stands, and one that fails stops no other."""
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
     unsynced: list[str] = []
     synced = time.monotonic()
-    with contextlib.closing(engine.map(makers, todo)) as results:
+    with contextlib.closing(engine.map(ShardMaker(), tasks)) as results:
         for result in results:
-            plan = result.task
+            task = result.task
             if not isinstance(result, Done):
-                failures.append(named(result.error, plan_name(plan)))
+                failures.append(named(result.error, task.name))
                 continue
             made: Outcome = result.value
             outcomes.append(made)
@@ -164,12 +154,12 @@ def make_shards(
                 unsynced.append(made.info.name)
                 if made.info != journal.get(made.info.name):
                     journal.append(made.info)
-            progress.advance(count_images(plan))
-            (makers.layout.bundle_dir / plan_name(plan)).unlink(missing_ok=True)
+            progress.advance(len(task.catalog))
+            (layout.bundle_dir / task.name).unlink(missing_ok=True)
             if time.monotonic() - synced > SYNC_SECONDS:
-                _sync(makers.layout, journal, unsynced)
+                _sync(layout, journal, unsynced)
                 synced = time.monotonic()
-    _sync(makers.layout, journal, unsynced)
+    _sync(layout, journal, unsynced)
     return Made(tuple(outcomes), tuple(failures))
 
 

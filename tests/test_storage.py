@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,9 +22,8 @@ from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.shards import ShardMaker
+from imagenet_prep.shards import ShardMaker, ShardTask
 from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.lock import hold
@@ -215,13 +213,12 @@ def test_a_device_without_space_is_a_space_error() -> None:
 # a shard on storage that fails ---------------------------------------------------------------------------------
 
 
-def _maker(tmp_path: Path, made_tiny: MadeSet) -> tuple[ShardMaker, ShardPlan]:
+def _task(tmp_path: Path, made_tiny: MadeSet) -> ShardTask:
     layout = Layout(tmp_path / "data")
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
     catalog = read_catalog(made_tiny.archives["validation"], "validation", ThreadEngine(1))
-    maker = ShardMaker(layout, catalog, array("I", range(len(catalog))), InceptionRecorder("header"))
-    return maker, ShardPlan("validation", 0, 1, 0, len(catalog), "f" * 64)
+    return ShardTask("validation-00000-of-00001", "f" * 64, layout, catalog, InceptionRecorder("header"))
 
 
 def _failing(times: int, number: int) -> Callable[[int], None]:
@@ -241,13 +238,13 @@ def test_a_shard_is_tried_once_more_from_its_source(
     tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an fsync that failed nothing written can be trusted: all of it is written again, to the same bytes."""
-    maker, plan = _maker(tmp_path, made_tiny)
-    path = maker.layout.shard_path("validation-00000-of-00001")
-    wanted = maker(plan).info
+    task, make = _task(tmp_path, made_tiny), ShardMaker()
+    path = task.layout.shard_path("validation-00000-of-00001")
+    wanted = make(task).info
     content = path.read_bytes()
     path.unlink()
     monkeypatch.setattr(os, "fsync", _failing(1, errno.EIO))
-    assert maker(plan).info == wanted
+    assert make(task).info == wanted
     assert path.read_bytes() == content
 
 
@@ -255,23 +252,23 @@ def test_a_shard_that_fails_twice_is_a_write_error(
     tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the shard and what the storage said, and there is no file under its name."""
-    maker, plan = _maker(tmp_path, made_tiny)
+    task, make = _task(tmp_path, made_tiny), ShardMaker()
     monkeypatch.setattr(os, "fsync", _failing(9, errno.EIO))
     with pytest.raises(WriteError, match="validation-00000-of-00001") as caught:
-        maker(plan)
+        make(task)
     assert os.strerror(errno.EIO) in caught.value.detail
-    assert not maker.layout.shard_path("validation-00000-of-00001").exists()
+    assert not task.layout.shard_path("validation-00000-of-00001").exists()
 
 
 def test_a_disk_found_full_by_fsync_is_a_space_error(
     tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some file systems say so late: that is no failure of the storage, and trying again would not help."""
-    maker, plan = _maker(tmp_path, made_tiny)
+    task, make = _task(tmp_path, made_tiny), ShardMaker()
     monkeypatch.setattr(os, "fsync", _failing(9, errno.ENOSPC))
     with pytest.raises(SpaceError, match="validation-00000-of-00001"):
-        maker(plan)
-    assert not maker.layout.shard_path("validation-00000-of-00001").exists()
+        make(task)
+    assert not task.layout.shard_path("validation-00000-of-00001").exists()
 
 
 # the lock ------------------------------------------------------------------------------------------------------

@@ -154,6 +154,25 @@ class Catalog:
             columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
         )
 
+    def whole(self, rows: Sequence[int]) -> Catalog:
+        """The same with boxes, and no word of containers and classes that no row needs: to be sent to a worker."""
+        found = self.picked(rows)
+        ids = sorted(set(found.container_ids))
+        new = {old: number for number, old in enumerate(ids)}
+        found.container_ids = array("I", map(new.__getitem__, found.container_ids))
+        found.containers = [self.containers[each] for each in ids]
+        used = set(found.labels)
+        found.wnids, found.texts = (
+            tuple(word if label in used else "" for label, word in enumerate(words, 1))
+            for words in (self.wnids, self.texts)
+        )
+        if self.box_starts:
+            spans = [self._boxes_of(row) for row in rows]
+            found.box_starts = array("I", accumulate(map(len, spans), initial=0))
+            for span in spans:
+                found.boxes.extend(self.boxes[4 * span.start : 4 * span.stop])
+        return found
+
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
         starts, values = array("I", [0]), array("f")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, sou
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.making import Makers, Work, count_images, lay_out, make_shards, prepare_makers, unfinished
+from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
+from imagenet_prep.shards import ShardTask
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
@@ -101,8 +102,8 @@ def convert(
                 _check_room(works, layout)
                 dataset.prepare()
                 save_beginning(layout, planned, dataset.recipe_file)
-                makers = prepare_makers(works, layout, options, progress)
-                problems = _run(makers, splits, todo, engine, journal, progress)
+                tasks = prepare_tasks(works, layout, options, progress)
+                problems = _run(tasks, layout, splits, todo, engine, journal, progress)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         _manifest(planned, journal, summaries).save(layout.manifest_path)
         for summary in summaries:
@@ -237,7 +238,8 @@ def _check_room(works: Sequence[Work], layout: Layout) -> None:
 
 
 def _run(
-    makers: Makers,
+    tasks: Iterator[ShardTask],
+    layout: Layout,
     splits: Sequence[PlannedSplit],
     todo: Sequence[ShardPlan],
     engine: Engine,
@@ -251,7 +253,7 @@ def _run(
     """
     total = sum(len(split.catalog) for split in splits)
     progress.begin("convert", total, "images", done=total - sum(map(count_images, todo)))
-    made = make_shards(makers, todo, engine, journal, progress)
+    made = make_shards(tasks, layout, engine, journal, progress)
     progress.end()
     if made.failures:
         raise made.failures[0]

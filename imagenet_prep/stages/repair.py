@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.formats import pixels
 from imagenet_prep.formats.tfrecord import FramingError, framing_digest
 from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_makers, unfinished
+from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
@@ -184,9 +184,9 @@ def _make(
     with unfinished(layout):
         _check_room(todo, works, manifest, layout, engine)
         doubt = _other_codec(manifest)
-        makers = prepare_makers(works, layout, options, progress, expected=manifest.shards, doubt=doubt)
+        tasks = prepare_tasks(works, layout, options, progress, expected=manifest.shards, doubt=doubt)
         progress.begin("repair", sum(map(count_images, todo)), "images")
-        made = make_shards(makers, todo, engine, journal, progress)
+        made = make_shards(tasks, layout, engine, journal, progress)
         progress.end()
     if made.failures:
         progress.note(
