@@ -37,15 +37,20 @@ class Journal:
     A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. Each
     ends with its own CRC32C: one that a crash cut short, or that has changed since, is skipped. Lines of earlier
     versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one.
+
+    Each writer may have a ``part`` of its own, a file beside ``path``: all parts are read as one, and what the own part
+    says of a shard goes before what the others say.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, part: str = "") -> None:
+        self._path = path.with_name(f"{path.stem}-{part}{path.suffix}") if part else path
         self._infos: dict[str, ShardInfo] = {}
         self._unsealed: set[str] = set()
-        for info, is_sealed in _read_lines(path):
-            self._infos[info.name] = info
-            (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
+        others = {path, *path.parent.glob(f"{path.stem}-*{path.suffix}")} - {self._path}
+        for each in (*sorted(others), self._path):
+            for info, is_sealed in _read_lines(each):
+                self._infos[info.name] = info
+                (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:

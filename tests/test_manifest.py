@@ -42,6 +42,23 @@ def test_entries_come_back(tmp_path: Path) -> None:
         assert set(each.names()) == {FIRST.name, SECOND.name}
 
 
+def test_parts_are_read_as_one(tmp_path: Path) -> None:
+    """Every writer has a file of its own; each sees what all wrote, and of one shard what it wrote itself."""
+    path = tmp_path / "journal.jsonl"
+    other = replace(FIRST, size=FIRST.size + 1)
+    for part, info in (("", FIRST), ("3", SECOND), ("10", other)):
+        with Journal(path, part) as journal:
+            journal.append(info)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["journal-10.jsonl", "journal-3.jsonl", "journal.jsonl"]
+    for part, first in (("", FIRST), ("10", other)):
+        journal = Journal(path, part)
+        assert set(journal.names()) == {FIRST.name, SECOND.name}
+        assert (journal.get(FIRST.name), journal.get(SECOND.name)) == (first, SECOND)
+        assert journal.is_sealed(SECOND.name)
+    path.unlink()
+    assert Journal(path).get(SECOND.name) == SECOND
+
+
 def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
     """A journal cut anywhere within its last line keeps the lines before it, and goes on with a line of its own."""
     path = tmp_path / "journal.jsonl"
