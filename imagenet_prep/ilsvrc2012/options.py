@@ -27,7 +27,7 @@ SHIPPED = Path(__file__).with_name("imagenet.yaml")
 """The recipe of the defaults."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConvertOptions(MakingOptions):
     """How to convert; the defaults make the record set of 2016.
 

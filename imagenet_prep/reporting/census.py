@@ -192,7 +192,7 @@ class TakeCensus:
 class _Counting:
     """One pass over a shard."""
 
-    def __init__(self, name: str, split: str, promise: Promise | None, words_of: Words) -> None:
+    def __init__(self, name: str, split: str, promise: Promise | None, words_of: Words = no_words) -> None:
         self._name = name
         self._split = SplitCensus()
         self._promise = promise
