@@ -324,7 +324,7 @@ def test_json_examples_have_the_keys_of_the_code(tiny_data_dir: Path, tmp_path: 
 
 
 def keys(value: Any, path: str = "") -> set[str]:
-    """The paths to every key of a JSON value; all splits, shards and features count as one, and so do all list entries."""
+    """The paths to every key of a JSON value; all splits, shards, features count as one, and so do list entries."""
     if isinstance(value, list):
         return {path}.union(*(keys(each, path) for each in value))
     if not isinstance(value, dict):
