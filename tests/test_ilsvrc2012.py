@@ -26,7 +26,7 @@ from imagenet_prep.ilsvrc2012 import facts
 )
 def test_tables_are_the_original_files(name: str, digest: str) -> None:
     """Each table is byte-identical to the file that the scripts of 2016 shipped with."""
-    content = (resources.files("imagenet_prep") / "data" / name).read_bytes()
+    content = (resources.files("imagenet_prep") / "ilsvrc2012" / "data" / name).read_bytes()
     assert hashlib.sha256(content).hexdigest() == digest
 
 
