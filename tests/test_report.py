@@ -43,6 +43,7 @@ from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED,
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.reading import look
 from imagenet_prep.reporting.samples import choose
+from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -210,7 +211,8 @@ def test_shards_add_up_in_any_order(layout: Layout) -> None:
             census.merge(part, 2)
         results.append(census)
     assert all(each == results[0] for each in results)
-    assert len({tuple(draw_charts(census)) for census in results}) == 1
+    subject = Subject("ILSVRC2012", facts.SPLITS)
+    assert len({tuple(draw_charts(census, subject)) for census in results}) == 1
 
 
 def test_compressed_shards_are_counted_too(layout: Layout) -> None:
@@ -268,7 +270,7 @@ def test_records_that_lack_something_are_read_for_the_rest(
     changes: dict[str, Feature | None], expected: tuple[str, int | None, str, int]
 ) -> None:
     """Each feature may be missing, empty or of another kind: the others still count."""
-    seen = look(memoryview(encode_example(features(**changes))))
+    seen = look(memoryview(encode_example(features(**changes))), words_of=facts.words_of)
     assert seen is not None
     assert (seen.filename, seen.label, seen.words, len(seen.boxes)) == expected
     assert seen.encoded == picture()
@@ -281,7 +283,7 @@ def test_other_names_of_features() -> None:
         "label": Int64List((0,)),
         "file_name": BytesList((b"n01440764_10026.JPEG",)),
     }
-    seen = look(memoryview(encode_example(data)))
+    seen = look(memoryview(encode_example(data)), words_of=facts.words_of)
     assert seen is not None
     assert (seen.filename, seen.label, seen.words) == ("n01440764_10026.JPEG", 0, "tench, Tinca tinca")
     assert seen.encoded == picture()
