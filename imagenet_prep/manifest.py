@@ -151,8 +151,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _counts(*values: object) -> None:
-    """Raise TypeError unless each is a whole number, 0 or more."""
-    if not all(type(each) is int and each >= 0 for each in values):
+    """Raise TypeError unless each is a whole number, 0 or more, that 64 bits hold."""
+    if not all(type(each) is int and 0 <= each < 1 << 63 for each in values):
         raise TypeError("expected numbers")
 
 

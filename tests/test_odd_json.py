@@ -108,10 +108,10 @@ def test_deep_json_in_a_file_of_ours_is_as_good_as_none(layout: Layout, name: st
             command(layout, ENGINE)
 
 
-@pytest.mark.parametrize("odd", [-1, True, "1", 1.5, None])
+@pytest.mark.parametrize("odd", [-1, True, "1", 1.5, None, 1 << 63])
 @pytest.mark.parametrize("key", ["records", "size"])
 def test_numbers_of_an_entry_are_numbers(layout: Layout, key: str, odd: object) -> None:
-    """Neither a text nor a truth value, and not below 0."""
+    """Neither a text nor a truth value, not below 0, and no more than 64 bits hold."""
     value = json.loads(layout.journal_path.read_text())
     del value["crc"]
     assert shard_info(value)
