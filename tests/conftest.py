@@ -73,6 +73,14 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _buffered() -> Iterator[None]:
+    """Let programs that tests start keep what they print in a buffer, as is usual, whatever the tester's settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONUNBUFFERED", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
     """72 photographs in 6 classes, all odd images and annotation quirks among them. Read only: work in ``data_dir``."""

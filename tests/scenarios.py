@@ -182,7 +182,7 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     index may be taken for a stranger's. Nothing is lost then, and --overwrite goes on.
     """
     status, printed = commands.run(recording.scenario.command, folder)
-    if status == 2 and called.startswith("names") and "were not made here" in printed:
+    if status == 2 and called.startswith("names") and "not made here" in printed:
         commands.run((*recording.scenario.command, "--overwrite"), folder)
         status, printed = commands.run(recording.scenario.command, folder)
     if status:

@@ -385,7 +385,7 @@ def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: 
     before = shard_digests(tiny_data_dir)
     lines = layout.boxes_csv.read_text().splitlines()
     layout.boxes_csv.write_text("\n".join(lines[1:]) + "\n")
-    with pytest.raises(UsageError, match="1 finished shards"):
+    with pytest.raises(UsageError, match="1 finished shard was made from other inputs"):
         convert(layout, engine, PART)
     summary = convert(layout, engine, replace(PART, overwrite=True))
     assert sum(split.made for split in summary.splits) == 1
@@ -397,7 +397,7 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     """A file under a shard's name that no run of ours made is refused, and left as it is."""
     stranger = tiny_data_dir / "train-00003-of-00016"
     stranger.write_bytes(b"from 2016")
-    with pytest.raises(UsageError, match="not made here"):
+    with pytest.raises(UsageError, match=r"holds 1 shard not made here, train-00003-of-00016 first"):
         convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
     assert stranger.read_bytes() == b"from 2016"
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]

@@ -46,17 +46,21 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
+NO_PROCESS = """
+if os.geteuid() == 0:  # no limit holds for root
+    os.setresuid(59873, 59873, 59873)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+"""
+NO_THREAD = """
+threading.stack_size(1 << 56)  # more than there are addresses: the system refuses every thread, to any user
+"""
 LIMITED = """
-import os, resource, sys
+import os, resource, sys, threading
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import PrepError
 
 list(ProcessEngine(1).map(abs, [1]))  # what it imports, another user may not be able to read
-limit = 1
-if os.geteuid() == 0:  # no limit holds for root; nobody else is this user, so that one more process can be started
-    os.setresuid(59873, 59873, 59873)
-    limit = 2
-resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+%s
 try:
     list(ProcessEngine(2).map(abs, range(5)))
 except PrepError as error:
@@ -406,13 +410,16 @@ def test_a_thread_that_cant_be_started_is_an_error(
     assert capfd.readouterr().err == ""
 
 
-def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
-    """Where RLIMIT_NPROC lets a worker begin but not its thread, that is all there is to read."""
-    result = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20)
+@pytest.mark.parametrize(
+    ("limit", "reason"), [(NO_PROCESS, "Resource temporarily unavailable"), (NO_THREAD, "can't start new thread")]
+)
+def test_a_limit_of_processes_is_an_error_in_three_lines(limit: str, reason: str) -> None:
+    """Whether the system refuses a worker or the thread in it, that is all there is to read."""
+    result = subprocess.run([sys.executable, "-c", LIMITED % limit], capture_output=True, text=True, timeout=20)
     assert result.stderr == ""
-    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+    assert result.stdout.splitlines() == [
         "no worker can be started",
-        "the system says",
+        f"the system says: {reason}",
         "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
     ]
 

@@ -180,6 +180,19 @@ def test_a_damaged_image_is_refused(recorder: InceptionRecorder | MappedRecorder
             recorder.record(item(), broken)
 
 
+def test_what_a_record_must_have_and_an_item_has_not() -> None:
+    """An item without a label gives no record that must have one: it is an error, and the record is not cut down."""
+    data = image(RNG.integers(0, 256, (4, 5, 3), dtype=np.uint8), "JPEG")
+    unlabelled = Item("a.jpg", 0, "", "", ())
+    for column in ("label", "class", "text"):
+        features = (Mapped("height", "height", "int64"), Mapped("it", column, "bytes"))
+        with pytest.raises(ImageError, match=f"it has no {column}"):
+            MappedRecorder(features, "image", numbers=(1,)).record(unlabelled, data)
+        optional = (features[0], Mapped("it", column, "bytes", optional=True))
+        record = MappedRecorder(optional, "image", numbers=(1,)).record(unlabelled, data)
+        assert parsed(b"".join(map(bytes, record.parts))) == {"height": [4]}
+
+
 # samples -------------------------------------------------------------------------------------------------------
 
 
@@ -428,6 +441,21 @@ def test_the_classic_keys_over_arrays(tmp_path: Path) -> None:
         values = np.array(found[name]["values"]).reshape(found[name]["shape"])
         assert 0 <= values.min() <= values.max() <= 1
         assert np.allclose(values, (np.clip(array, -3, 3) + 3) / 6, atol=1e-7)
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(tmp_path: Path, form: str) -> None:
+    """Only then is an image with damage inside taken; one that is cut is refused even so."""
+    whole = image(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), form)
+    file, recipe = tmp_path / f"a.{form.lower()}", "source: {files: 'a.*'}\n"
+    file.write_bytes(whole[:-500] + b"\xff\xfe" * 50 + whole[-400:])
+    for images in ("", "images: {check: auto}", "images: {check: decode}"):
+        with pytest.raises(ImageError):
+            records(tmp_path, recipe + images)
+    assert records(tmp_path, recipe + "images: {check: header}")[file.name]["image/encoded"] == [file.read_bytes()]
+    file.write_bytes(whole[:-20])
+    with pytest.raises(ImageError, match="cut short"):
+        records(tmp_path, recipe + "images: {check: header}")
 
 
 def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, opt
             changed.append(path.name)
     if foreign and not (options.overwrite and all(name in planned for name in foreign)):
         raise UsageError(
-            f"{layout.output_dir} holds {len(foreign)} shards that were not made here, {foreign[0]} first",
+            f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
             "expected none, or only those of an earlier run",
             "move them away, or choose another folder with --output"
             if options.overwrite or any(name not in planned for name in foreign)
@@ -149,7 +149,8 @@ def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, opt
         )
     if changed and not options.overwrite:
         raise UsageError(
-            f"{len(changed)} finished shards were made from other inputs or with other settings, {changed[0]} first",
+            f"{number_of(len(changed), 'finished shard was', 'finished shards were')} made from other inputs "
+            f"or with other settings, {changed[0]} first",
             _what_differs(layout, dataset),
             "make them again with --overwrite, or choose another folder with --output",
         )
@@ -281,7 +282,7 @@ def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataP
     for problem in problems:
         progress.note(f"bad image: {problem}")
     return DataProblemsError(
-        f"{len(problems)} images can't be converted, {problems[0].subject} first; "
+        f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
         "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
