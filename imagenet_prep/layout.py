@@ -175,6 +175,11 @@ class Layout:
         return self.state_dir / "conversion.json"
 
     @property
+    def sources_path(self) -> Path:
+        """Where the images of finished shards lay, and a stamp of each place (JSON)."""
+        return self.state_dir / "sources.json"
+
+    @property
     def verdict_path(self) -> Path:
         """The verdict of the last verify, and which files it is about (JSON)."""
         return self.state_dir / "verdict.json"

@@ -113,6 +113,7 @@ def prepare_tasks(
             skip_bad=options.skip_bad,
             expected=expected[plan_name(plan)] if expected else None,
             doubt=doubt,
+            made_from=plan.made_from,
         )
         for work, catalog in zip(works, catalogs, strict=True)
         for plan in work.plans
@@ -153,7 +154,7 @@ def make_shards(
             if made.info is not None:
                 unsynced.append(made.info.name)
                 if made.info != journal.get(made.info.name):
-                    journal.append(made.info)
+                    journal.append(made.info, task.made_from)
             progress.advance(len(task.catalog))
             (layout.bundle_dir / task.name).unlink(missing_ok=True)
             if time.monotonic() - synced > SYNC_SECONDS:

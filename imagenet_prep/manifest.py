@@ -12,7 +12,7 @@ from typing import IO, Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.formats.crc import crc32c
 from imagenet_prep.formats.inception import PROMISE
-from imagenet_prep.model import ShardInfo
+from imagenet_prep.model import MadeFrom, ShardInfo
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.durable import fsync_dir, write_all
 from imagenet_prep.storage.plain import find_plain, load_json
@@ -36,7 +36,8 @@ class Journal:
 
     A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. Each
     ends with its own CRC32C: one that a crash cut short, or that has changed since, is skipped. Lines of earlier
-    versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one.
+    versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one. Beside the entry
+    it says what the shard was made from, which earlier versions didn't.
 
     Each writer may have a ``part`` of its own, a file beside ``path``: all parts are read as one, and what the own part
     says of a shard goes before what the others say.
@@ -45,11 +46,12 @@ class Journal:
     def __init__(self, path: Path, part: str = "") -> None:
         self._path = path.with_name(f"{path.stem}-{part}{path.suffix}") if part else path
         self._infos: dict[str, ShardInfo] = {}
+        self._made_from: dict[str, MadeFrom | None] = {}
         self._unsealed: set[str] = set()
         others = {path, *path.parent.glob(f"{path.stem}-*{path.suffix}")} - {self._path}
         for each in (*sorted(others), self._path):
-            for info, is_sealed in _read_lines(each):
-                self._infos[info.name] = info
+            for info, made_from, is_sealed in _read_lines(each):
+                self._infos[info.name], self._made_from[info.name] = info, made_from
                 (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
         self._file: IO[bytes] | None = None
 
@@ -68,27 +70,36 @@ class Journal:
         """The entry of a shard, or None."""
         return self._infos.get(name)
 
+    def made_from(self, name: str) -> MadeFrom | None:
+        """What a shard was made from; None where an earlier version didn't say, or there is no entry."""
+        return self._made_from.get(name)
+
     def is_sealed(self, name: str) -> bool:
         """Whether the entry of a shard is proven by a CRC of its own."""
         return name in self._infos and name not in self._unsealed
 
     def forget_contradicted(self, infos: Mapping[str, ShardInfo]) -> None:
         """Forget each entry that is not sealed and that another record contradicts: one of the two has changed."""
-        for name in [name for name in self._unsealed if infos.get(name, self._infos[name]) != self._infos[name]]:
-            del self._infos[name]
-            self._unsealed.remove(name)
+        self.forget([name for name in self._unsealed if infos.get(name, self._infos[name]) != self._infos[name]])
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Take these shards for not done; what the file says of them stays until they are appended again."""
+        for name in names:
+            self._infos.pop(name, None)
+            self._made_from.pop(name, None)
+            self._unsealed.discard(name)
 
     def names(self) -> Iterable[str]:
         """Every shard with an entry."""
         return self._infos.keys()
 
-    def append(self, info: ShardInfo) -> None:
-        """Record a finished shard."""
+    def append(self, info: ShardInfo, made_from: MadeFrom | None = None) -> None:
+        """Record a finished shard, and what it was made from."""
         if self._file is None:
             self._file = self._open()
         with writing(self._path):
-            write_all(self._file.fileno(), [_line(info)])
-        self._infos[info.name] = info
+            write_all(self._file.fileno(), [_line(info, made_from)])
+        self._infos[info.name], self._made_from[info.name] = info, made_from
         self._unsealed.discard(info.name)
 
     def sync(self) -> None:
@@ -110,9 +121,11 @@ class Journal:
         return file
 
 
-def _line(info: ShardInfo) -> bytes:
+def _line(info: ShardInfo, made_from: MadeFrom | None) -> bytes:
     """An entry as a line of the journal, sealed."""
     value = info_dict(info)
+    if made_from is not None:
+        value["made_from"] = dataclasses.asdict(made_from)
     return json.dumps({**value, "crc": seal(value)}, sort_keys=True).encode() + b"\n"
 
 
@@ -121,16 +134,25 @@ def seal(value: dict[str, Any]) -> str:
     return f"{crc32c(json.dumps(value, sort_keys=True).encode()):08x}"
 
 
-def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, bool]]:
-    """Every entry of a journal that can be understood and isn't damaged, and whether it is sealed."""
+def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
+    """Every entry of a journal that can be understood and isn't damaged, what it says beside, whether it is sealed."""
     for line in (find_plain(path) or b"").splitlines():
         try:
             value = json.loads(line)
             crc = value.pop("crc", None)
             if crc is None or crc == seal(value):
-                yield shard_info(value), crc is not None
+                made_from = _made_from(value.pop("made_from", None))
+                yield shard_info(value), made_from, crc is not None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a crash cut this line short: its shard counts as not done
+
+
+def _made_from(value: Any) -> MadeFrom | None:
+    """What a line says that its shard was made from; raises TypeError or ValueError if it isn't of that form."""
+    if value is None:
+        return None
+    _texts(list(value.values()))
+    return MadeFrom(**value)
 
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:

@@ -42,8 +42,23 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """What a shard is made from, as digests (hex).
+
+    ``items`` is that of its ordered items and of the settings that decide bytes: the fingerprint of its plan. ``times``
+    is of the modification times of the files that hold them.
+    """
+
+    items: str
+    times: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings."""
+    """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings.
+
+    ``fingerprint`` is the one that it gets on record.
+    """
 
     split: str
     index: int
@@ -51,6 +66,7 @@ class ShardPlan:
     start: int
     stop: int
     fingerprint: str
+    made_from: MadeFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from imagenet_prep.formats import jpeg
 from imagenet_prep.formats.compressed import Compression, RecordWriter
 from imagenet_prep.formats.index import Index, decode
 from imagenet_prep.layout import Layout
-from imagenet_prep.model import Item, Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
@@ -46,8 +46,9 @@ class ShardTask:
         skip_bad: leave bad images out, in place of refusing the shard.
         expected: what it must become, when it is made again; any other one is refused before it replaces anything. Then
             just those images are left out that were then, and the outcome is what is expected, fingerprint and all:
-            that one holds file times, which may have changed.
+            one of an earlier version holds file times, which may have changed.
         doubt: what beside other raw data may explain a shard that is not as expected.
+        made_from: what the journal says beside its entry.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ShardTask:
     skip_bad: bool = False
     expected: ShardInfo | None = None
     doubt: str = ""
+    made_from: MadeFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)

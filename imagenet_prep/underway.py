@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.layout import Layout
@@ -63,9 +64,9 @@ def refuse_doubtful(planned: PlannedSet, layout: Layout) -> None:
     """
     if not planned.doubts:
         return
+    plans = [(plan, split) for split in planned.splits for plan in split.plans if plan.start < plan.stop]
     with Journal(layout.journal_path) as journal:
-        done = {info.fingerprint for name in journal.names() if (info := journal.get(name))}
-    plans = [plan for split in planned.splits for plan in split.plans if plan.start < plan.stop]
-    if not any(plan.fingerprint in done for plan in plans):
+        begun = any(is_begun(plan, split, journal) for plan, split in plans)
+    if not begun:
         inputs = [each for each in planned.doubts if isinstance(each, InputError)]
         raise all_of(inputs) if inputs else planned.doubts[0]

@@ -16,7 +16,7 @@ from syscalls import Operation, record
 
 from imagenet_prep.demo.archives import MadeSet
 
-_OWN = ("checked.json", "annotate.json", "recipe.json", "verdict.json", "problems.jsonl", "lock")
+_OWN = ("checked.json", "annotate.json", "recipe.json", "sources.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
 
 FOLDER = "data"

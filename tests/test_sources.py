@@ -466,6 +466,20 @@ def _small(**changes: list[int]) -> Catalog:
     return catalog
 
 
+def test_parts_are_joined_in_canonical_order_or_in_that_of_a_list() -> None:
+    """By label and then by the bytes of the names, whichever part comes first; each row keeps its container."""
+    parts = []
+    for path, rows in (("a.tar", [("m", 2), ("z", 1)]), ("b.tar", [("é", 1), ("k", 2), ("n", 2)])):
+        parts.append(Catalog(containers=[Archive(Path(path))]))
+        for name, label in rows:
+            parts[-1].append(name, 512, len(name), 7, label)
+    expected = [("z", 1, "a.tar"), ("é", 1, "b.tar"), ("k", 2, "b.tar"), ("m", 2, "a.tar"), ("n", 2, "b.tar")]
+    for given, is_listed in ((parts, False), (parts[::-1], False), (parts, True)):
+        joined = Catalog.join(given, is_listed=is_listed)
+        rows = [(joined.names[i], joined.labels[i], joined.container(i).path.name) for i in range(len(joined))]
+        assert rows == (expected if not is_listed else [expected[i] for i in (3, 0, 1, 2, 4)])
+
+
 def _renamed(catalog: Catalog) -> None:
     catalog.names.joined = catalog.names.joined.replace(b"_10.", b"_99.")
 
@@ -483,9 +497,9 @@ def _boxed(box: Box) -> Callable[[Catalog], None]:
 
 
 def test_the_fingerprint_tells_every_change_apart() -> None:
-    """Name, label, words, length, modification time, boxes, settings and order each make another fingerprint."""
+    """Name, label, words, length, boxes, settings and order each make another fingerprint; of old, times did."""
     rows = [0, 1, 2, 3]
-    catalogs = [_small(), _small(lengths=[100, 201]), _small(stamps=[7, 8])]
+    catalogs = [_small(), _small(lengths=[100, 201])]
     for change in (_renamed, _relabelled, _reworded, _boxed(Box(0, 0, 0.5, 1)), _boxed(Box(0, 0, 0.25, 1))):
         changed = _small()
         change(changed)
@@ -493,13 +507,16 @@ def test_the_fingerprint_tells_every_change_apart() -> None:
     found = [catalog.fingerprint(rows, "settings") for catalog in catalogs]
     found += [_small().fingerprint([1, 0, 2, 3], "settings"), _small().fingerprint([0, 1, 2], "settings")]
     found.append(_small().fingerprint(rows, "other settings"))
-    assert len(set(found)) == len(found) == 11
+    assert len(set(found)) == len(found) == 10
     assert _small().fingerprint(rows, "settings") == found[0]
+    catalogs.append(_small(stamps=[7, 8]))
+    found += [catalog.fingerprint_with_times(rows, "settings") for catalog in catalogs]
+    assert len(set(found)) == len(found) == 18
 
 
 def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
-    """Another path, another offset in the archive, images of other shards: the same fingerprint."""
-    moved = _small(offsets=[5120, 8192])
+    """Another path, another time or offset in the archive, images of other shards: the same fingerprint."""
+    moved = _small(offsets=[5120, 8192], stamps=[8, 9])
     moved.containers = [Archive(Path("elsewhere") / "archive.tar")]
     assert moved.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
     others = _small()
@@ -536,6 +553,8 @@ def test_a_folders_item_is_a_whole_file(tmp_path: Path, made_tiny: MadeSet) -> N
     path = folder / item.wnid / item.filename
     assert catalog.container(0).path == path.parent
     assert catalog.row(0) == Row(path.name, 0, path.stat().st_size, path.stat().st_mtime_ns)
-    before = catalog.fingerprint([0], "")
+    before = catalog.times([0]), catalog.stamps_of_containers()[str(path.parent)], catalog.times([1])
     os.utime(path, ns=(5, 5))
-    assert read_catalog(folder, "validation", ENGINE).fingerprint([0], "") != before
+    catalog = read_catalog(folder, "validation", ENGINE)
+    after = catalog.times([0]), catalog.stamps_of_containers()[str(path.parent)], catalog.times([1])
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]

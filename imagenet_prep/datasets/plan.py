@@ -14,24 +14,34 @@ from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.layout import shard_name
 from imagenet_prep.manifest import DatasetEntry, Manifest
-from imagenet_prep.model import ShardPlan
+from imagenet_prep.model import MadeFrom, ShardPlan
 from imagenet_prep.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSplit:
-    """One split, planned: ``order`` holds the catalog's rows in record order, ``recorder`` makes the records."""
+    """One split, planned.
+
+    ``order`` holds the catalog's rows in record order, ``recorder`` makes the records, ``deciding`` is the canonical
+    form of the settings that decide their bytes. ``stamps`` are those of the containers that hold the images, by path.
+    """
 
     catalog: Catalog
     source: Path
     order: array[int]
     recorder: Recorder
     plans: tuple[ShardPlan, ...]
+    deciding: str
+    stamps: Mapping[str, str]
 
     def rows(self, plan: ShardPlan) -> array[int]:
         """The catalog's rows of one shard, in record order."""
         return self.order[plan.start : plan.stop]
+
+    def fingerprint_with_times(self, plan: ShardPlan) -> str:
+        """The fingerprint that earlier versions gave to a shard."""
+        return self.catalog.fingerprint_with_times(self.rows(plan), self.deciding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +80,12 @@ def cut(
     rows = array("I", range(len(catalog))) if seed is None else order.shuffled(len(catalog), seed)
     settings = json.dumps(deciding, sort_keys=True)
     edges = order.bounds(len(catalog), count)
-    plans = tuple(
-        ShardPlan(catalog.split, i, count, start, stop, catalog.fingerprint(rows[start:stop], settings))
-        for i, (start, stop) in enumerate(itertools.pairwise(edges))
-    )
-    return PlannedSplit(catalog, source, rows, recorder, plans)
+    plans = []
+    for i, (start, stop) in enumerate(itertools.pairwise(edges)):
+        fingerprint = catalog.fingerprint(rows[start:stop], settings)
+        made_from = MadeFrom(fingerprint, catalog.times(rows[start:stop]))
+        plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint, made_from))
+    return PlannedSplit(catalog, source, rows, recorder, tuple(plans), settings, catalog.stamps_of_containers())
 
 
 def source_record(catalog: Catalog, source: Path) -> dict[str, object]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.formats.compressed import Compression
@@ -138,8 +139,7 @@ class RecipeDataset:
         if manifest is not None:
             return "upright" not in manifest.settings
         with Journal(layout.journal_path) as journal:
-            begun = {info.fingerprint for name in journal.names() if (info := journal.get(name))}
-        return bool(begun) and bool(begun & {plan.fingerprint for split in self.cut().splits for plan in split.plans})
+            return any(is_begun(plan, split, journal) for split in self.cut().splits for plan in split.plans)
 
     def without_turning(self) -> RecipeDataset | None:
         """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""

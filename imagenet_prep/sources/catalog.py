@@ -19,7 +19,8 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.container import Container, Reader, Row
 from imagenet_prep.sources.reader import Buffer
 
-_ROW = struct.Struct("<HQqI")
+_ITEM = struct.Struct("<HQI")
+_TIMED_ITEM = struct.Struct("<HQqI")
 _CHUNK = 4096  # names that are objects at a time
 
 
@@ -227,24 +228,53 @@ class Catalog:
     def fingerprint(self, rows: Sequence[int], settings: str) -> str:
         """A digest (hex) of everything that decides a shard's bytes.
 
-        That is the ordered items (name, label, words, boxes, length, columns), the identity of the file that holds
-        each image (its modification time), and ``settings``, the canonical form of every setting that changes bytes.
+        That is the ordered items (name, label, words, boxes, length, columns), and ``settings``, the canonical form of
+        every setting that changes bytes. Where the items lie, and since when, makes no difference.
         """
+        labels, lengths = self.labels, self.lengths
+        return self._digest(rows, settings, lambda row, boxes: _ITEM.pack(labels[row], lengths[row], boxes))
+
+    def fingerprint_with_times(self, rows: Sequence[int], settings: str) -> str:
+        """What versions took for the fingerprint that knew items by the times of their files, too."""
         labels, lengths, stamps = self.labels, self.lengths, self.stamps
+        return self._digest(
+            rows, settings, lambda row, boxes: _TIMED_ITEM.pack(labels[row], lengths[row], stamps[row], boxes)
+        )
+
+    def _digest(self, rows: Sequence[int], settings: str, packed: Callable[[int, int], bytes]) -> str:
         names, starts, boxes = self.names.joined, self.names.starts, self.boxes
         columns = [self.columns[name] for name in sorted(self.columns)]
         digest = hashlib.sha256(settings.encode())
         for row in rows:
             found = self._boxes_of(row)
             digest.update(names[starts[row] : starts[row + 1]])
-            digest.update(_ROW.pack(labels[row], lengths[row], stamps[row], len(found)))
+            digest.update(packed(row, len(found)))
             if found:
                 digest.update(boxes[4 * found.start : 4 * found.stop].tobytes())
             if columns:
                 digest.update(json.dumps([values[row] for values in columns]).encode())
-        for label in sorted({labels[row] for row in rows} - {0}):
+        for label in sorted({self.labels[row] for row in rows} - {0}):
             digest.update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
         return digest.hexdigest()
+
+    def times(self, rows: Sequence[int]) -> str:
+        """A digest (hex) of the modification times of the files that hold these rows."""
+        return hashlib.sha256(_picked(self.stamps, rows)).hexdigest()
+
+    def stamps_of_containers(self) -> dict[str, str]:
+        """A digest (hex) of the modification times of the rows that lie in each container, by its path."""
+        stamps = [array("q") for _ in self.containers]
+        if len(stamps) == 1:
+            stamps = [self.stamps]
+        else:
+            for number, stamp in zip(self.container_ids, self.stamps, strict=True):
+                stamps[number].append(stamp)
+        digests = (hashlib.sha256(each).hexdigest() for each in stamps)
+        return {_known_by(each): digest for each, digest in zip(self.containers, digests, strict=True)}
+
+    def containers_of(self, rows: Sequence[int]) -> list[str]:
+        """The paths of the containers that these rows lie in."""
+        return [_known_by(self.containers[number]) for number in sorted({self.container_ids[row] for row in rows})]
 
 
 @dataclass(slots=True)
@@ -311,3 +341,8 @@ def fault_of_name(name: str, where: Path) -> InputError | None:
 
 def _picked(column: array[int], rows: Sequence[int]) -> array[int]:
     return array(column.typecode, map(column.__getitem__, rows) if column else ())
+
+
+def _known_by(container: Container) -> str:
+    """The path of a container, the same by whatever links it is reached."""
+    return str(container.path.resolve())

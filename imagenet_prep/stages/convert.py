@@ -10,6 +10,7 @@ from pathlib import Path
 from imagenet_prep import __version__
 from imagenet_prep.checks.index import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
+from imagenet_prep.datasets.identity import recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.formats.image import TURNED, count_changes
@@ -84,13 +85,15 @@ def convert(
     with hold(layout.lock_paths):
         planned = dataset.plan(layout, engine, options, progress)
         refuse_doubtful(planned, layout)
-        splits = planned.splits
         for note in planned.notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
             journal.forget_contradicted(_recorded(layout) or {})
-            _refuse_strangers(layout, journal, planned, options)
-            _remove_superseded(layout, journal, splits, options)
+            splits, changed = recognise(planned.splits, layout, journal)
+            planned = dataclasses.replace(planned, splits=splits)
+            _refuse_strangers(layout, journal, planned, changed, options)
+            _remove_superseded(layout, journal, splits, changed, options)
+            journal.forget(changed)
             with unfinished(layout):
                 todo = [
                     plan
@@ -102,6 +105,7 @@ def convert(
                 _check_room(works, layout)
                 dataset.prepare()
                 save_beginning(layout, planned, dataset.recipe_file)
+                remember(splits, todo, layout, journal)
                 tasks = prepare_tasks(works, layout, options, progress)
                 problems = _run(tasks, layout, splits, todo, engine, journal, progress)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
@@ -116,12 +120,14 @@ def convert(
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, options: MakingOptions) -> None:
+def _refuse_strangers(
+    layout: Layout, journal: Journal, dataset: PlannedSet, changed: Mapping[str, str], options: MakingOptions
+) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
     splits = dataset.splits
-    planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    planned = {plan_name(plan) for split in splits for plan in split.plans}
     prefixes = {*KNOWN_SPLITS, *(split.catalog.split for split in splits)}
-    foreign, changed = [], []
+    foreign, others = [], []
     for path in sorted(layout.output_dir.glob("*-of-*")):
         parsed = parse_shard_name(path.name)
         info = journal.get(path.name)
@@ -137,8 +143,8 @@ def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, opt
             # An index without a journal entry is what a crash leaves between the two: the shard is made again.
             if path.name not in planned or not layout.index_path(path.name).exists():
                 foreign.append(path.name)
-        elif planned.get(path.name) != info.fingerprint:
-            changed.append(path.name)
+        elif path.name in changed or path.name not in planned:
+            others.append(path.name)
     if foreign and not (options.overwrite and all(name in planned for name in foreign)):
         raise UsageError(
             f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
@@ -147,17 +153,19 @@ def _refuse_strangers(layout: Layout, journal: Journal, dataset: PlannedSet, opt
             if options.overwrite or any(name not in planned for name in foreign)
             else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
         )
-    if changed and not options.overwrite:
+    if others and not options.overwrite:
         raise UsageError(
-            f"{number_of(len(changed), 'finished shard was', 'finished shards were')} made from other inputs "
-            f"or with other settings, {changed[0]} first",
-            _what_differs(layout, dataset),
+            f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
+            f"or with other settings, {others[0]} first",
+            _what_differs(layout, dataset, next((changed[name] for name in others if changed.get(name)), None)),
             "make them again with --overwrite, or choose another folder with --output",
         )
 
 
-def _what_differs(layout: Layout, dataset: PlannedSet) -> str:
-    """In what the set on record differs from the one to be made, as far as the manifest tells."""
+def _what_differs(layout: Layout, dataset: PlannedSet, container: str | None) -> str:
+    """In what the set on record differs from the one to be made: a container written to, or what the manifest tells."""
+    if container:
+        return f"only file times differ, of {container}: a copy that did not keep them?"
     try:
         manifest = load_manifest(layout.manifest_path)
     except InputError:
@@ -174,20 +182,24 @@ def _what_differs(layout: Layout, dataset: PlannedSet) -> str:
             found.append(f"{name} boxes")
         if manifest.sources.get(name) != source_record(split.catalog, split.source):
             found.append(f"{name} images")
-    return (
-        f"changed since then: {', '.join(found)}" if found else "only file times differ: a copy that did not keep them?"
-    )
+    if not found:
+        return "boxes or columns of some images changed since then, or the time of a file that an earlier version knew"
+    return f"changed since then: {', '.join(found)}"
 
 
 def _remove_superseded(
-    layout: Layout, journal: Journal, splits: Sequence[PlannedSplit], options: MakingOptions
+    layout: Layout,
+    journal: Journal,
+    splits: Sequence[PlannedSplit],
+    changed: Mapping[str, str],
+    options: MakingOptions,
 ) -> None:
     """Remove what would contradict the shards to come: a manifest of others; with --overwrite, ours of another count.
 
     First, and not at the end: a glob over train-* must find one set only, at every moment.
     """
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
-    if layout.manifest_path.exists() and _fingerprints(_recorded(layout)) != planned:
+    if layout.manifest_path.exists() and (changed or _fingerprints(_recorded(layout)) != planned):
         with writing(layout.manifest_path):
             layout.manifest_path.unlink()
     if options.overwrite:

@@ -1,0 +1,149 @@
+"""Which finished shards are those of a plan: same items, same settings, and nothing that they lie in was written to.
+
+A shard is known by its fingerprint, which holds no file times. So images may move: from archives to folders, to a copy.
+Beside it the journal has a digest of the times, and sources.json, for each shard and its times, the containers that its
+split lay in, with a stamp each. The same container with another stamp may hold other images: its shards are not those
+of the plan. Versions that had file times in the fingerprint said nothing beside it: all of it must agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.errors import InputError
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal
+from imagenet_prep.model import ShardPlan
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.plain import load_json
+
+Stamps = Mapping[str, str]
+"""The stamp of each container, by its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What sources.json keeps.
+
+    ``containers`` by their digest; ``shards`` by name and by the times of the files that they were made from: the
+    digest of the containers of their split, and with which other times the files were found to be the same ones since.
+    """
+
+    containers: dict[str, Stamps] = field(default_factory=dict)
+    shards: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = field(default_factory=dict)
+
+    def add(self, stamps: Stamps) -> str:
+        """Take containers in; returns their digest."""
+        digest = _digest(stamps)
+        self.containers[digest] = stamps
+        return digest
+
+    def joined(self, former: str, now: str) -> str:
+        """The digest of former containers together with those of now: the former stamps count."""
+        missing = self.containers[now].keys() - self.containers[former].keys()
+        return self.add({**self.containers[now], **self.containers[former]}) if missing else former
+
+
+def recognise(
+    splits: Sequence[PlannedSplit], layout: Layout, journal: Journal
+) -> tuple[tuple[PlannedSplit, ...], dict[str, str]]:
+    """Tell the finished shards that are those of the plans from those that are not.
+
+    Returns:
+        The splits, each plan with the fingerprint under which its finished shard is on record; and the names of the
+        shards on record that the plans would not make, each with the container that was written to since, where that
+        is all that differs, else with "".
+    """
+    known = _load(layout)
+    changed: dict[str, str] = {}
+    found = []
+    for split in splits:
+        plans = []
+        for plan in split.plans:
+            info, recorded = journal.get(plan_name(plan)), plan
+            if info is not None and not is_begun(plan, split, journal):
+                changed[info.name] = ""
+            elif info is not None and (container := _written_to(plan, split, journal, known)):
+                changed[info.name] = container
+            elif info is not None:
+                recorded = dataclasses.replace(plan, fingerprint=info.fingerprint)
+            plans.append(recorded)
+        found.append(dataclasses.replace(split, plans=tuple(plans)))
+    return tuple(found), changed
+
+
+def is_begun(plan: ShardPlan, split: PlannedSplit, journal: Journal) -> bool:
+    """Whether there is a shard on record that has the name, the items and the settings of a plan."""
+    info, made_from = journal.get(plan_name(plan)), journal.made_from(plan_name(plan))
+    if info is None:
+        return False
+    if made_from is None:
+        return info.fingerprint == split.fingerprint_with_times(plan)
+    return plan.made_from is not None and made_from.items == plan.made_from.items
+
+
+def _written_to(plan: ShardPlan, split: PlannedSplit, journal: Journal, known: _Known) -> str:
+    """The container of a plan's items that has another stamp than it had for the shard on record, or ""."""
+    made_from, now = journal.made_from(plan_name(plan)), plan.made_from
+    if made_from is None or now is None or made_from.times == now.times:
+        return ""
+    containers = split.catalog.containers_of(split.rows(plan))
+    kept = known.shards.get(plan_name(plan), {}).get(made_from.times)
+    if kept is None:  # nothing tells where they lay then
+        return containers[0]
+    digest, also = kept
+    then = {} if now.times in also else known.containers[digest]
+    return next((each for each in containers if then.get(each, split.stamps[each]) != split.stamps[each]), "")
+
+
+def remember(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, journal: Journal) -> None:
+    """Keep where images lie, for the shards of ``todo`` that are to be made and for those that are done.
+
+    A shard that is done is known from now on by the containers that hold its items now, too, beside the former ones.
+    """
+    known = _load(layout)
+    kept = _Known(dict(known.containers))
+    waiting = set(map(plan_name, todo))
+    for split in splits:
+        here = kept.add(split.stamps)
+        for plan in split.plans:
+            name, now, made_from = plan_name(plan), plan.made_from, journal.made_from(plan_name(plan))
+            assert now is not None
+            then = known.shards.get(name, {}).get(made_from.times) if made_from else None
+            if name in waiting:
+                kept.shards[name] = {now.times: (here, ())}
+                if made_from is not None and then is not None:  # until it is made, the one that stands counts
+                    kept.shards[name][made_from.times] = then
+                continue
+            if made_from is None:
+                info, made_from = journal.get(name), now
+                assert info is not None
+                journal.append(info, now)
+            digest, also = then or (here, ())
+            also = tuple(sorted({*also, now.times} - {made_from.times}))
+            kept.shards[name] = {made_from.times: (kept.joined(digest, here), also)}
+    used = {digest for times in kept.shards.values() for digest, _ in times.values()}
+    containers = {digest: dict(kept.containers[digest]) for digest in used}
+    save_json(layout.sources_path, {"containers": containers, "shards": kept.shards})
+
+
+def _digest(stamps: Stamps) -> str:
+    return hashlib.sha256(json.dumps(dict(stamps), sort_keys=True).encode()).hexdigest()
+
+
+def _load(layout: Layout) -> _Known:
+    """What is kept, if it is as it was written."""
+    try:
+        kept = load_json(layout.sources_path)
+        known = _Known({each: stamps for each, stamps in kept["containers"].items() if _digest(stamps) == each})
+        for name, times in kept["shards"].items():
+            known.shards[name] = {each: (digest, tuple(also)) for each, (digest, also) in times.items()}
+        used = {digest for times in known.shards.values() for digest, _ in times.values()}
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return _Known()
+    return known if used <= known.containers.keys() else _Known()

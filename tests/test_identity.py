@@ -1,0 +1,348 @@
+"""Which finished shards are gone on with: images may move and lose their times; what was written to is not believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from existing import existing
+from made_sets import ENGINE, PART, converted
+
+from imagenet_prep.datasets import identity
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.layout import Layout
+from imagenet_prep.manifest import Journal, info_dict, load_manifest, seal
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.recipes.plan import load
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.verify import verify
+
+EARLIER = Path(__file__).with_name("earlier")
+OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
+
+
+@pytest.fixture
+def layout(tmp_path: Path, made_tiny: MadeSet) -> Layout:
+    """A whole set, made from archives that lie in its DATA_DIR."""
+    return converted(tmp_path / "data", made_tiny)
+
+
+def archive_of(layout: Layout) -> Path:
+    """The archive of train."""
+    return layout.raw_dir / "ILSVRC2012_img_train.tar"
+
+
+def shards(layout: Layout) -> dict[str, tuple[int, bytes]]:
+    """When each shard was written, and its bytes."""
+    found = existing(layout.output_dir, "*-of-*")
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+
+def contents(layout: Layout) -> dict[str, bytes]:
+    """The bytes of each shard."""
+    return {name: content for name, (_, content) in shards(layout).items()}
+
+
+def made(layout: Layout, **options: bool) -> list[int]:
+    """How many shards of each split convert makes."""
+    return [split.made for split in convert(layout, ENGINE, replace(PART, **options)).splits]
+
+
+def to_folders(layout: Layout) -> None:
+    """Unpack the archives, and take them away."""
+    untar(layout, ENGINE)
+    for path in existing(layout.raw_dir, "ILSVRC2012_img_*.tar"):
+        path.unlink()
+
+
+def an_image(layout: Layout) -> Path:
+    """One of train, among the folders."""
+    return existing(layout.raw_dir / "train", "*/*.JPEG")[0]
+
+
+# what is gone on with ------------------------------------------------------------------------------------------
+
+
+def test_from_archives_to_folders_nothing_is_made(layout: Layout) -> None:
+    """Untarred and the archives taken away, every shard stands as it was; one that is lost gets its bytes again."""
+    before = shards(layout)
+    to_folders(layout)
+    assert made(layout) == [0, 0]
+    assert shards(layout) == before
+    assert verify(layout, ENGINE).problems == ()
+    layout.shard_path("train-00003-of-00008").unlink()
+    assert made(layout) == [1, 0]
+    assert contents(layout) == {name: content for name, (_, content) in before.items()}
+
+
+def test_a_copy_without_times_makes_nothing(layout: Layout, tmp_path: Path) -> None:
+    """Archives copied elsewhere with new times are the same images; the folder of the data may move as a whole."""
+    before = shards(layout)
+    elsewhere = shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
+    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
+    shutil.rmtree(layout.raw_dir)
+    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
+    moved = Layout(layout.data_dir.rename(tmp_path / "moved"), raw=elsewhere)
+    assert made(moved) == [0, 0]
+    assert shards(moved) == before
+
+
+def test_what_is_done_is_left_alone(layout: Layout, tmp_path: Path) -> None:
+    """A second run writes nothing at all, neither where the images lay nor where they have moved."""
+    for again in (layout, Layout(layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw"))):
+        assert made(again) == [0, 0]
+        before = {path: path.stat().st_mtime_ns for path in existing(layout.state_dir, "**/*") if path.is_file()}
+        assert made(again) == [0, 0]
+        after = {path: path.stat().st_mtime_ns for path in existing(layout.state_dir, "**/*") if path.is_file()}
+        assert {path for path in after if after[path] != before.get(path)} <= {layout.lock_paths[-1]}
+
+
+# what is not ---------------------------------------------------------------------------------------------------
+
+
+def refused(layout: Layout, word: str) -> None:
+    """Convert refuses to go on, says so, and changes nothing."""
+    before = shards(layout), layout.journal_path.read_bytes(), layout.manifest_path.read_bytes()
+    with pytest.raises(UsageError, match=OTHERS) as caught:
+        made(layout)
+    assert word in caught.value.detail
+    assert (shards(layout), layout.journal_path.read_bytes(), layout.manifest_path.read_bytes()) == before
+
+
+def test_an_archive_that_was_written_to_is_named(layout: Layout) -> None:
+    """The same archive with another time may hold other images: its shards are made again on --overwrite only."""
+    before = contents(layout)
+    os.utime(archive_of(layout), ns=(1, 1))
+    refused(layout, f"only file times differ, of {archive_of(layout)}")
+    assert made(layout, overwrite=True) == [8, 0]
+    assert contents(layout) == before
+    assert made(layout) == [0, 0]
+
+
+def test_a_file_of_a_folder_that_was_written_to_is_named(layout: Layout) -> None:
+    """Once images have moved to folders, those are what must not be written to; one image is one shard."""
+    to_folders(layout)
+    assert made(layout) == [0, 0]
+    os.utime(an_image(layout), ns=(1, 1))
+    refused(layout, str(an_image(layout).parent))
+    assert made(layout, overwrite=True) == [1, 0]
+    assert made(layout) == [0, 0]
+
+
+def test_the_archive_that_images_have_left_is_still_known(layout: Layout) -> None:
+    """Back from a copy to the archives, those are refused if they were written to meanwhile."""
+    kept = shutil.copytree(layout.raw_dir, layout.data_dir / "copy")
+    assert made(Layout(layout.data_dir, raw=kept)) == [0, 0]
+    os.utime(archive_of(layout), ns=(1, 1))
+    refused(layout, str(archive_of(layout)))
+
+
+def test_an_image_of_another_length_is_refused(layout: Layout) -> None:
+    """Names alone prove nothing: in folders, one byte more of one image is another set."""
+    to_folders(layout)
+    with an_image(layout).open("ab") as file:
+        file.write(b"x")
+    refused(layout, "train images")
+
+
+def test_another_box_is_refused(layout: Layout) -> None:
+    """Boxes are items' own: two images that exchange theirs are another set, wherever the images are."""
+    annotate(layout, ENGINE)
+    assert made(layout, overwrite=True)[0] > 0
+    to_folders(layout)
+    assert made(layout) == [0, 0]
+    content = layout.boxes_csv.read_text()
+    first, *_, last = [line.split(",")[0] for line in content.splitlines()]
+    content = content.replace(first, "?").replace(last, first).replace("?", last)
+    layout.boxes_csv.write_text("".join(sorted(content.splitlines(keepends=True))))
+    refused(layout, "boxes or columns of some images changed since then")
+
+
+def test_where_nothing_tells_what_they_were_made_from_times_must_agree(layout: Layout, tmp_path: Path) -> None:
+    """Without the record of where images lay, the archives themselves are known, and a copy is not."""
+    layout.sources_path.write_text("{}")
+    elsewhere = shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
+    with pytest.raises(UsageError, match=OTHERS):
+        made(Layout(layout.data_dir, raw=elsewhere))
+    assert made(layout) == [0, 0]
+    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
+
+
+def test_a_record_of_where_they_lay_that_has_changed_proves_nothing(layout: Layout) -> None:
+    """Containers and stamps are believed under their own digest only."""
+    kept = json.loads(layout.sources_path.read_text())
+    layout.sources_path.write_text(json.dumps({**kept, "containers": {each: {} for each in kept["containers"]}}))
+    os.utime(archive_of(layout), ns=(1, 1))
+    refused(layout, str(archive_of(layout)))
+
+
+def test_the_same_archive_by_a_link(layout: Layout, tmp_path: Path) -> None:
+    """A container is the same one by whatever links it is reached."""
+    (tmp_path / "link").symlink_to(layout.data_dir)
+    os.utime(archive_of(layout), ns=(1, 1))
+    refused(Layout(tmp_path / "link"), str(archive_of(layout)))
+
+
+@pytest.mark.parametrize("made_from", [[], {"items": "a"}, {"items": "a", "times": 3}])
+def test_an_entry_that_says_nothing_of_sense_beside_it_is_none(tmp_path: Path, made_from: object) -> None:
+    """A line of the journal whose record of what its shard was made from is not of that form is passed over."""
+    value = info_dict(ShardInfo("train-00000-of-00001", "f", 1, 2, "d"))
+    path = tmp_path / "journal.jsonl"
+    for beside, found in (({}, 1), ({"made_from": made_from}, 0)):
+        line = {**value, **beside}
+        path.write_text(json.dumps({**line, "crc": seal(line)}))
+        assert len(list(Journal(path).names())) == found
+
+
+# when it is killed ---------------------------------------------------------------------------------------------
+
+
+def test_killed_while_it_makes_them_again(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards of the archive as it was are not believed because others were made from it as it is."""
+    before = contents(layout)
+    os.utime(archive_of(layout), ns=(1, 1))
+    append, appended = Journal.append, []
+
+    def killed(journal: Journal, *given: object) -> None:
+        appended.append(given)
+        if len(appended) > 3:
+            raise KeyboardInterrupt
+        append(journal, *given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", killed)
+        with pytest.raises(KeyboardInterrupt):
+            made(layout, overwrite=True)
+    assert not layout.manifest_path.exists()
+    with pytest.raises(UsageError, match=f"5 {OTHERS}"):
+        made(layout)
+    assert made(layout, overwrite=True) == [5, 0]
+    assert contents(layout) == before
+    assert made(layout) == [0, 0]
+
+
+def test_killed_before_it_knows_where_they_are(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run knows the shards by the old place and by the new one."""
+    before = shards(layout)
+    kept = Layout(layout.data_dir, raw=shutil.copytree(layout.raw_dir, layout.data_dir / "copy"))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "save_json", killed)
+        with pytest.raises(KeyboardInterrupt):
+            made(kept)
+    assert made(layout) == [0, 0]
+    assert made(kept) == [0, 0]
+    assert shards(layout) == before
+
+
+# a recipe's set ------------------------------------------------------------------------------------------------
+
+
+def a_recipe(folder: Path) -> None:
+    """Three files of one length in two classes."""
+    for number, name in enumerate(("a/0.npy", "a/1.npy", "b/2.npy")):
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.full(4, number, np.uint8))
+    (folder / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
+
+
+def made_by(folder: Path, recipe: str = "recipe.yaml") -> list[int]:
+    """How many shards convert makes by a recipe."""
+    plan = load(folder / recipe, None, ENGINE)
+    return [split.made for split in convert(Layout(folder / "out"), ENGINE, dataset=plan).splits]
+
+
+def test_a_tar_of_the_folder_makes_nothing(tmp_path: Path) -> None:
+    """A recipe that names a tar in place of the folder it was made from makes the same shards: they are there."""
+    a_recipe(tmp_path)
+    assert made_by(tmp_path) == [2]
+    before = shards(Layout(tmp_path / "out"))
+    with tarfile.open(tmp_path / "in.tar", "w") as archive:
+        archive.add(tmp_path / "in", ".")
+    shutil.rmtree(tmp_path / "in")
+    (tmp_path / "tar.yaml").write_text("source: {tar: in.tar}\nshards: 2\n")
+    assert made_by(tmp_path, "tar.yaml") == [0]
+    assert shards(Layout(tmp_path / "out")) == before
+
+
+@pytest.mark.parametrize(
+    "moves", [(("a/1.npy", "b/1.npy"),), (("a/0.npy", "t"), ("b/2.npy", "a/0.npy"), ("t", "b/2.npy"))]
+)
+def test_images_of_other_classes_are_other_images(tmp_path: Path, moves: tuple[tuple[str, str], ...]) -> None:
+    """A file that goes to another class, and two of one length that exchange their places, are not passed over."""
+    a_recipe(tmp_path)
+    made_by(tmp_path)
+    for old, new in moves:
+        (tmp_path / "in" / old).rename(tmp_path / "in" / new)
+        os.utime(tmp_path / "in" / new)
+    with pytest.raises(UsageError, match=OTHERS):
+        made_by(tmp_path)
+
+
+# sets of earlier versions --------------------------------------------------------------------------------------
+
+FEW = ConvertOptions(train_shards=2, validation_shards=1, check="header", allow_incomplete=True)
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """What the version made that knew items by the times of their files, with those times: two sets."""
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+    for source in ("imagenet/raw-data/*", "recipe/in/*/*"):
+        for number, path in enumerate(existing(folder, source)):
+            os.utime(path, ns=(10**18 + number, 10**18 + number))
+    return folder
+
+
+def made_few(layout: Layout) -> list[int]:
+    """How many shards convert makes of the earlier set of ImageNet."""
+    return [split.made for split in convert(layout, ENGINE, FEW).splits]
+
+
+def test_a_set_of_an_earlier_version_is_known(earlier: Path) -> None:
+    """Nothing is made, no shard is touched, and its manifest says what it said; also once its images have moved."""
+    layout = Layout(earlier / "imagenet")
+    before, manifest = shards(layout), load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert made_few(layout) == [0, 0]
+    assert shards(layout) == before
+    again = load_manifest(layout.manifest_path)
+    assert again is not None
+    assert (again.shards, again.totals, again.sources) == (manifest.shards, manifest.totals, manifest.sources)
+    to_folders(layout)
+    assert made_few(layout) == [0, 0]
+    assert verify(layout, ENGINE).problems == ()
+    layout.shard_path("train-00001-of-00002").unlink()
+    assert made_few(layout) == [1, 0]
+    assert contents(layout) == {name: content for name, (_, content) in before.items()}
+    assert made_few(layout) == [0, 0]
+
+
+def test_a_recipes_set_of_an_earlier_version_is_known(earlier: Path) -> None:
+    """The same of a set that a recipe made."""
+    layout = Layout(earlier / "recipe/out")
+    before = shards(layout)
+    assert made_by(earlier / "recipe") == [0]
+    assert shards(layout) == before
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_an_earlier_set_whose_times_are_lost_is_refused(earlier: Path) -> None:
+    """Its fingerprints hold times, and nothing else tells that words and boxes are the same: it is not believed."""
+    os.utime(earlier / "imagenet/raw-data/ILSVRC2012_img_val.tar")
+    with pytest.raises(UsageError, match=f"1 {OTHERS}"):
+        made_few(Layout(earlier / "imagenet"))
