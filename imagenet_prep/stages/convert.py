@@ -10,9 +10,9 @@ from pathlib import Path
 from imagenet_prep import __version__
 from imagenet_prep.checks.index import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
-from imagenet_prep.datasets.identity import recognise, remember
+from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import DataProblemsError, InputError, UsageError
+from imagenet_prep.errors import DataProblemsError, InputError, UsageError, all_of
 from imagenet_prep.formats.image import TURNED, count_changes
 from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
@@ -23,7 +23,7 @@ from imagenet_prep.shards import ShardTask
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
-from imagenet_prep.underway import refuse_doubtful, save_beginning
+from imagenet_prep.underway import save_beginning
 from imagenet_prep.wording import number_of
 
 
@@ -84,7 +84,7 @@ def convert(
     progress, options = progress or Silent(), options or dataset.options
     with hold(layout.lock_paths):
         planned = dataset.plan(layout, engine, options, progress)
-        refuse_doubtful(planned, layout)
+        _refuse_doubtful(planned, layout)
         for note in planned.notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
@@ -104,7 +104,8 @@ def convert(
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
                 dataset.prepare()
-                save_beginning(layout, planned, dataset.recipe_file)
+                shards = {split.catalog.split: len(split.plans) for split in splits}
+                save_beginning(layout, shards, planned.options, dataset.recipe_file)
                 remember(splits, todo, layout, journal)
                 tasks = prepare_tasks(works, layout, options, progress)
                 problems = _run(tasks, layout, splits, todo, engine, journal, progress)
@@ -118,6 +119,21 @@ def convert(
 
 
 # what is there already -----------------------------------------------------------------------------------------
+
+
+def _refuse_doubtful(planned: PlannedSet, layout: Layout) -> None:
+    """Raise what speaks against beginning a set, unless shards of this very set are done: then it is gone on with.
+
+    Versions that saw none of it began such sets. Only a shard with images proves that it is this one.
+    """
+    if not planned.doubts:
+        return
+    plans = [(plan, split) for split in planned.splits for plan in split.plans if plan.start < plan.stop]
+    with Journal(layout.journal_path) as journal:
+        begun = any(is_begun(plan, split, journal) for plan, split in plans)
+    if not begun:
+        inputs = [each for each in planned.doubts if isinstance(each, InputError)]
+        raise all_of(inputs) if inputs else planned.doubts[0]
 
 
 def _refuse_strangers(
