@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from imagenet_prep.engines import make_engine
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.formats.pixels import Reencode
     from imagenet_prep.ilsvrc2012.options import ConvertOptions
-    from imagenet_prep.layout import Layout
+    from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.reading.shard_set import open
     from imagenet_prep.stages.annotate import annotate
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.status import status
     from imagenet_prep.stages.untar import untar
     from imagenet_prep.stages.verify import verify
+    from imagenet_prep.storage.layout import Layout
 
 __version__ = "0.1.0"
 
@@ -33,9 +33,9 @@ _HOMES = {
     "ConvertOptions": "ilsvrc2012.options",
     "Credentials": "fetch.access",
     "DownloadOptions": "pipeline",
-    "Layout": "layout",
+    "Layout": "storage.layout",
     "PrepError": "errors",
-    "Reencode": "formats.pixels",
+    "Reencode": "images.pixels",
     "annotate": "stages.annotate",
     "convert": "stages.convert",
     "download": "stages.download",

@@ -13,7 +13,6 @@ from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import find_source
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
 from imagenet_prep.registry import known_set
@@ -25,6 +24,7 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 
 

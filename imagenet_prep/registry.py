@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from imagenet_prep.ilsvrc2012.dataset import ImageNet
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Manifest
 from imagenet_prep.recipes.made import MadeByRecipe, find_made
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import Layout
 
 ILSVRC2012 = ImageNet()
 """What is made and checked where nothing says otherwise."""

@@ -7,7 +7,7 @@
 A list is a YAML file of entries:
 
     - name: varint-limit                  # of its own among all lists
-      file: imagenet_prep/formats/example.py
+      file: imagenet_prep/tfrecord/example.py
       old: "value < 0x80"                 # a text that is in the file exactly once
       new: "value <= 0x80"
       tests: ["tests/test_example.py::test_varints"]

@@ -31,8 +31,8 @@ from pathlib import Path
 from imagenet_prep.demo import images
 from imagenet_prep.demo.annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import SplitTotals, load_manifest
+from imagenet_prep.state.manifest import SplitTotals, load_manifest
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 
 SMALLEST, LARGEST = 732, 1300

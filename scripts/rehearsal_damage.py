@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 SHARD, RECORD = "train-00500-of-01024", 700
 LOST_CLASS = "n01440764"

@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 
 GAP = 24
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 
 MAY_SKIP = os.environ.get("IMAGENET_PREP_SKIPS")
 """Set in CI, where no test is skipped without a word: those that may be, by the beginning of their ids."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep import manifest
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import tfrecord
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.state import manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)

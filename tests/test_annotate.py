@@ -16,18 +16,18 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
-from imagenet_prep.formats.boxes_csv import parse_boxes
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.formats.tfrecord import iter_records
-from imagenet_prep.formats.voc import LARGEST
+from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
+from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Done, Failed, R, Silent, T
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate, find_annotations
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.framing import iter_records
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 WNID = "n01440764"
 BOX = "<object><name>{name}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>50</xmax><ymax>60</ymax></bndbox></object>"

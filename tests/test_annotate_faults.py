@@ -19,9 +19,9 @@ from test_annotate import LINE, WNID, layout, pack, refused, train, write_archiv
 
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import BusyError, DataProblemsError, InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.layout import Layout
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 
 __all__ = ["layout"]  # the fixture

@@ -20,10 +20,11 @@ from existing import existing
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.images import Kind, photograph_bytes
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import pixels, tfrecord
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.layout import Layout
+from imagenet_prep.images import pixels
 from imagenet_prep.stages.untar import untar
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.project
 

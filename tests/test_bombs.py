@@ -14,10 +14,10 @@ import pytest
 from bounded import measure, processor_time
 from PIL import Image
 
-from imagenet_prep.formats import pixels, rasters
-from imagenet_prep.formats.arrays import ArrayError, parse_array
-from imagenet_prep.formats.image import prepare
-from imagenet_prep.formats.jpeg import FREE_PIXELS, ImageError, check_claim
+from imagenet_prep.images import pixels, rasters
+from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.images.jpeg import FREE_PIXELS, ImageError, check_claim
+from imagenet_prep.images.prepare import prepare
 
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "repair": lambda data: prepare(data, "header"),

@@ -21,9 +21,9 @@ from imagenet_prep.checks.shard import remedy_own
 from imagenet_prep.cli.progress import Lines
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.example import BytesList, encode_example
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 COMMANDS = ("run", "download", "untar", "annotate", "convert", "verify", "report", "status", "show", "demo")
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")

@@ -16,15 +16,15 @@ from made_sets import ENGINE, PART, converted, copied, edit_manifest
 from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import compressed
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import compression as compressed
 
 K = ProblemKind
 SHARD = "train-00003-of-00008"

@@ -28,15 +28,17 @@ from imagenet_prep.errors import (
     UsageError,
     WriteError,
 )
-from imagenet_prep.formats import example, inception, jpeg, pixels, tfrecord
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.dataset import ImageNet
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
+from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import example, inception
+from imagenet_prep.tfrecord import framing as tfrecord
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
 
@@ -534,7 +536,7 @@ def test_two_runs_on_one_data_dir(tiny_data_dir: Path) -> None:
     import sys
 
     code = (
-        "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "import sys, time; from pathlib import Path; from imagenet_prep.storage.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
         f"with hold(Layout(Path({str(tiny_data_dir)!r})).lock_paths): print('held', flush=True); time.sleep(60)"
     )

@@ -10,12 +10,12 @@ import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, write
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.formats.example import BytesList, encode_example, parse_example
-from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout, shard_name
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout, shard_name
+from imagenet_prep.tfrecord.example import BytesList, encode_example, parse_example
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 K = ProblemKind
 SHARD = "train-00003-of-00008"

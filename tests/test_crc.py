@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.formats import crc
+from imagenet_prep.tfrecord import crc
 
 
 @given(st.binary(max_size=300), st.integers(0, 0xFFFFFFFF))
@@ -34,6 +34,6 @@ def test_a_build_of_another_shape_is_imported_the_public_way(monkeypatch: pytest
 
 def test_the_package_around_it_is_not_loaded() -> None:
     """Neither the package nor what it imports for its own sake is loaded."""
-    code = "import sys; import imagenet_prep.formats.tfrecord; print({'crc32c', 'importlib.metadata'} & {*sys.modules})"
+    code = "import sys; import imagenet_prep.tfrecord.framing; print({'crc32c', 'importlib.metadata'} & {*sys.modules})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"

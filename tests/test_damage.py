@@ -19,23 +19,23 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import inception
-from imagenet_prep.formats.example import (
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.model import Item, Problem, ProblemKind
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout, shard_name
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import (
     BytesList,
     Feature,
     Int64List,
     encode_example,
     parse_example,
 )
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.formats.pixels import Reencode
-from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout, shard_name
-from imagenet_prep.model import Item, Problem, ProblemKind
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 tf = tf_fixture.tf
 

@@ -24,9 +24,9 @@ from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import download, pending
+from imagenet_prep.storage.layout import Layout
 
 CONTENTS = {
     "train": random.Random(1).randbytes(2_000_000),
@@ -378,7 +378,7 @@ CHILD = textwrap.dedent("""
     from pathlib import Path
     from imagenet_prep.fetch.access import find_credentials
     from imagenet_prep.fetch.patience import Pace
-    from imagenet_prep.layout import Layout
+    from imagenet_prep.storage.layout import Layout
     from imagenet_prep.stages.download import download
 
     url, data_dir, connections, *digests = sys.argv[1:]

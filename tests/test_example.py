@@ -11,7 +11,7 @@ import tf_fixture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.formats.example import (
+from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,

@@ -13,14 +13,14 @@ import pytest
 from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import tfrecord
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
 
 pytestmark = pytest.mark.exhaustive
 

@@ -18,10 +18,13 @@ from typing import Any
 import pytest
 from existing import existing
 
-from imagenet_prep import manifest
 from imagenet_prep.checks import verdict
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import compressed, png, tar, tfrecord
+from imagenet_prep.images import png
+from imagenet_prep.sources import tar_members as tar
+from imagenet_prep.state import manifest
+from imagenet_prep.tfrecord import compression as compressed
+from imagenet_prep.tfrecord import framing as tfrecord
 
 ROOT = Path(__file__).resolve().parent.parent
 FUZZING = ROOT / "scripts" / "fuzzing"

@@ -21,15 +21,15 @@ from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
-from imagenet_prep.formats.example import BytesList, Feature, Int64List, encode_example, parse_example
-from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 K = ProblemKind
 SHARD, OTHER = "train-00003-of-00008", "train-00006-of-00008"
@@ -238,7 +238,7 @@ def test_repair_holds_its_own_lock(layout: Layout) -> None:
     """repair by itself, not only behind verify, refuses a DATA_DIR that another process holds."""
     layout.shard_path(SHARD).unlink()
     code = (
-        "import sys; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "import sys; from pathlib import Path; from imagenet_prep.storage.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
         f"with hold(Layout(Path({str(layout.data_dir)!r})).lock_paths): print('held', flush=True); sys.stdin.read()"
     )

@@ -18,14 +18,14 @@ from imagenet_prep.datasets import identity
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, info_dict, load_manifest, seal
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal, info_dict, load_manifest, seal
+from imagenet_prep.storage.layout import Layout
 
 EARLIER = Path(__file__).with_name("earlier")
 OTHERS = "finished shards? (was|were) made from other inputs or with other settings"

@@ -10,9 +10,9 @@ import tf_fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.formats import inception
-from imagenet_prep.formats.example import encode_example, parse_example
 from imagenet_prep.model import Box, Item
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import encode_example, parse_example
 
 tf = tf_fixture.tf
 

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import inception, inception_reader, tfrecord
-from imagenet_prep.formats.example import (
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.model import Box, Item
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord import inception, inception_reader
+from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,
@@ -23,12 +29,7 @@ from imagenet_prep.formats.example import (
     encode_example,
     parse_example,
 )
-from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.model import Box, Item
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
+from imagenet_prep.tfrecord.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NUMBERS = st.integers(0, 1 << 27)

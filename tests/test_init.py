@@ -12,14 +12,14 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.layout import Layout
 from imagenet_prep.recipes.dataset import RecipeDataset
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
+from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 

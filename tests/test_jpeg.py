@@ -18,9 +18,9 @@ from PIL import Image, PngImagePlugin
 
 from imagenet_prep.demo import images
 from imagenet_prep.demo.images import Kind
-from imagenet_prep.formats import jpeg, pixels
-from imagenet_prep.formats.image import Check, Prepared, prepare
-from imagenet_prep.formats.jpeg import Header, ImageError
+from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images.jpeg import Header, ImageError
+from imagenet_prep.images.prepare import Check, Prepared, prepare
 
 tf = tf_fixture.tf
 

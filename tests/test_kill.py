@@ -18,7 +18,7 @@ from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
-from imagenet_prep.layout import parse_shard_name
+from imagenet_prep.storage.layout import parse_shard_name
 
 CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16", "--workers", "2", "--quiet")
 

@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import PrepError
-from imagenet_prep.formats import rasters
-from imagenet_prep.formats.arrays import ArrayError, parse_array
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.labels_file import Form, LabelsFault, parse_labels, typed
-from imagenet_prep.formats.patterns import compile_pattern, split_pattern
+from imagenet_prep.images import rasters
+from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.recipes.labels_file import Form, LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.reading import read_recipe
+from imagenet_prep.sources.patterns import compile_pattern, split_pattern
 
 WORDS = st.text(string.ascii_letters + 'é",:\t ', min_size=1).map(str.strip).filter(bool)
 

@@ -17,13 +17,13 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.recipes.dataset import RecipeDataset
 from imagenet_prep.recipes.layouts import mixed_masks
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
+from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 

@@ -18,8 +18,6 @@ from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.ilsvrc2012.dataset import ENTRY
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.plan import load
@@ -28,6 +26,8 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout
 
 
 def other_digit(found: re.Match[str]) -> str:

@@ -13,11 +13,11 @@ from test_recipe_sets import made, make_flowers
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest, seal, shard_info
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal, load_manifest, seal, shard_info
+from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 1)
 ODD = ([], {}, None, -1, True, "x", "\ud800", {"x": []})

@@ -9,7 +9,7 @@ from bounded import processor_time
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.formats.patterns import MAX_LENGTH, compile_pattern
+from imagenet_prep.sources.patterns import MAX_LENGTH, compile_pattern
 
 SEGMENT = st.lists(st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[!a]"]), min_size=1, max_size=4)
 PATTERNS = st.lists(st.just("**") | SEGMENT.map("".join), min_size=1, max_size=4).map("/".join)

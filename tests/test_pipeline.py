@@ -7,10 +7,10 @@ from pathlib import Path
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.pipeline import missing_archives, report, run
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
 
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 

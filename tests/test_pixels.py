@@ -18,16 +18,18 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.images import Kind
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.formats import example, jpeg, pixels, tfrecord
-from imagenet_prep.formats.image import prepare
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
+from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.images.prepare import prepare
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import example
+from imagenet_prep.tfrecord import framing as tfrecord
 
 SIDES = st.integers(1, 5000)
 TARGETS = st.none() | st.integers(1, 600)

@@ -14,19 +14,19 @@ import pytest
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.boxes_csv import parse_boxes
-from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012 import source as imagenet
+from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.dataset import ImageNet
 from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
-from imagenet_prep.layout import Layout, shard_name
-from imagenet_prep.manifest import Manifest, load_manifest
 from imagenet_prep.model import Silent
-from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout, shard_name
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)

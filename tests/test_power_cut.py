@@ -418,7 +418,7 @@ DOWNLOAD = """
 import sys
 from pathlib import Path
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.stages.download import download
 
 url, digest = sys.argv[1:]
@@ -454,7 +454,7 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
 
 JOURNAL = """
 from pathlib import Path
-from imagenet_prep.manifest import Journal
+from imagenet_prep.state.manifest import Journal
 from imagenet_prep.model import ShardInfo
 
 with Journal(Path("journal.jsonl")) as journal:

@@ -11,13 +11,13 @@ from made_sets import edit_manifest
 from imagenet_prep import records
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
 
 K = ProblemKind
 ENGINE = make_engine("threads", 1)

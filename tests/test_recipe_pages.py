@@ -20,10 +20,10 @@ from test_docs import blocks
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
-from imagenet_prep.layout import Layout
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
 

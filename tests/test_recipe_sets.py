@@ -21,15 +21,15 @@ from imagenet_prep import records
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import tfrecord
 from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run, verify_and_repair
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
 
 tf = tf_fixture.tf
 

@@ -15,18 +15,19 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import inception, rasters
-from imagenet_prep.formats.arrays import ArrayError, parse_array
-from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
-from imagenet_prep.formats.image import prepare
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.images import rasters
+from imagenet_prep.images.arrays import ArrayError, parse_array
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.container import Reader
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 
 load_tensorflow = tf_fixture.tf
 tf: Any = None  # the module, for functions that are no tests

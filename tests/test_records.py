@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, InputError, UsageError, WriteError
-from imagenet_prep.formats import compressed
 from imagenet_prep.records import SequenceExample, staging
 from imagenet_prep.records.encoder import Encoder
+from imagenet_prep.tfrecord import compression as compressed
 
 tf = tf_fixture.tf
 checked = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

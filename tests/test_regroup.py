@@ -17,13 +17,13 @@ from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import read_catalog
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.sources import regroup as module
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
 

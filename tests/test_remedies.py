@@ -16,12 +16,12 @@ from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import DataProblemsError, InputError
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.show import show
+from imagenet_prep.storage.layout import Layout
 
 SHARD = "train-00003-of-00008"
 

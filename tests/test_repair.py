@@ -21,14 +21,10 @@ from made_sets import edit_manifest, one_more
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, SpaceError
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.options import ConvertOptions, options_from
 from imagenet_prep.ilsvrc2012.source import read_catalog
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest
+from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import RepairRun, verify_and_repair
 from imagenet_prep.stages.annotate import annotate
@@ -37,6 +33,10 @@ from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=48, validation_shards=16, allow_incomplete=True)
@@ -769,7 +769,7 @@ def test_one_at_a_time(layout: Layout) -> None:
     """While another process holds DATA_DIR nothing is read or made; a dead holder does not block."""
     flip(layout, TRAIN, random.Random(1))
     code = (
-        "import sys, time; from pathlib import Path; from imagenet_prep.layout import Layout;"
+        "import sys, time; from pathlib import Path; from imagenet_prep.storage.layout import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
         f"with hold(Layout(Path({str(layout.data_dir)!r})).lock_paths): print('held', flush=True); time.sleep(60)"
     )

@@ -30,12 +30,8 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.images import Kind
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
-from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
@@ -48,6 +44,10 @@ from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)

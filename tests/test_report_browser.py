@@ -17,17 +17,17 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_example
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.formats.tfrecord import frame, iter_records
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
+from imagenet_prep.tfrecord.framing import frame, iter_records
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 REQUIRED = os.environ.get("IMAGENET_PREP_BROWSER") == "required"
 """Set where a missing browser must not go unnoticed: in CI."""

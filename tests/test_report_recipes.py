@@ -19,10 +19,7 @@ from test_report import Page, write_shard
 
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.reporting.census import Candidate, SplitCensus
@@ -33,6 +30,9 @@ from imagenet_prep.reporting.samples import choose
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
 
 ENGINE = make_engine("threads", 2)
 DASH = "\N{EN DASH}"

@@ -12,7 +12,7 @@ import tf_fixture
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.formats.example import (
+from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,
@@ -23,7 +23,7 @@ from imagenet_prep.formats.example import (
     parse_example,
     varint,
 )
-from imagenet_prep.formats.sequence_example import (
+from imagenet_prep.tfrecord.sequence_example import (
     encode_sequence_example,
     has_feature_lists,
     parse_sequence_example,

@@ -26,13 +26,13 @@ from imagenet_prep import records
 from imagenet_prep.demo import images
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats.inception_reader import read_record
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 MANY = ConvertOptions(train_shards=1024, validation_shards=8, allow_incomplete=True)
 SHARD = "train-00003-of-00008"

@@ -16,11 +16,12 @@ from existing import existing
 from PIL import Image
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import inception, tfrecord
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
-from imagenet_prep.formats.sequence_example import encode_sequence_example
 from imagenet_prep.model import Box, Item
 from imagenet_prep.stages.show import save_image, show
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
+from imagenet_prep.tfrecord.sequence_example import encode_sequence_example
 
 
 def jpeg(width: int, height: int) -> bytes:

@@ -14,16 +14,16 @@ from existing import existing
 
 from imagenet_prep.demo import images
 from imagenet_prep.engines import make_engine
-from imagenet_prep.formats.pixels import Reencode
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
+from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.recipes.plan import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=4, allow_incomplete=True)

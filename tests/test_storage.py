@@ -21,11 +21,11 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.source import read_catalog
-from imagenet_prep.layout import Layout
-from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.shards import ShardMaker, ShardTask
+from imagenet_prep.records.recorder import InceptionRecorder
+from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
 from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.refusals import as_error
@@ -34,7 +34,7 @@ from imagenet_prep.storage.space import check_free_space, space_errors
 HOLDER = """
 import sys, time
 from pathlib import Path
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 with hold(Layout(Path(sys.argv[1])).lock_paths):
     print("holding", flush=True)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.formats.tar import BLOCK, TarFault, iter_members, stream_members
+from imagenet_prep.sources.tar_members import BLOCK, TarFault, iter_members, stream_members
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 LIMIT = 1 << 30

@@ -14,19 +14,19 @@ from imagenet_prep.datasets.plan import plan_name
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.dataset import ImageNet
-from imagenet_prep.layout import Layout
-from imagenet_prep.making import lay_out, prepare_tasks, unfinished
 from imagenet_prep.model import Box, Silent
-from imagenet_prep.recorder import InceptionRecorder
-from imagenet_prep.shards import ShardTask
+from imagenet_prep.records.recorder import InceptionRecorder
+from imagenet_prep.shards.maker import ShardTask
+from imagenet_prep.shards.run import lay_out, prepare_tasks, unfinished
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
 
 MAKE = """
 import pickle, sys
-from imagenet_prep.shards import ShardMaker
+from imagenet_prep.shards.maker import ShardMaker
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
         outcome = ShardMaker()(pickle.load(file))

@@ -24,10 +24,10 @@ from PIL import Image
 import imagenet_prep
 from imagenet_prep.cli.progress import Bars
 from imagenet_prep.escaping import command_line, escaped, quoted
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.example import BytesList, encode_example
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
 FORGED = "x\nerror: forged\x1b[2J\x9b31m\u202etxt"

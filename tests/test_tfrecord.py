@@ -20,9 +20,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.formats.compressed import RecordWriter
-from imagenet_prep.formats.index import Index
-from imagenet_prep.formats.tfrecord import (
+from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.tfrecord.compression import RecordWriter
+from imagenet_prep.tfrecord.framing import (
     OVERHEAD,
     Buffer,
     Framed,
@@ -35,8 +36,7 @@ from imagenet_prep.formats.tfrecord import (
     mask,
     record_at,
 )
-from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.tfrecord.index import Index
 
 tf = tf_fixture.tf
 

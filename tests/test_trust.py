@@ -15,19 +15,19 @@ from existing import existing
 from made_sets import edit_manifest as edit_soundly
 from made_sets import strip_seals
 
-from imagenet_prep import making
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.shards.maker import run as making
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import Journal
 from imagenet_prep.storage import local
+from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)

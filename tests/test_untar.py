@@ -34,12 +34,12 @@ from imagenet_prep.errors import (
     WriteError,
 )
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Silent
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system
+from imagenet_prep.storage.layout import Layout
 
 WNID = "n01440764"
 FIRST, SECOND = f"{WNID}_1.JPEG", f"{WNID}_2.JPEG"
@@ -193,7 +193,7 @@ UNTAR = """
 import sys
 from pathlib import Path
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.stages import untar
 untar._SYNC_SECONDS = 0.0
 print("begins", flush=True)

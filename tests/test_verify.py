@@ -24,8 +24,18 @@ from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import compressed, tfrecord
-from imagenet_prep.formats.example import (
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import compression as compressed
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.example import (
     BytesList,
     Feature,
     FloatList,
@@ -33,16 +43,7 @@ from imagenet_prep.formats.example import (
     encode_example,
     parse_example,
 )
-from imagenet_prep.formats.inception_reader import read_record
-from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
-from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 tf = tf_fixture.tf
 

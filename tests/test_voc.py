@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.formats import voc
-from imagenet_prep.formats.voc import DEPTH, LARGEST, Annotation, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012 import voc
+from imagenet_prep.ilsvrc2012.voc import DEPTH, LARGEST, Annotation, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
 
 
 @pytest.mark.parametrize(

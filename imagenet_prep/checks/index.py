@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from imagenet_prep.formats.index import Index, decode
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, Manifest
 from imagenet_prep.model import ProblemKind, ShardInfo
+from imagenet_prep.state.manifest import Journal, Manifest
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.tfrecord.index import Index, decode
 
 R = TypeVar("R", bound=Hashable)
 

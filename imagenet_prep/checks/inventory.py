@@ -14,10 +14,10 @@ from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.wording import number_of
+from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
+from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.text import number_of
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"

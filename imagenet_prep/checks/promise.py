@@ -8,9 +8,9 @@ from typing import Any
 
 from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding
-from imagenet_prep.formats import jpeg, pixels
-from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.model import ProblemKind
+from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 
 KINDS: dict[type, str] = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
 

@@ -14,12 +14,12 @@ from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index import departure, first_difference, read_index, read_written
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.formats.compressed import Compression, CompressionError
-from imagenet_prep.formats.index import Index
-from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError, LengthError
-from imagenet_prep.layout import Layout, parse_shard_name
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.tfrecord.compression import Compression, CompressionError
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, LengthError
+from imagenet_prep.tfrecord.index import Index
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 
 SCHEMA = 1

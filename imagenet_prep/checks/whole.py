@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from imagenet_prep.checks.findings import LIMIT
 from imagenet_prep.checks.shard import ShardReport
-from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.wording import number_of
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.text import number_of
 
 MANY = 50
 """So many problems of one kind in so many shards are grouped: the first are spelled out, the others counted."""

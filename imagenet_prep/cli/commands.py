@@ -18,14 +18,14 @@ from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.dataset import Dataset, MakingOptions
     from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.formats.pixels import Reencode
     from imagenet_prep.ilsvrc2012.options import ConvertOptions
+    from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
 
@@ -484,7 +484,7 @@ def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
 
 
 def _reencode(given: Mapping[str, Any]) -> Reencode | None:
-    from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.images.pixels import Reencode
 
     resize, max_side, quality = given["resize"], given["max_side"], given["quality"]
     if not (given["reencode"] or resize or max_side):

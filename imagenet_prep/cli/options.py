@@ -12,7 +12,7 @@ import click
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 

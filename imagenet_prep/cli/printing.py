@@ -14,7 +14,7 @@ from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import path_word, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -110,7 +110,7 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
 
 def _print_changes(repairs: Sequence[str]) -> None:
     """What was done to images beside encoding; ``repairs`` are those of ShardInfo."""
-    from imagenet_prep.formats.image import TURNED, count_changes
+    from imagenet_prep.images.prepare import TURNED, count_changes
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
     if repaired:

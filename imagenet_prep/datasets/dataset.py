@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit
-from imagenet_prep.formats.compressed import Compression
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Manifest
 from imagenet_prep.model import Engine, Progress
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.compression import Compression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

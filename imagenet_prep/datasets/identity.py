@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal
 from imagenet_prep.model import ShardPlan
+from imagenet_prep.state.manifest import Journal
 from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 
 Stamps = Mapping[str, str]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.layout import shard_name
-from imagenet_prep.manifest import DatasetEntry, Manifest
 from imagenet_prep.model import MadeFrom, ShardPlan
-from imagenet_prep.recorder import Recorder
+from imagenet_prep.records.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.state.manifest import DatasetEntry, Manifest
+from imagenet_prep.storage.layout import shard_name
 
 
 @dataclass(frozen=True, slots=True)

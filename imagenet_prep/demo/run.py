@@ -10,9 +10,9 @@ from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.server import serve
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.pipeline import DownloadOptions, RunSummary, run
+from imagenet_prep.storage.layout import Layout
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
 """A thousandth of the real thing's images would leave most of its 1152 shards empty."""

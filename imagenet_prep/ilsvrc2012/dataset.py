@@ -17,25 +17,25 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.formats import inception
-from imagenet_prep.formats.boxes_csv import BoxesFault, BoxTable, parse_boxes
-from imagenet_prep.formats.image import Check
 from imagenet_prep.ilsvrc2012 import facts, source
+from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.completeness import check_facts, check_unique, missing_classes, name_label_patterns
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
 from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
 from imagenet_prep.ilsvrc2012.ordering import Ordering, examine_order
 from imagenet_prep.ilsvrc2012.raw_data import stages_before
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
 from imagenet_prep.recipes.made import refuse_made
-from imagenet_prep.recorder import InceptionRecorder
+from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.state.beginning import load_beginning
+from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
-from imagenet_prep.underway import load_beginning
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord import inception
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding, printable
-from imagenet_prep.formats import jpeg, pixels
-from imagenet_prep.formats.example import ExampleError
-from imagenet_prep.formats.inception_reader import BoxesError, ImageRecord, RecordError, read_record
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION, Flavour, plain_name
+from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.model import Box, ProblemKind
+from imagenet_prep.tfrecord.example import ExampleError
+from imagenet_prep.tfrecord.inception_reader import BoxesError, ImageRecord, RecordError, read_record
 
 
 @dataclass(frozen=True, slots=True)

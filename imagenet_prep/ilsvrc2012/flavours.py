@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.example import ExampleError
-from imagenet_prep.formats.inception_reader import CANONICAL, ImageRecord, RecordError, Traits, read_record
-from imagenet_prep.formats.tfrecord import FramingError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.tfrecord.example import ExampleError
+from imagenet_prep.tfrecord.framing import FramingError
+from imagenet_prep.tfrecord.inception_reader import CANONICAL, ImageRecord, RecordError, Traits, read_record
 
 V = TypeVar("V")
 

@@ -12,13 +12,13 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats.compressed import Compression
-from imagenet_prep.formats.pixels import Reencode, codec
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import parse_shard_name
-from imagenet_prep.manifest import Manifest
+from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import parse_shard_name
+from imagenet_prep.tfrecord.compression import Compression
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import find_source
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import StageStatus, State
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
 
 
 def stages_before(layout: Layout) -> tuple[StageStatus, ...]:

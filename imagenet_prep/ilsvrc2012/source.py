@@ -14,13 +14,13 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.reader import FileSlices
 from imagenet_prep.sources.tars import Archive, walk
+from imagenet_prep.storage.layout import Layout
 
 _FOLDERS = {
     facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),

@@ -11,16 +11,17 @@ from typing import Any, TypeVar
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.formats import compressed, tfrecord
-from imagenet_prep.formats.compressed import Compression
-from imagenet_prep.formats.example import Buffer, ExampleError
-from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
-from imagenet_prep.formats.tfrecord import OVERHEAD, Framed, FramingError
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
+from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.tfrecord import compression as compressed
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.compression import Compression
+from imagenet_prep.tfrecord.example import Buffer, ExampleError
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError
+from imagenet_prep.tfrecord.inception_reader import ImageRecord, RecordError, read_record
 
 T = TypeVar("T")
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.index import decode_index
-from imagenet_prep.formats.tfrecord import Framed
-from imagenet_prep.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.manifest import load_manifest
 from imagenet_prep.reading.shard import Record, Shard, remedy
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.framing import Framed
+from imagenet_prep.tfrecord.index import decode_index
 
 
 def open(data_dir: str | os.PathLike[str], split: str) -> ShardSet:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from imagenet_prep.formats.example import Buffer, BytesList, Feature, FloatList, Int64List, parse_features
-from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
+from imagenet_prep.tfrecord.example import Buffer, BytesList, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from imagenet_prep.formats.labels_file import Kind
+from imagenet_prep.recipes.labels_file import Kind
 from imagenet_prep.recipes.reading import RecipeFile
 
 Content = Literal["image", "pixels", "array"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.patterns import compile_pattern
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile, shortened
 from imagenet_prep.recipes.splitting import Shares
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
+from imagenet_prep.sources.patterns import compile_pattern
 
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
 """Folders that are splits if a set has no others, and the split that each is."""

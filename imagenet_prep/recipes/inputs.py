@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import InputError, all_of
-from imagenet_prep.formats.patterns import compile_pattern, is_pattern, split_pattern
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.places import find_manifest, place_manifest
@@ -21,7 +19,9 @@ from imagenet_prep.recipes.reading import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
+from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import kind_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
 from imagenet_prep.recipes.classes import Classes, check_count, numbered
 from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
 from imagenet_prep.recipes.layouts import listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog

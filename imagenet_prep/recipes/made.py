@@ -15,13 +15,13 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import RECIPE, Manifest, load_manifest
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
 from imagenet_prep.recipes.plan import load, read
 from imagenet_prep.recipes.rules import prefix_of
+from imagenet_prep.state.beginning import kept_path, load_beginning
+from imagenet_prep.state.manifest import RECIPE, Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import kind_of, load_json
-from imagenet_prep.underway import kept_path, load_beginning
 
 
 def no_words(wnid: str | None, filename: str) -> str:

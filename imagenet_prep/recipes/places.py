@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.rules import prefix_of
+from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.storage.plain import kind_of
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import InputError, UsageError, all_of
-from imagenet_prep.formats import inception
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import contents, labelling, rules
@@ -27,7 +25,9 @@ from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog, Remarks
-from imagenet_prep.wording import number_of
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord import inception
 
 
 def load(

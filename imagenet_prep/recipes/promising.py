@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.image import Check
-from imagenet_prep.formats.labels_file import LabelsFault, typed
-from imagenet_prep.formats.pixels import Reencode, codec
+from imagenet_prep.images.pixels import Reencode, codec
+from imagenet_prep.images.prepare import Check
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import labelling, rules
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
-from imagenet_prep.recorder import InceptionRecorder, Recorder
+from imagenet_prep.records.recorder import InceptionRecorder, Recorder
 from imagenet_prep.sources.catalog import Catalog
 
 RECIPE_VERSION = 1

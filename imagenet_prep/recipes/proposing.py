@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.escaping import escaped, quoted
-from imagenet_prep.formats.patterns import literal
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.looking import Look
 from imagenet_prep.recipes.rules import MAX_SHARDS, SHARD_SIZE
 from imagenet_prep.recipes.splitting import Shares
+from imagenet_prep.sources.patterns import literal
 
 SHARES = {"train": 0.9, "validation": 0.1}
 """The splits that are proposed where a set has none of its own."""

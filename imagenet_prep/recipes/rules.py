@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from imagenet_prep.layout import RAW_NAME, STATE_NAME
 from imagenet_prep.recipes.reading import Key, RecipeFile
+from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
 
 if TYPE_CHECKING:
-    from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.images.pixels import Reencode
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 MAX_SHARDS = 99_999
@@ -125,7 +125,7 @@ def _check_images(file: RecipeFile) -> None:
 
 def reencode_of(file: RecipeFile) -> Reencode | None:
     """How images are encoded again; None if they are kept."""
-    from imagenet_prep.formats.pixels import Reencode
+    from imagenet_prep.images.pixels import Reencode
 
     images = file.recipe.images
     if images is None or not (images.reencode or images.resize or images.max_side):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.labels_file import (
+from imagenet_prep.recipes.labels_file import (
     PATHS,
     Form,
     LabelsFault,

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.formats.example import (
+from imagenet_prep.reading.values import SequenceExample, ValueRuleError
+from imagenet_prep.records.features import KINDS, Kind, Writable, feature_of, steps_of, utf8
+from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,
@@ -15,9 +17,7 @@ from imagenet_prep.formats.example import (
     encode_example,
     parse_fields,
 )
-from imagenet_prep.formats.sequence_example import encode_sequence_example, parse_sequence_example
-from imagenet_prep.reading.values import SequenceExample, ValueRuleError
-from imagenet_prep.records.features import KINDS, Kind, Writable, feature_of, steps_of, utf8
+from imagenet_prep.tfrecord.sequence_example import encode_sequence_example, parse_sequence_example
 
 T = TypeVar("T")
 

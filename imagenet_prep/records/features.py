@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
 
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 
 Kind = Literal["int64", "float", "bytes"]
 KINDS = get_args(Kind)

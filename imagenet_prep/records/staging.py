@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import cast, get_args
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
-from imagenet_prep.formats.compressed import MAX_RECORD, Compression, RecordWriter
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.lock import locked
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.store import Sink, Store
+from imagenet_prep.tfrecord.compression import MAX_RECORD, Compression, RecordWriter
 
 MAX_MESSAGE = (1 << 31) - 1
 """Protobuf, and so every reader of Examples, refuses a message beyond this many bytes."""

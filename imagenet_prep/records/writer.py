@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.formats.tfrecord import OVERHEAD
-from imagenet_prep.layout import shard_name
 from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.records.features import Kind, Writable
 from imagenet_prep.records.staging import (
@@ -23,8 +21,10 @@ from imagenet_prep.records.staging import (
     staging,
     writing_all_of,
 )
+from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.store import Store
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord.framing import OVERHEAD
 
 _UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}

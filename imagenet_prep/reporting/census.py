@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import exif, jpeg, png
-from imagenet_prep.formats.example import ExampleError, parse_example
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.tfrecord import FramingError
-from imagenet_prep.layout import Layout, parse_shard_name
+from imagenet_prep.images import exif, jpeg, png
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.features import FeaturesCensus
 from imagenet_prep.reporting.reading import Naming, Seen, Words, look, no_words, see
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.tfrecord.example import ExampleError, parse_example
+from imagenet_prep.tfrecord.framing import FramingError
 
 SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
 """Bins an octave: of a side in pixels, of width / height, of a file's bytes."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.layout import parse_shard_name
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
 from imagenet_prep.reporting.drawing import LOOKS, Look, draw, looks
 from imagenet_prep.reporting.subject import Subject
+from imagenet_prep.storage.layout import parse_shard_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

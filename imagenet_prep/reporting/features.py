@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from imagenet_prep.checks.promise import KINDS
-from imagenet_prep.formats.example import BytesList, Feature
+from imagenet_prep.tfrecord.example import BytesList, Feature
 
 
 @dataclass(slots=True)

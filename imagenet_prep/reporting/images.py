@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from imagenet_prep.formats.image import TURNED, count_changes
+from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES
 from imagenet_prep.reporting.charts import TIMES

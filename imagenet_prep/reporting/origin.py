@@ -7,7 +7,7 @@ from typing import Any
 
 from imagenet_prep import __version__
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.manifest import Manifest
+from imagenet_prep.state.manifest import Manifest
 
 _CONTENTS = {"image": "image files", "pixels": "images, as numbers", "array": "arrays"}
 _FIRST = ("content", "record", "array", "rescale", "reencode", "order", "first_label", "compression")

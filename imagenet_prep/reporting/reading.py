@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep.formats.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
-from imagenet_prep.formats.inception_reader import ImageRecord, RecordError, read_record
-from imagenet_prep.formats.jpeg import PNG_SIGNATURE
+from imagenet_prep.images.jpeg import PNG_SIGNATURE
 from imagenet_prep.model import Box
+from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.tfrecord.inception_reader import ImageRecord, RecordError, read_record
 
 Words = Callable[[str | None, str], str]
 

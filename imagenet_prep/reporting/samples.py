@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import pixels
-from imagenet_prep.formats.jpeg import PNG_SIGNATURE, ImageError, read_header
-from imagenet_prep.formats.pixels import Reencode
-from imagenet_prep.formats.tfrecord import FramingError
-from imagenet_prep.layout import Layout
+from imagenet_prep.images import pixels
+from imagenet_prep.images.jpeg import PNG_SIGNATURE, ImageError, read_header
+from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus
 from imagenet_prep.reporting.reading import Naming, Seen, is_drawable, look
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.framing import FramingError
 
 _SMALL = Reencode(max_side=400, quality=75)  # sharp at the size of the page's grid on most screens
 

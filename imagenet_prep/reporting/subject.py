@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from imagenet_prep.checks.examiner import KnownSet, Published
-from imagenet_prep.manifest import Manifest
 from imagenet_prep.reporting.census import Census
+from imagenet_prep.state.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.tar import BLOCK
+from imagenet_prep.sources.tar_members import BLOCK
 
 REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 

@@ -21,13 +21,13 @@ from typing import Any
 
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import quoted
-from imagenet_prep.formats.boxes_csv import encode_boxes
-from imagenet_prep.formats.tar import TarFault, stream_members
-from imagenet_prep.formats.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.layout import Layout
+from imagenet_prep.ilsvrc2012.boxes_csv import encode_boxes
+from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
+from imagenet_prep.sources.tar_members import TarFault, stream_members
 from imagenet_prep.storage.atomic import save_bytes, save_json
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
 

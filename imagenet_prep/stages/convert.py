@@ -13,18 +13,18 @@ from imagenet_prep.datasets.dataset import Dataset, MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError, all_of
-from imagenet_prep.formats.image import TURNED, count_changes
-from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
-from imagenet_prep.manifest import Journal, Manifest, SplitTotals, load_manifest
+from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
-from imagenet_prep.shards import ShardTask
+from imagenet_prep.shards.maker import ShardTask
+from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.state.beginning import save_beginning
+from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, load_manifest
+from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
-from imagenet_prep.underway import save_beginning
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, Archive
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import check_free_space

@@ -13,17 +13,17 @@ from imagenet_prep.checks.inventory import manifest_fault
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats import pixels
-from imagenet_prep.formats.tfrecord import FramingError, framing_digest
-from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.making import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
-from imagenet_prep.manifest import Journal, Manifest, changed, load_unproven
+from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
+from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
+from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import check_free_space
-from imagenet_prep.wording import number_of
+from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord.framing import FramingError, framing_digest
 
 OF_RECORDS = frozenset(
     {

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import jpeg, pixels
-from imagenet_prep.formats.example import BytesList, Feature, FloatList, Int64List, parse_features
-from imagenet_prep.formats.sequence_example import has_feature_lists, parse_sequence_example
+from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -13,12 +13,12 @@ from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.escaping import command, command_line
-from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.manifest import Journal, Manifest, load_manifest
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
-from imagenet_prep.underway import load_beginning
-from imagenet_prep.wording import number_of
+from imagenet_prep.state.beginning import load_beginning
+from imagenet_prep.state.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.text import number_of
 
 
 @dataclass(frozen=True, slots=True)

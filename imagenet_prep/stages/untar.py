@@ -18,15 +18,15 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import quoted
-from imagenet_prep.formats.tar import Member
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import class_tars
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.tars import walk
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space

@@ -13,10 +13,10 @@ from imagenet_prep.checks.shard import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import fingerprint, group
 from imagenet_prep.errors import SpaceError, WorkerError, WriteError
-from imagenet_prep.layout import Layout
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.layout import Layout
 
 
 def verify(

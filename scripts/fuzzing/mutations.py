@@ -20,8 +20,8 @@ from typing import Any
 
 import yaml
 
-from imagenet_prep.formats.crc import crc32c
-from imagenet_prep.formats.tfrecord import HEADER, mask
+from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord.framing import HEADER, mask
 
 Change = Callable[[bytes, int], bytes]
 Mutate = Callable[[bytes, int, random.Random, Change], "bytes | None"]

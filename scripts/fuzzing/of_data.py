@@ -14,27 +14,30 @@ from target import HOME, SHARD, Here, file_of, target
 from imagenet_prep.checks.promise import PromiseExaminer
 from imagenet_prep.checks.shard import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.formats import arrays, boxes_csv, compressed, exif, jpeg, labels_file, patterns, png, rasters, voc
-from imagenet_prep.formats import example as examples
-from imagenet_prep.formats import image as images
-from imagenet_prep.formats import sequence_example as sequences
-from imagenet_prep.formats import tar as tars
-from imagenet_prep.formats.inception_reader import RecordError, read_features, read_record
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.pixels import Reencode
-from imagenet_prep.formats.tfrecord import FramingError
+from imagenet_prep.ilsvrc2012 import boxes_csv, voc
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.layout import Layout
+from imagenet_prep.images import arrays, exif, jpeg, png, rasters
+from imagenet_prep.images import prepare as images
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.recipes import columns, rules
+from imagenet_prep.recipes import columns, labels_file, rules
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.records import reader as records
 from imagenet_prep.reporting import reading
+from imagenet_prep.sources import patterns
+from imagenet_prep.sources import tar_members as tars
 from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.show import show
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import compression as compressed
+from imagenet_prep.tfrecord import example as examples
+from imagenet_prep.tfrecord import sequence_example as sequences
+from imagenet_prep.tfrecord.framing import FramingError
+from imagenet_prep.tfrecord.inception_reader import RecordError, read_features, read_record
 
 # archives ------------------------------------------------------------------------------------------------------
 

@@ -25,14 +25,14 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.options import options_from
-from imagenet_prep.layout import Layout, parse_shard_name
-from imagenet_prep.manifest import Journal, load_manifest
 from imagenet_prep.recipes.made import find_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending
 from imagenet_prep.stages.status import status
-from imagenet_prep.underway import load_beginning
+from imagenet_prep.state.beginning import load_beginning
+from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
 _REMOTE = Remote(_URL, 6_744_924_160, '"6a1c"', "Thu, 14 Jun 2012 00:00:00 GMT")

@@ -21,11 +21,11 @@ from target import CORPUS, HOME
 from targets import TARGETS
 
 from imagenet_prep.demo.images import TINY_SIZE, Kind, encode, photograph
-from imagenet_prep.formats import example as examples
-from imagenet_prep.formats import sequence_example as sequences
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.example import BytesList, FloatList, Int64List
-from imagenet_prep.layout import Layout
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import example as examples
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord import sequence_example as sequences
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List
 
 _XML = b"""<annotation><folder>n01440764</folder><filename>n01440764_1</filename>
 <source><database>ImageNet database</database></source>

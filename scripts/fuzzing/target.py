@@ -16,12 +16,12 @@ import mutations
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import load_manifest
 from imagenet_prep.model import Done, ShardInfo
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "corpus"
 """A folder a target: its seeds, and inputs that once were findings."""

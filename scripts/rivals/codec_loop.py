@@ -27,12 +27,12 @@ REDUCE = 2
 
 
 def decode(data: memoryview) -> None:
-    """Decode every coefficient, as imagenet_prep.formats.pixels.check_decode does."""
+    """Decode every coefficient, as imagenet_prep.images.pixels.check_decode does."""
     simplejpeg.decode_jpeg(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True)
 
 
 def resize(data: memoryview) -> bytes:
-    """Decode, shrink, encode, as imagenet_prep.formats.pixels.reencode does."""
+    """Decode, shrink, encode, as imagenet_prep.images.pixels.reencode does."""
     height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
     scale = min(1.0, SHORTER_SIDE / min(width, height))
     target = round(width * scale), round(height * scale)

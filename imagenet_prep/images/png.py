@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from imagenet_prep.formats.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
+from imagenet_prep.images.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
 
 Buffer = bytes | memoryview
 

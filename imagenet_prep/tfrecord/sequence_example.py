@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from imagenet_prep.formats.example import (
+from imagenet_prep.tfrecord.example import (
     Buffer,
     ExampleError,
     Feature,

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from imagenet_prep.formats.crc import crc32c
+from imagenet_prep.tfrecord.crc import crc32c
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")

@@ -13,8 +13,8 @@ import warnings
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.formats import jpeg, pixels, png
-from imagenet_prep.formats.jpeg import MAX_PIXELS, ImageError, check_claim
+from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from imagenet_prep.formats import exif, jpeg, pixels, png
-from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.images import exif, jpeg, pixels, png
+from imagenet_prep.images.pixels import Reencode
 
 Buffer = bytes | memoryview
 Check = Literal["header", "decode"]

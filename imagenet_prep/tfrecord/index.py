@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from imagenet_prep.formats.tfrecord import OVERHEAD, Buffer, framing_digest
+from imagenet_prep.tfrecord.framing import OVERHEAD, Buffer, framing_digest
 
 
 @dataclass(slots=True)

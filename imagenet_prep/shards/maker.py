@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from imagenet_prep.errors import InputError, WriteError
-from imagenet_prep.formats import jpeg
-from imagenet_prep.formats.compressed import Compression, RecordWriter
-from imagenet_prep.formats.index import Index, decode
-from imagenet_prep.layout import Layout
+from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
-from imagenet_prep.recorder import Recorded, Recorder
+from imagenet_prep.records.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import space_errors
 from imagenet_prep.storage.store import Sink
+from imagenet_prep.tfrecord.compression import Compression, RecordWriter
+from imagenet_prep.tfrecord.index import Index, decode
 
 _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 

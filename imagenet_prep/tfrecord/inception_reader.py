@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from imagenet_prep.formats import inception
-from imagenet_prep.formats.example import (
+from imagenet_prep.model import Box
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import (
     Buffer,
     BytesList,
     ExampleError,
@@ -26,7 +27,6 @@ from imagenet_prep.formats.example import (
     parse_example,
     varint,
 )
-from imagenet_prep.model import Box
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 

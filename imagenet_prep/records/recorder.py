@@ -6,11 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from imagenet_prep.formats import exif, inception
-from imagenet_prep.formats.image import Check, prepare
-from imagenet_prep.formats.jpeg import ImageError
-from imagenet_prep.formats.pixels import Reencode
+from imagenet_prep.images import exif
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Item
+from imagenet_prep.tfrecord import inception
 
 Buffer = bytes | memoryview
 

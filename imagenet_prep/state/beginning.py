@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.layout import Layout
 from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 
 

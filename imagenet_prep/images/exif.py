@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from imagenet_prep.formats import png
+from imagenet_prep.images import png
 from imagenet_prep.model import Box
 
 Buffer = bytes | memoryview

@@ -10,8 +10,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from imagenet_prep.formats import jpeg, png
-from imagenet_prep.formats.jpeg import MAX_PIXELS, ImageError, check_claim
+from imagenet_prep.images import jpeg, png
+from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
     from PIL import Image

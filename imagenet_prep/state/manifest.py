@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.formats.crc import crc32c
-from imagenet_prep.formats.inception import PROMISE
 from imagenet_prep.model import MadeFrom, ShardInfo
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.durable import fsync_dir, write_all
 from imagenet_prep.storage.plain import find_plain, load_json
 from imagenet_prep.storage.refusals import unreadable, writing
+from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord.inception import PROMISE
 
 SCHEMA = 2
 """Of the manifest. Schema 1 described the data set only where a recipe had made it, under "recipe"."""

@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from imagenet_prep.formats import tfrecord
-from imagenet_prep.formats.crc import crc32c
-from imagenet_prep.formats.tfrecord import (
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord.framing import (
     FOOTER,
     HEADER,
     OVERHEAD,

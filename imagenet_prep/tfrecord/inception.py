@@ -10,9 +10,9 @@ import functools
 import struct
 from collections.abc import Mapping
 
-from imagenet_prep.formats import example
-from imagenet_prep.formats.example import BytesList, FloatList, Int64List, encode_entry, varint
 from imagenet_prep.model import Box, Item
+from imagenet_prep.tfrecord import example
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_entry, varint
 
 COLORSPACE = b"RGB"
 CHANNELS = 3

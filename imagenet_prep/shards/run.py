@@ -12,13 +12,13 @@ from pathlib import Path
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, named
-from imagenet_prep.layout import Layout
-from imagenet_prep.manifest import Journal
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
-from imagenet_prep.shards import Outcome, ShardMaker, ShardTask
+from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.state.manifest import Journal
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import writing
 
 SYNC_SECONDS = 1.0

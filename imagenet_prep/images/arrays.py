@@ -10,7 +10,7 @@ import zipfile
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.formats.jpeg import ImageError
+from imagenet_prep.images.jpeg import ImageError
 
 if TYPE_CHECKING:
     import numpy as np

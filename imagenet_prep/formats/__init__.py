@@ -1,1 +1,0 @@
-"""File formats: bytes in, values out. Nothing here knows DATA_DIR, logs or prints."""

@@ -1,0 +1,1 @@
+"""Image files and arrays: bytes in, values out."""

@@ -1,0 +1,1 @@
+"""Shards made of tasks: one by one, many at once."""

@@ -1,0 +1,1 @@
+"""What is kept beside the shards: journal, manifest, what a conversion began with."""

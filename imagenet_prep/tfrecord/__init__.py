@@ -1,0 +1,1 @@
+"""TFRecord files and tf.train.Examples: bytes in, values out."""
