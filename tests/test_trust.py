@@ -21,7 +21,7 @@ from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.options import ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.shards.maker import run as making
+from imagenet_prep.shards import run as making
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify
