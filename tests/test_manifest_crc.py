@@ -169,6 +169,22 @@ def test_an_entry_is_corrected_where_the_rest_is_sound(layout: Layout) -> None:
     assert state(layout) == both
 
 
+@of_either
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_status_proposes_the_repair_of_an_entry(layout: Layout, is_alone: bool) -> None:
+    """An entry that repair corrects hides nothing from status: neither that the set is done, nor what to do next."""
+    damage(layout, "digit-of-a-shard")
+    assert status(layout).stages[-2].state == "done"
+    if not is_alone:
+        shard = existing(layout.data_dir, "train-*")[-1]
+        shard.write_bytes(shard.read_bytes()[:-1])
+    assert verify(layout, ENGINE).problems
+    assert status(layout).next_command.split()[1:3] == ["repair", str(layout.data_dir)]
+    assert verify_and_repair(layout, ENGINE).repair.corrected
+    assert status(layout).stages[-2].state == "done"
+    assert status(layout).next_command.split()[1] != "repair"
+
+
 def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None:
     """Each of them exchanged for another one: verify says that something is wrong, every time."""
     layout = of_a_recipe(tmp_path, RECIPE.replace("shards: 3", "shards: 1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.checks.examiner import KnownSet
+from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.escaping import command, command_line
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.beginning import load_beginning
-from imagenet_prep.state.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.state.manifest import Journal, Manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.text import number_of
 
@@ -81,10 +83,10 @@ def _lost_indices(layout: Layout) -> bool:
 
 
 def _manifest(layout: Layout) -> Manifest | None:
-    try:
-        return load_manifest(layout.manifest_path)
-    except InputError:
-        return None  # verify says what is wrong with it
+    """The manifest as verify and repair have it, with what they correct; verify says what is wrong with it."""
+    with contextlib.suppress(InputError):
+        return sound_manifest(layout)[0]
+    return None
 
 
 def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
@@ -159,7 +161,10 @@ def unknown(reason: PrepError, folder: Path) -> Status:
 def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
     """Whether repair can do something about what the last verify found: it has no remedy for a file too many."""
     kept = load_verdict(layout)
-    return kept is not None and manifest is not None and bool(kept.verdict.faulty.keys() & manifest.shards.keys())
+    if kept is None or manifest is None:
+        return False
+    found = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
+    return not found.isdisjoint({*manifest.shards, layout.manifest_path.name})
 
 
 def _elsewhere(layout: Layout) -> tuple[str, ...]:
