@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from imagenet_prep.engines import make_engine
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.ilsvrc2012.options import ConvertOptions
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.reading.shard_set import open
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "ConvertOptions": "ilsvrc2012.options",
+    "ConvertOptions": "ilsvrc2012.settings",
     "Credentials": "fetch.access",
     "DownloadOptions": "pipeline",
     "Layout": "storage.layout",

@@ -11,7 +11,7 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import find_source
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.ilsvrc2012.dataset import ImageNet
+from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.recipes.made import MadeByRecipe, find_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout

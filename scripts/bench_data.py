@@ -68,7 +68,7 @@ def make_annotations(files: int, folder: Path) -> None:
 def iter_annotations(files: int) -> Iterator[Annotation]:
     """So many annotations of one box or two, class by class."""
     from imagenet_prep.demo.annotations import annotation
-    from imagenet_prep.demo.images import photograph_size
+    from imagenet_prep.demo.photographs import photograph_size
     from imagenet_prep.ilsvrc2012.facts import synsets
 
     for index in range(files):

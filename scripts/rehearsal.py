@@ -28,7 +28,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.state.manifest import SplitTotals, load_manifest
@@ -176,7 +176,7 @@ def _whole(path: Path) -> Iterator[Path]:
 @functools.cache
 def _jpegs() -> list[tuple[int, bytes]]:
     """The length of each image, and its bytes as a tar holds them."""
-    return [(len(content), _padded(content)) for content in map(images.tiny, range(_DISTINCT))]
+    return [(len(content), _padded(content)) for content in map(photographs.tiny, range(_DISTINCT))]
 
 
 def _templates(boxes: int) -> list[bytes]:
@@ -185,7 +185,7 @@ def _templates(boxes: int) -> list[bytes]:
     found: list[bytes] = []
     for seed in itertools.count():
         quirk = Quirk.OTHER_CLASS if boxes == 0 else next(odd) if seed % 10 == 0 else Quirk.NONE
-        made = annotation(f"{_STAND_IN}_0", _STAND_IN, images.photograph_size(seed), quirk, seed)
+        made = annotation(f"{_STAND_IN}_0", _STAND_IN, photographs.photograph_size(seed), quirk, seed)
         if len(made.lines) == boxes:
             found.append(made.xml.replace(made.name.encode(), b"@name").replace(_STAND_IN.encode(), b"@wnid"))
         if len(found) == _DISTINCT:

@@ -10,7 +10,7 @@ from typing import Any
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest
 from imagenet_prep.storage.layout import Layout

@@ -353,7 +353,7 @@ def _serve() -> None:
 
     for module in ("annotate", "convert", "repair", "untar", "verify"):
         __import__(f"imagenet_prep.stages.{module}")
-    __import__("imagenet_prep.recipes.plan")
+    __import__("imagenet_prep.recipes.loading")
     for line in sys.stdin:
         folder, arguments = json.loads(line)
         with tempfile.TemporaryFile() as printed:

@@ -18,7 +18,7 @@ from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Done, Failed, R, Silent, T
 from imagenet_prep.stages import annotate as stage

@@ -18,7 +18,7 @@ import tf_fixture
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.images import Kind, photograph_bytes
+from imagenet_prep.demo.photographs import Kind, photograph_bytes
 from imagenet_prep.engines import make_engine
 from imagenet_prep.images import pixels
 from imagenet_prep.stages.untar import untar

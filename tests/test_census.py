@@ -10,8 +10,8 @@ from PIL import Image
 
 from imagenet_prep.images.jpeg import read_header
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
-from imagenet_prep.reporting.features import FeaturesCensus
-from imagenet_prep.reporting.reading import LONGEST_TEXT, Naming, Seen, see
+from imagenet_prep.reporting.feature_census import FeaturesCensus
+from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Seen, see
 from imagenet_prep.reporting.samples import _thumbnail
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 

@@ -17,7 +17,7 @@ import pytest
 from existing import existing
 from PIL import Image
 
-from imagenet_prep.checks.shard import remedy_own
+from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.progress import Lines
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve

@@ -13,10 +13,10 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied, edit_manifest
 
-from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.convert import convert

@@ -29,8 +29,8 @@ from imagenet_prep.errors import (
     WriteError,
 )
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.dataset import ImageNet
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.imagenet import ImageNet
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert

@@ -20,7 +20,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item, Problem, ProblemKind
 from imagenet_prep.stages.annotate import annotate

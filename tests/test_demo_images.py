@@ -17,10 +17,10 @@ import pytest
 from existing import existing
 from PIL import Image, ImageChops, ImageStat
 
-from imagenet_prep.demo import archives, images
+from imagenet_prep.demo import archives, photographs
 from imagenet_prep.demo.annotations import Annotation, Quirk, annotation, boxes_csv, samples
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import TRAIN, VALIDATION
@@ -72,7 +72,7 @@ def _members(file: IO[bytes]) -> list[tuple[str, bytes]]:
 
 def test_photographs_have_the_bytes_and_pixels_of_imagenet() -> None:
     """Sixty photographs take 90 to 130 kB on average, all decode, and their sizes vary as stated."""
-    made = [images.photograph_bytes(seed) for seed in range(60)]
+    made = [photographs.photograph_bytes(seed) for seed in range(60)]
     assert 90_000 < statistics.mean(len(content) for content, _ in made) < 130_000
     assert all(opened(content).size == size and opened(content).mode == "RGB" for content, size in made)
     sizes = [size for _, size in made]
@@ -82,22 +82,22 @@ def test_photographs_have_the_bytes_and_pixels_of_imagenet() -> None:
 
 def test_photograph_depends_on_its_arguments_alone() -> None:
     """The same seed and size give the same pixels; another seed gives others."""
-    first = images.photograph(1, SIZE).tobytes()
-    assert images.photograph(1, SIZE).tobytes() == first
-    assert images.photograph(2, SIZE).tobytes() != first
+    first = photographs.photograph(1, SIZE).tobytes()
+    assert photographs.photograph(1, SIZE).tobytes() == first
+    assert photographs.photograph(2, SIZE).tobytes() != first
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 500), (1024, 768)])
 def test_photograph_has_any_size(size: tuple[int, int]) -> None:
     """Very small, very narrow and large photographs can be made."""
-    assert images.photograph(1, size).size == size
+    assert photographs.photograph(1, size).size == size
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_shows_the_picture(kind: Kind) -> None:
     """Each kind of file decodes to the size and, but for colour, to about the pixels that went in."""
-    picture = images.photograph(5, SIZE)
-    shown = opened(images.encode(picture, kind, 95))
+    picture = photographs.photograph(5, SIZE)
+    shown = opened(photographs.encode(picture, kind, 95))
     assert shown.size == SIZE
     difference = ImageChops.difference(shown.convert("RGB").convert("L"), picture.convert("L"))
     assert ImageStat.Stat(difference).mean[0] < (20 if kind in (Kind.CMYK, Kind.YCCK) else 5)
@@ -107,7 +107,7 @@ def test_every_kind_shows_the_picture(kind: Kind) -> None:
 @pytest.mark.parametrize("tiny", [False, True])
 def test_kinds_are_what_they_claim(kind: Kind, tiny: bool) -> None:
     """The raw bytes bear out each kind: signature, number of components, Adobe marker, EXIF, progressive frame."""
-    content = images.tiny(3, kind) if tiny else images.encode(images.photograph(3, SIZE), kind)
+    content = photographs.tiny(3, kind) if tiny else photographs.encode(photographs.photograph(3, SIZE), kind)
     if kind is Kind.PNG:
         assert content.startswith(b"\x89PNG\r\n\x1a\n")
         return
@@ -121,22 +121,22 @@ def test_kinds_are_what_they_claim(kind: Kind, tiny: bool) -> None:
 
 def test_rotated_image_says_so_in_exif() -> None:
     """The EXIF orientation of the rotated kind is 6, and its stored size is not turned."""
-    image = opened(images.encode(images.photograph(3, SIZE), Kind.ROTATED))
+    image = opened(photographs.encode(photographs.photograph(3, SIZE), Kind.ROTATED))
     assert image.getexif()[0x0112] == 6
     assert image.size == SIZE
 
 
 def test_corrupt_exif_warns() -> None:
     """Reading the EXIF of the corrupt kind warns, as the one in ImageNet does."""
-    content = images.tiny(3, Kind.CORRUPT_EXIF)
+    content = photographs.tiny(3, Kind.CORRUPT_EXIF)
     with pytest.warns(UserWarning, match="Corrupt EXIF"):
         Image.open(io.BytesIO(content)).getexif()
 
 
 def test_cmyk_and_ycck_hold_the_same_inks() -> None:
     """A decoder that knows the Adobe transform gets the same four inks from both, black among them."""
-    picture = images.photograph(4, SIZE)
-    cmyk, ycck = (opened(images.encode(picture, kind, 95)) for kind in (Kind.CMYK, Kind.YCCK))
+    picture = photographs.photograph(4, SIZE)
+    cmyk, ycck = (opened(photographs.encode(picture, kind, 95)) for kind in (Kind.CMYK, Kind.YCCK))
     assert cmyk.mode == ycck.mode == "CMYK"
     assert max(ImageStat.Stat(ImageChops.difference(cmyk, ycck)).mean) < 6
     assert ImageStat.Stat(cmyk).mean[3] > 10
@@ -144,9 +144,9 @@ def test_cmyk_and_ycck_hold_the_same_inks() -> None:
 
 def test_tiny_images_are_tiny_and_differ() -> None:
     """A tiny image is a real JPEG of 16x16 pixels in less than a kilobyte, and each seed has its own."""
-    made = {images.tiny(seed) for seed in range(50)}
+    made = {photographs.tiny(seed) for seed in range(50)}
     assert len(made) == 50
-    assert all(len(content) < 1000 and opened(content).size == images.TINY_SIZE for content in made)
+    assert all(len(content) < 1000 and opened(content).size == photographs.TINY_SIZE for content in made)
 
 
 # archives --------------------------------------------------------------------------------------------------------

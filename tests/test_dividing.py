@@ -12,8 +12,8 @@ import pytest
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.classes import MAX_CLASSES, check_count
-from imagenet_prep.recipes.dataset import RecipeDataset
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.listed import RecipeDataset
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.splitting import Shares
 
 

@@ -26,7 +26,7 @@ from imagenet_prep import errors
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError, Terminated
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest

@@ -13,10 +13,10 @@ from PIL import Image
 from imagenet_prep.datasets import order
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes import by_folder
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout

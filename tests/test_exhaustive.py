@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.checks.shard import ShardCheck, ShardReport
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.convert import convert

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from imagenet_prep.demo import images
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.images.exif import read_orientation
 
 ORIENTATION, MAKE = 0x0112, 0x010F
@@ -48,7 +48,7 @@ def test_what_pillow_writes_is_read() -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = 8
     assert read_orientation(jpeg(exif.tobytes())) == 8
-    assert read_orientation(images.tiny(1, Kind.ROTATED)) == 6
+    assert read_orientation(photographs.tiny(1, Kind.ROTATED)) == 6
 
 
 def test_exif_behind_other_segments() -> None:
@@ -70,8 +70,8 @@ def test_exif_behind_other_segments() -> None:
         b"",
         b"\xff\xd8",
         jpeg(),
-        images.tiny(1, Kind.CORRUPT_EXIF),
-        images.tiny(1, Kind.PNG),
+        photographs.tiny(1, Kind.CORRUPT_EXIF),
+        photographs.tiny(1, Kind.PNG),
         jpeg(tiff(0, "<")),
         jpeg(tiff(9, "<")),
         jpeg(tiff(6, "<", kind=4)),

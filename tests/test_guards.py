@@ -15,15 +15,15 @@ import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
 
 from imagenet_prep import records
-from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import SplitReport, Verdict
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.verify import verify
@@ -107,7 +107,7 @@ def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, er
 def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values: tuple[int, ...]) -> None:
     """A feature of a recipe that holds no value or two, where one is promised, is named with both numbers."""
     for number in range(3):
-        (tmp_path / f"{number}.jpg").write_bytes(images.tiny(number))
+        (tmp_path / f"{number}.jpg").write_bytes(photographs.tiny(number))
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {files: '*.jpg'}\nnum_shards: 1\nrecord: {image: encoded, size: height}\n")
     layout = Layout(tmp_path / "out")
@@ -122,7 +122,7 @@ def test_a_feature_of_many_values(tmp_path: Path) -> None:
     """A feature that may hold any number of values may hold none, one and several."""
     lines = [{"path": f"{number}.jpg", "tags": list(range(number))} for number in range(3)]
     for number in range(3):
-        (tmp_path / f"{number}.jpg").write_bytes(images.tiny(number))
+        (tmp_path / f"{number}.jpg").write_bytes(photographs.tiny(number))
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(

@@ -12,8 +12,8 @@ from PIL import Image
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.dataset import RecipeDataset
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.listed import RecipeDataset
+from imagenet_prep.recipes.loading import load
 
 ENGINE = make_engine("threads", 2)
 

@@ -15,9 +15,9 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.reading import read_recipe
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.storage.plain import read_plain
 
 ENGINE = make_engine("threads", 2)

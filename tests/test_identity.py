@@ -17,9 +17,9 @@ from made_sets import ENGINE, PART, converted
 from imagenet_prep.datasets import identity
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Item
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
-from imagenet_prep.demo import images
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.images.jpeg import Header, ImageError
 from imagenet_prep.images.prepare import Check, Prepared, prepare
@@ -25,7 +25,7 @@ from imagenet_prep.images.prepare import Check, Prepared, prepare
 tf = tf_fixture.tf
 
 NOISE = Image.frombytes("RGB", (24, 20), random.Random(1).randbytes(24 * 20 * 3))
-PHOTOGRAPH = images.photograph(5, (160, 120))
+PHOTOGRAPH = photographs.photograph(5, (160, 120))
 
 
 def _save(image: Image.Image, form: str = "JPEG", **options: Any) -> bytes:
@@ -108,7 +108,7 @@ def test_sizes_are_read_from_the_frame_header(data: bytes, header: Header) -> No
 @pytest.mark.parametrize("check", ["header", "decode"])
 def test_jpegs_are_taken_as_they_are(kind: Kind, check: Check) -> None:
     """Grey, progressive, rotated, with a corrupt EXIF block: the file's own bytes, stored size, no repair."""
-    data = images.encode(PHOTOGRAPH, kind)
+    data = photographs.encode(PHOTOGRAPH, kind)
     assert prepare(data, check) == Prepared(data, 160, 120)
 
 
@@ -253,7 +253,7 @@ def test_no_cut_is_taken(data: bytes) -> None:
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.CMYK, Kind.YCCK])
 def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
     """Of 150 single wrong bits within the image data, all that libjpeg warns of are refused, and many are."""
-    data = images.encode(PHOTOGRAPH, kind)
+    data = photographs.encode(PHOTOGRAPH, kind)
     start = data.index(b"\xff\xda") + 12
     rng, refused = random.Random(3), 0
     colorspace = "CMYK" if kind in (Kind.CMYK, Kind.YCCK) else "RGB"
@@ -271,7 +271,7 @@ def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
 
 def test_a_block_of_zeros_within_the_data_is_refused() -> None:
     """A page that a file system lost is found."""
-    data = images.encode(PHOTOGRAPH, Kind.RGB)
+    data = photographs.encode(PHOTOGRAPH, Kind.RGB)
     middle = len(data) // 2
     with pytest.raises(ImageError):
         prepare(data[:middle] + bytes(512) + data[middle + 512 :], "decode")
@@ -334,10 +334,10 @@ def _alpha(mode: str) -> Image.Image:
 
 
 REPAIRED = {
-    "cmyk": images.encode(PHOTOGRAPH, Kind.CMYK),
-    "ycck": images.encode(PHOTOGRAPH, Kind.YCCK),
-    "cmyk without Adobe's marker": _without_adobe(images.encode(PHOTOGRAPH, Kind.CMYK)),
-    "png": images.encode(PHOTOGRAPH, Kind.PNG),
+    "cmyk": photographs.encode(PHOTOGRAPH, Kind.CMYK),
+    "ycck": photographs.encode(PHOTOGRAPH, Kind.YCCK),
+    "cmyk without Adobe's marker": _without_adobe(photographs.encode(PHOTOGRAPH, Kind.CMYK)),
+    "png": photographs.encode(PHOTOGRAPH, Kind.PNG),
     "png with alpha": _save(_alpha("RGBA"), "PNG"),
     "png grey": _save(PHOTOGRAPH.convert("L"), "PNG"),
     "png grey with alpha": _save(_alpha("LA"), "PNG"),

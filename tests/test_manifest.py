@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.dataset import ENTRY, ImageNet
+from imagenet_prep.ilsvrc2012.imagenet import ENTRY, ImageNet
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, load_manifest, shard_info
 

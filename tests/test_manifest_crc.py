@@ -17,10 +17,10 @@ from test_recipe_sets import made, make_flowers
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.ilsvrc2012.dataset import ENTRY
+from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import missing_archives, report, run
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -59,7 +59,7 @@ def _decoded(data: bytes) -> np.ndarray:
 @pytest.mark.parametrize("resize", [160, 256])
 def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resize: int) -> None:
     """Decoding at reduced scale differs after the resize by less than a level on average, and by 8 at most."""
-    data = images.encode(images.photograph(5, size), Kind.RGB, 92)
+    data = photographs.encode(photographs.photograph(5, size), Kind.RGB, 92)
     target = Reencode(resize=resize).target(*size)
     decoded = pixels.decode_for(data, 3, target)
     if size != (1024, 768) or resize == 160:
@@ -74,7 +74,7 @@ def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resi
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.ROTATED, Kind.CMYK, Kind.YCCK, Kind.PNG])
 def test_every_kind_becomes_a_plain_jpeg_of_the_target_size(kind: Kind) -> None:
     """Grey stays grey, CMYK and PNG become RGB, EXIF rotation is not applied; width and height are the JPEG's own."""
-    data, size = images.photograph_bytes(3, kind)
+    data, size = photographs.photograph_bytes(3, kind)
     made = prepare(data, "decode", Reencode(resize=100, quality=80))
     header = jpeg.read_header(made.encoded)
     assert (header.width, header.height) == (made.width, made.height) == Reencode(resize=100).target(*size)
@@ -86,7 +86,7 @@ def test_every_kind_becomes_a_plain_jpeg_of_the_target_size(kind: Kind) -> None:
 
 def test_quality_decides_the_size() -> None:
     """A higher quality makes a larger file, nearer to the original."""
-    data, size = images.photograph_bytes(3)
+    data, size = photographs.photograph_bytes(3)
     low, _ = pixels.reencode(data, size, 3, Reencode(quality=40))
     high, _ = pixels.reencode(data, size, 3, Reencode(quality=95))
     assert len(low) < len(high)
@@ -96,7 +96,7 @@ def test_quality_decides_the_size() -> None:
 
 def test_a_damaged_image_is_refused_whatever_the_check() -> None:
     """A cut or garbled JPEG is an ImageError, also where --check header would have let it pass."""
-    data, _ = images.photograph_bytes(3)
+    data, _ = photographs.photograph_bytes(3)
     garbled = data[:3000] + bytes(range(256)) * 4 + data[4024:]
     for bad in (data[: len(data) // 2], data[: len(data) // 2] + b"\xff\xd9", garbled):
         with pytest.raises(ImageError):

@@ -17,8 +17,8 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012 import source as imagenet
 from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
-from imagenet_prep.ilsvrc2012.dataset import ImageNet
-from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.imagenet import ImageNet
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.model import Silent
 from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.stages.annotate import annotate

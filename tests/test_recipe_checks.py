@@ -9,11 +9,11 @@ import pytest
 from made_sets import edit_manifest
 
 from imagenet_prep import records
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -32,7 +32,7 @@ def made(folder: Path, record: str, *names: str, more: str = "") -> Layout:
     for number, name in enumerate(names or ("a.jpg", "b.jpg", "c.jpg")):
         path = folder / "csvset" / "images" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(images.tiny(number))
+        path.write_bytes(photographs.tiny(number))
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}")
     layout = Layout(folder / "out")

@@ -19,8 +19,8 @@ from PIL import Image
 from test_docs import blocks
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
-from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout

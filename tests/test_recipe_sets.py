@@ -18,13 +18,13 @@ from existing import existing
 from PIL import Image
 
 from imagenet_prep import records
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.options import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run, verify_and_repair
-from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import load_manifest
@@ -50,7 +50,7 @@ def make_flowers(folder: Path, per_class: int) -> Path:
     for number in range(len(CLASSES) * per_class):
         path = folder / CLASSES[number % len(CLASSES)] / f"{number:04d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(images.tiny(number))
+        path.write_bytes(photographs.tiny(number))
     return folder
 
 

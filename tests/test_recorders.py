@@ -22,7 +22,7 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.container import Reader

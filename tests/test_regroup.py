@@ -15,7 +15,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.model import Silent
 from imagenet_prep.sources import regroup as module

@@ -12,12 +12,12 @@ import pytest
 from made_sets import ENGINE, PART, converted
 
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import DataProblemsError, InputError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.show import show
@@ -31,7 +31,7 @@ SHARD = "train-00003-of-00008"
 
 def broken() -> bytes:
     """A JPEG with both ends and nonsense between them."""
-    data = bytearray(images.tiny(1))
+    data = bytearray(photographs.tiny(1))
     data[-40:-2] = b"\xff\xfe" * 19
     return bytes(data)
 
@@ -65,7 +65,7 @@ def test_an_image_that_was_set_aside(tmp_path: Path, made_tiny: MadeSet, capfd: 
     folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
     folder.mkdir(parents=True)
     (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
-    (folder / f"{folder.name}_2.JPEG").write_bytes(images.tiny(2))
+    (folder / f"{folder.name}_2.JPEG").write_bytes(photographs.tiny(2))
     words = ["convert", str(tmp_path), "--allow-incomplete", "--train-shards", "1", "--skip-bad"]
     assert cli.main(words, standalone_mode=False) == 3
     said = capfd.readouterr().out

@@ -28,16 +28,16 @@ from PIL import Image
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.reading import look
+from imagenet_prep.reporting.lenient import look
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.stages.annotate import annotate

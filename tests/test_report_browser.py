@@ -14,13 +14,13 @@ import pytest
 from existing import existing
 
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -294,7 +294,7 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     for number in range(45):
         path = folder / "images" / ("daisy", "rose", "tulip")[number % 3] / f"{number:02d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(images.photograph_bytes(number)[0])
+        path.write_bytes(photographs.photograph_bytes(number)[0])
     splits = "splits: {train: 0.6, validation: 0.2, test: 0.2}\noutput_file_prefix: flowers\nshards: 3\n"
     recipes = {
         "images": f"source: {{folders: images}}\nrecord: {{encoded: encoded, label: label, class: class}}\n{splits}",

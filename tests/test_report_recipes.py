@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from PIL import Image
 from test_report import Page, write_shard
 
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.reporting.census import Candidate, SplitCensus
 from imagenet_prep.reporting.charts import TIMES
-from imagenet_prep.reporting.features import FeaturesCensus
-from imagenet_prep.reporting.reading import Naming, see
+from imagenet_prep.reporting.feature_census import FeaturesCensus
+from imagenet_prep.reporting.lenient import Naming, see
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -110,7 +110,7 @@ def flowers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds flowers/CLASS/N.jpg, every fourth image a PNG, one of these grey. Read only."""
     folder = tmp_path_factory.mktemp("flowers")
     for number in range(90):
-        data = images.tiny(number)
+        data = photographs.tiny(number)
         path = folder / "flowers" / CLASSES[number % 3] / f"{number:03d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         if number % 4:

@@ -23,10 +23,10 @@ from made_sets import ENGINE, PART, converted, copied, data_of, write
 
 import imagenet_prep
 from imagenet_prep import records
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.stages.annotate import annotate
@@ -428,7 +428,7 @@ def test_shards_of_a_recipe(tmp_path: Path) -> None:
     for number in range(30):
         path = tmp_path / "flowers" / ("rose", "tulip")[number % 2] / f"{number:04d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(images.tiny(number))
+        path.write_bytes(photographs.tiny(number))
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\n")
     words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
     subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)

@@ -18,13 +18,13 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import find_source, missing_text, read_catalog
 from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.container import Reader, Row
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout

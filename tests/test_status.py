@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from existing import existing
 
-from imagenet_prep.demo import images
+from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.recipes.plan import load
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
@@ -257,7 +257,7 @@ def flowers(tmp_path: Path) -> Path:
     for number in range(24):
         path = tmp_path / "images" / ("daisy", "rose")[number % 2] / f"{number:02d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(images.tiny(number))
+        path.write_bytes(photographs.tiny(number))
     (tmp_path / "flowers.yaml").write_text(RECIPE)
     return tmp_path / "flowers.yaml"
 

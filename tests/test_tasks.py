@@ -13,7 +13,7 @@ from made_sets import ENGINE, PART
 from imagenet_prep.datasets.plan import plan_name
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.dataset import ImageNet
+from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.model import Box, Silent
 from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.shards.maker import ShardTask

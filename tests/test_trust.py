@@ -18,7 +18,7 @@ from made_sets import strip_seals
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.shards import run as making

@@ -35,7 +35,7 @@ from imagenet_prep.errors import (
 )
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.model import Silent
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system

@@ -19,13 +19,13 @@ from PIL import Image, ImageOps
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images import exif
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.verify import verify

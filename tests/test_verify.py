@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sets import edit_manifest, one_more
 
-from imagenet_prep.checks.shard import ShardCheck, ShardReport
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert

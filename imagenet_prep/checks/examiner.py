@@ -13,7 +13,7 @@ from imagenet_prep.storage.layout import Layout
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Inventory
-    from imagenet_prep.checks.shard import ShardReport
+    from imagenet_prep.checks.shard_check import ShardReport
 
 
 class Seen(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from imagenet_prep.checks.examiner import KnownSet
-from imagenet_prep.checks.index import corrected
-from imagenet_prep.checks.shard import REMEDY_FOREIGN, remedy_own
+from imagenet_prep.checks.index_check import corrected
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.checks.findings import LIMIT
-from imagenet_prep.checks.shard import ShardReport
+from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.text import number_of

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.dataset import Dataset, MakingOptions
     from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.ilsvrc2012.options import ConvertOptions
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
@@ -367,7 +367,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     import tempfile
 
     from imagenet_prep.cli import printing
-    from imagenet_prep.demo.run import run_demo
+    from imagenet_prep.demo.tour import run_demo
 
     folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
     try:
@@ -425,7 +425,7 @@ def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
 
 
 def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
-    from imagenet_prep.ilsvrc2012.options import ConvertOptions
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 
     return ConvertOptions(
         train_shards=given["train_shards"],
@@ -453,9 +453,9 @@ def _job(
     options = _convert_options(given)
     if given["config"] is None:
         return layout, ILSVRC2012, options
-    from imagenet_prep.ilsvrc2012.options import options_of_recipe
+    from imagenet_prep.ilsvrc2012.settings import options_of_recipe
+    from imagenet_prep.recipes.loading import plan_recipe, read
     from imagenet_prep.recipes.places import shards_dir
-    from imagenet_prep.recipes.plan import plan_recipe, read
     from imagenet_prep.recipes.rules import is_imagenet
 
     _refuse_with_recipe(given)

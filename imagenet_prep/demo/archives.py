@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.demo import images as pictures
+from imagenet_prep.demo import photographs as pictures
 from imagenet_prep.demo.annotations import QUIRKS, Annotation, Quirk, annotation, boxes_csv
-from imagenet_prep.demo.images import Kind
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.facts import (
     ARCHIVES,

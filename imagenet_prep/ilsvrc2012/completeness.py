@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from imagenet_prep.checks.findings import Finding, Findings
-from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.copies import find_copies
-from imagenet_prep.ilsvrc2012.examiner import class_of
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order
+from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
 
 LABEL_PATTERNS = {

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.examiner import class_of
+from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
 
 REMEDY_COPIES = "get sound copies of these shards, or a second set to compare them with"

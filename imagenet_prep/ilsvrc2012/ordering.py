@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from imagenet_prep.checks.findings import Finding, problem
-from imagenet_prep.checks.index import departure
-from imagenet_prep.checks.shard import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.index_check import departure
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Problem, ProblemKind

@@ -18,7 +18,7 @@ from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive, walk
 from imagenet_prep.storage.layout import Layout
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from imagenet_prep.checks.examiner import Examiner, SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.promise import PromiseExaminer, holders
-from imagenet_prep.checks.shard import ShardReport
+from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.checks.whole import check_totals
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
-from imagenet_prep.recipes.plan import load, read
+from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.rules import prefix_of
 from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, load_manifest

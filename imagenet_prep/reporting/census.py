@@ -16,8 +16,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.features import FeaturesCensus
-from imagenet_prep.reporting.reading import Naming, Seen, Words, look, no_words, see
+from imagenet_prep.reporting.feature_census import FeaturesCensus
+from imagenet_prep.reporting.lenient import Naming, Seen, Words, look, no_words, see
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.example import ExampleError, parse_example
 from imagenet_prep.tfrecord.framing import FramingError

@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.reporting import contents, images
+from imagenet_prep.reporting import gallery, wording
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.contents import Facts
 from imagenet_prep.reporting.drawing import looks
 from imagenet_prep.reporting.origin import origin
+from imagenet_prep.reporting.wording import Facts
 
 _HERE = Path(__file__).parent
 _LIBRARIES = ("jinja2", "matplotlib")
@@ -41,17 +41,17 @@ def render(facts: Facts) -> bytes:
     loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters["number"] = contents.number_text
+    environment.filters["number"] = wording.number_text
     text = environment.get_template("page.html").render(
         name=facts.title,
         subject=facts.subject,
-        summary=contents.summary(facts),
+        summary=wording.summary(facts),
         style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
-        verdict=contents.banner(facts),
-        totals=contents.totals(facts),
-        groups=contents.groups(facts),
-        features=list(contents.feature_rows(facts)),
-        other_features=contents.other_features(facts),
+        verdict=wording.banner(facts),
+        totals=wording.totals(facts),
+        groups=wording.groups(facts),
+        features=list(wording.feature_rows(facts)),
+        other_features=wording.other_features(facts),
         charts=[
             (chart, Markup(chart.svg))  # noqa: S704 - matplotlib escapes
             for chart in draw_charts(facts.census, facts.subject)
@@ -59,10 +59,10 @@ def render(facts: Facts) -> bytes:
         keys={split: look.key for split, look in looks(facts.subject.splits).items()},
         splits=facts.splits,
         has_images=facts.census.has_images or not facts.subject.is_own,
-        classes=images.classes(facts),
-        shown_classes=images.SHOWN_CLASSES,
-        samples=[images.Tile.of(sample, facts) for sample in facts.samples],
-        odd=list(images.odd_images(facts)),
+        classes=gallery.classes(facts),
+        shown_classes=gallery.SHOWN_CLASSES,
+        samples=[gallery.Tile.of(sample, facts) for sample in facts.samples],
+        odd=list(gallery.odd_images(facts)),
         origin=list(origin(facts.verdict, facts.manifest, is_own=facts.subject.is_own)),
     )
     # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.

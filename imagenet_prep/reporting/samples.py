@@ -15,7 +15,7 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus
-from imagenet_prep.reporting.reading import Naming, Seen, is_drawable, look
+from imagenet_prep.reporting.lenient import Naming, Seen, is_drawable, look
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.framing import FramingError
 

@@ -17,7 +17,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.container import Container, Reader, Row
-from imagenet_prep.sources.reader import Buffer
+from imagenet_prep.sources.slices import Buffer
 
 _ITEM = struct.Struct("<HQI")
 _TIMED_ITEM = struct.Struct("<HQqI")

@@ -15,7 +15,7 @@ from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Row
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
-from imagenet_prep.sources.reader import Buffer, changed
+from imagenet_prep.sources.slices import Buffer, changed
 from imagenet_prep.storage.refusals import unreadable
 
 HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from imagenet_prep.sources.reader import Buffer
+from imagenet_prep.sources.slices import Buffer
 
 
 class Row(NamedTuple):

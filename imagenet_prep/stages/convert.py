@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep import __version__
-from imagenet_prep.checks.index import is_indexed
+from imagenet_prep.checks.index_check import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from imagenet_prep.checks.index import agrees, corrected
+from imagenet_prep.checks.index_check import agrees, corrected
 from imagenet_prep.checks.inventory import manifest_fault
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name

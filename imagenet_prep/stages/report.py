@@ -14,11 +14,11 @@ from imagenet_prep.errors import InputError, WorkerError
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
-from imagenet_prep.reporting.contents import Facts
+from imagenet_prep.reporting.lenient import Naming
 from imagenet_prep.reporting.page import check_libraries, render
-from imagenet_prep.reporting.reading import Naming
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
 from imagenet_prep.reporting.subject import Subject
+from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.layout import Layout, parse_shard_name

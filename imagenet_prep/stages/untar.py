@@ -22,7 +22,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import class_tars
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
-from imagenet_prep.sources.reader import FileSlices
+from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.tars import walk
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, sound_manifest, take_inventory
-from imagenet_prep.checks.shard import ShardCheck, ShardReport
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import fingerprint, group
 from imagenet_prep.errors import SpaceError, WorkerError, WriteError

@@ -12,10 +12,10 @@ import mutations
 from target import HOME, SHARD, Here, file_of, target
 
 from imagenet_prep.checks.promise import PromiseExaminer
-from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import boxes_csv, voc
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.images import arrays, exif, jpeg, png, rasters
 from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
@@ -25,7 +25,7 @@ from imagenet_prep.recipes import columns, labels_file, rules
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.records import reader as records
-from imagenet_prep.reporting import reading
+from imagenet_prep.reporting import lenient
 from imagenet_prep.sources import patterns
 from imagenet_prep.sources import tar_members as tars
 from imagenet_prep.sources.file_lists import read_file_list
@@ -299,7 +299,7 @@ def tfrecord_framing(data: bytes) -> None:
             assert record.offset + 16 + len(record.data) <= len(data)
     with suppress(FramingError):
         for _, record in Shard(Path("shard"), view, compressed.detect(view)).unchecked():
-            reading.look(record)
+            lenient.look(record)
 
 
 @target(mutate=mutations.compressed_records)
@@ -314,10 +314,10 @@ def compressed_framing(data: bytes) -> None:
 @target(mutate=mutations.records)
 def record_seen(data: bytes) -> None:
     """A record as the report sees it: an answer for anything."""
-    naming = reading.Naming.of({"record": {"a": {"from": "encoded"}, "b": {"from": "label"}}})
-    for seen in (reading.look(memoryview(data)), reading.look(memoryview(data), naming)):
+    naming = lenient.Naming.of({"record": {"a": {"from": "encoded"}, "b": {"from": "label"}}})
+    for seen in (lenient.look(memoryview(data)), lenient.look(memoryview(data), naming)):
         for box in seen.boxes if seen else ():
-            reading.is_drawable(box)
+            lenient.is_drawable(box)
 
 
 @target(mutate=mutations.records)

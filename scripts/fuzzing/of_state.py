@@ -14,17 +14,17 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep.checks.index import read_index, read_written
+from imagenet_prep.checks.index_check import read_index, read_written
 from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
-from imagenet_prep.checks.shard import ShardCheck
+from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import access, login, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
-from imagenet_prep.ilsvrc2012.options import options_from
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.settings import options_from
 from imagenet_prep.recipes.made import find_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate

@@ -20,7 +20,7 @@ from PIL import Image
 from target import CORPUS, HOME
 from targets import TARGETS
 
-from imagenet_prep.demo.images import TINY_SIZE, Kind, encode, photograph
+from imagenet_prep.demo.photographs import TINY_SIZE, Kind, encode, photograph
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example as examples
 from imagenet_prep.tfrecord import framing as tfrecord

@@ -15,7 +15,7 @@ import mutations
 
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Done, ShardInfo
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert

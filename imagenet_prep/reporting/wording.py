@@ -10,7 +10,7 @@ from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census
 from imagenet_prep.reporting.charts import size_text
-from imagenet_prep.reporting.features import Bounds, FeatureCensus
+from imagenet_prep.reporting.feature_census import Bounds, FeatureCensus
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.state.manifest import Manifest

@@ -10,8 +10,8 @@ from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES
 from imagenet_prep.reporting.charts import TIMES
-from imagenet_prep.reporting.contents import Facts
 from imagenet_prep.reporting.samples import Sample
+from imagenet_prep.reporting.wording import Facts
 
 SHOWN_CLASSES = 2000
 """Rows of the table of classes."""

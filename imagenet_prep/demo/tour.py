@@ -9,7 +9,7 @@ from pathlib import Path
 from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.server import serve
 from imagenet_prep.fetch.access import Credentials
-from imagenet_prep.ilsvrc2012.options import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.pipeline import DownloadOptions, RunSummary, run
 from imagenet_prep.storage.layout import Layout

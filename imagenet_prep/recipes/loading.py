@@ -18,10 +18,10 @@ from imagenet_prep.recipes import contents, labelling, rules
 from imagenet_prep.recipes.by_folder import label_by_folder
 from imagenet_prep.recipes.classes import Classes, first_label, given_classes
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.dividing import ONLY, Division, divide
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
 from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog, Remarks

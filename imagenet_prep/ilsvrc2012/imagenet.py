@@ -11,7 +11,7 @@ from pathlib import Path
 
 from imagenet_prep.checks.examiner import Examiner, Published, SetFindings
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard import ShardReport
+from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.checks.whole import check_totals
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
@@ -20,11 +20,11 @@ from imagenet_prep.escaping import command, quoted
 from imagenet_prep.ilsvrc2012 import facts, source
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.completeness import check_facts, check_unique, missing_classes, name_label_patterns
-from imagenet_prep.ilsvrc2012.examiner import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
-from imagenet_prep.ilsvrc2012.options import ConvertOptions, check_options, options_from
 from imagenet_prep.ilsvrc2012.ordering import Ordering, examine_order
 from imagenet_prep.ilsvrc2012.raw_data import stages_before
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
 from imagenet_prep.recipes.made import refuse_made
