@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +118,26 @@ def test_few_know_imagenet(module: str) -> None:
     """What only ILSVRC2012 knows is asked of it through the one table of data sets."""
     if not {_part(module), module} & KNOW_IMAGENET:
         assert "ilsvrc2012" not in {other for other, _ in _own_imports(module)}
+
+
+def test_one_name_for_one_thing() -> None:
+    """No two modules, and no two types, are called the same."""
+    names = Counter(Path(module).stem for module in MODULES if not module.endswith("__init__.py"))
+    types = (node for module in MODULES for node in ast.walk(_tree(module)) if isinstance(node, ast.ClassDef))
+    names.update(f"class {node.name}" for node in types)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_few_modules_stand_loose() -> None:
+    """What belongs together lies in a room; the root keeps what everyone needs."""
+    assert len([module for module in MODULES if "/" not in module]) <= 8
+
+
+@every_module
+def test_nobody_asks_whether_there_is_a_recipe(module: str) -> None:
+    """A data set is asked what it is: that of a recipe is one among others."""
+    if _part(module) not in ("recipes", "cli"):
+        assert not re.search(r"recipe is (not )?None|if recipe\b", (ROOT / module).read_text())
 
 
 @every_module

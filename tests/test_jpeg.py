@@ -19,7 +19,7 @@ from PIL import Image, PngImagePlugin
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.images import jpeg, pixels
-from imagenet_prep.images.jpeg import Header, ImageError
+from imagenet_prep.images.jpeg import ImageError, JpegHeader
 from imagenet_prep.images.prepare import Check, Prepared, prepare
 
 tf = tf_fixture.tf
@@ -84,21 +84,21 @@ def _sampled(factors: tuple[int, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("data", "header"),
     [
-        pytest.param(PLAIN, Header(24, 20, 3), id="rgb"),
-        pytest.param(_save(NOISE.convert("L")), Header(24, 20, 1), id="grey"),
-        pytest.param(_save(NOISE.convert("CMYK")), Header(24, 20, 4), id="cmyk"),
-        pytest.param(_save(NOISE, progressive=True), Header(24, 20, 3), id="progressive"),
-        pytest.param(_save(NOISE, restart_marker_rows=1), Header(24, 20, 3), id="restart-markers"),
-        pytest.param(_save(NOISE, keep_rgb=True), Header(24, 20, 3), id="not-YCbCr"),
+        pytest.param(PLAIN, JpegHeader(24, 20, 3), id="rgb"),
+        pytest.param(_save(NOISE.convert("L")), JpegHeader(24, 20, 1), id="grey"),
+        pytest.param(_save(NOISE.convert("CMYK")), JpegHeader(24, 20, 4), id="cmyk"),
+        pytest.param(_save(NOISE, progressive=True), JpegHeader(24, 20, 3), id="progressive"),
+        pytest.param(_save(NOISE, restart_marker_rows=1), JpegHeader(24, 20, 3), id="restart-markers"),
+        pytest.param(_save(NOISE, keep_rgb=True), JpegHeader(24, 20, 3), id="not-YCbCr"),
         pytest.param(
-            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), Header(24, 20, 3), id="thumb"
+            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), JpegHeader(24, 20, 3), id="thumb"
         ),
-        pytest.param(_with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"), Header(24, 20, 3), id="comment"),
-        pytest.param(PLAIN[:2] + b"\xff" * 7 + PLAIN[2:], Header(24, 20, 3), id="fill-bytes"),
-        pytest.param(_with_segment(PLAIN, 0xE2, bytes(65_533)), Header(24, 20, 3), id="long-segment"),
+        pytest.param(_with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"), JpegHeader(24, 20, 3), id="comment"),
+        pytest.param(PLAIN[:2] + b"\xff" * 7 + PLAIN[2:], JpegHeader(24, 20, 3), id="fill-bytes"),
+        pytest.param(_with_segment(PLAIN, 0xE2, bytes(65_533)), JpegHeader(24, 20, 3), id="long-segment"),
     ],
 )
-def test_sizes_are_read_from_the_frame_header(data: bytes, header: Header) -> None:
+def test_sizes_are_read_from_the_frame_header(data: bytes, header: JpegHeader) -> None:
     """Size and components come from the image's own frame header, not from a thumbnail's or a comment's bytes."""
     assert jpeg.read_header(data) == header
     assert Image.open(io.BytesIO(data)).size == (header.width, header.height)
@@ -407,7 +407,7 @@ def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
     assert {*tables} - {tables[0], tables[65 % len(tables)]} <= {1}
     assert all(set(tables[start + 1 : start + 65]) == {1} for start in range(0, len(tables), 65))
     assert (prepared.width, prepared.height) == PHOTOGRAPH.size
-    assert jpeg.read_header(prepared.encoded) == Header(*PHOTOGRAPH.size, 3)
+    assert jpeg.read_header(prepared.encoded) == JpegHeader(*PHOTOGRAPH.size, 3)
     assert segments.keys() <= {0xE0, 0xDB, 0xC0, 0xC4}
 
 

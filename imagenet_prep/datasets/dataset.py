@@ -56,7 +56,7 @@ class Dataset(Protocol):
         """Write what the data set itself makes before its first shard."""
 
 
-class Recorded(Protocol):
+class Remakeable(Protocol):
     """A data set that was made, by its manifest: how the same shards are made again."""
 
     def refuse_without_source(self) -> None:

@@ -42,7 +42,7 @@ BAD_QUIRKS = frozenset((Quirk.ZERO_SIZE, Quirk.NO_SIZE, Quirk.BROKEN))
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class MadeAnnotation:
     """One annotation file and the truth about it.
 
     Args:
@@ -67,18 +67,18 @@ class Annotation:
         return self.quirk in BAD_QUIRKS
 
 
-def annotation(name: str, wnid: str, size: tuple[int, int], quirk: Quirk = Quirk.NONE, seed: int = 1) -> Annotation:
+def annotation(name: str, wnid: str, size: tuple[int, int], quirk: Quirk = Quirk.NONE, seed: int = 1) -> MadeAnnotation:
     """An annotation with one to three boxes for the image ``name`` of ``size`` pixels, 4 or more either way."""
     rng = random.Random(f"boxes {seed} {name}")
     return _finished(name, wnid, quirk, _draft(name, wnid, size, _random_boxes(rng, size, quirk)))
 
 
-def boxes_csv(annotations: Iterable[Annotation]) -> bytes:
+def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
     """The whole CSV that must come out, its lines sorted by byte value."""
     return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
 
 
-def samples() -> dict[str, Annotation]:
+def samples() -> dict[str, MadeAnnotation]:
     """The sample annotations in data/bounding_boxes by path below it, one for each quirk."""
     size, boxes = (334, 500), ((2, 131, 252, 497), (20, 30, 120, 330))
     made = {}
@@ -121,7 +121,7 @@ def _corner(rng: random.Random, size: tuple[int, int], half: int) -> tuple[int, 
     return min(x, size[0]), min(y, size[1])
 
 
-def _finished(name: str, wnid: str, quirk: Quirk, plain: _Draft) -> Annotation:
+def _finished(name: str, wnid: str, quirk: Quirk, plain: _Draft) -> MadeAnnotation:
     draft = _QUIRKY[quirk](plain) if quirk in _QUIRKY else plain
     assert plain.size is not None
     width, height = plain.size
@@ -130,7 +130,7 @@ def _finished(name: str, wnid: str, quirk: Quirk, plain: _Draft) -> Annotation:
         for xmin, ymin, xmax, ymax in draft.kept
     )
     xml = _xml(draft)
-    return Annotation(
+    return MadeAnnotation(
         name, wnid, quirk, xml[: len(xml) * 2 // 3] if quirk is Quirk.BROKEN else xml, lines, draft.skipped
     )
 

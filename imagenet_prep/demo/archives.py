@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.demo import photographs as pictures
-from imagenet_prep.demo.annotations import QUIRKS, Annotation, Quirk, annotation, boxes_csv
+from imagenet_prep.demo.annotations import QUIRKS, MadeAnnotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.facts import (
@@ -69,8 +69,8 @@ class MadeSet:
     archives: dict[str, Path]
     md5: dict[str, str]
     images: dict[str, MadeImage]
-    annotations: tuple[Annotation, ...]
-    validation_annotations: tuple[Annotation, ...]
+    annotations: tuple[MadeAnnotation, ...]
+    validation_annotations: tuple[MadeAnnotation, ...]
 
     @property
     def wnids(self) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class _Writer:
         md5 = {key: _md5(path) for key, path in archives.items()}
         return MadeSet(archives, md5, self.images, train, validation)
 
-    def _annotations(self) -> tuple[Annotation, ...]:
+    def _annotations(self) -> tuple[MadeAnnotation, ...]:
         """One for each of most train images, in class order; every quirk on one of them."""
         train = [image for image in self.images.values() if image.split == TRAIN]
         annotated = self.rng.sample(train, math.ceil(0.85 * len(train)))
@@ -236,7 +236,7 @@ class _Writer:
         _add(tar, filename, content)
 
 
-def _write_boxes(path: Path, files: Iterable[tuple[str, Annotation]]) -> None:
+def _write_boxes(path: Path, files: Iterable[tuple[str, MadeAnnotation]]) -> None:
     """A compressed tar of <folder>/<name>.xml, with an entry for each folder before its first file."""
     folder = ""
     with (

@@ -37,7 +37,7 @@ BOXES = 615_299
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class OfficialArchive:
     """One official archive. ``size`` is in bytes, None where only an estimate is published (then ``about``)."""
 
     key: str
@@ -47,18 +47,22 @@ class Archive:
     md5: str
 
 
-ARCHIVES: dict[str, Archive] = {
+ARCHIVES: dict[str, OfficialArchive] = {
     archive.key: archive
     for archive in (
-        Archive(
+        OfficialArchive(
             "train", "ILSVRC2012_img_train.tar", 147_897_477_120, 147_897_477_120, "1d675b47d978889d74fa0da5fadfb00e"
         ),
-        Archive(
+        OfficialArchive(
             "validation", "ILSVRC2012_img_val.tar", 6_744_924_160, 6_744_924_160, "29b22e2961454d5413ddabcf34fc5622"
         ),
-        Archive("devkit", "ILSVRC2012_devkit_t12.tar.gz", None, 2_500_000, "fa75699e90414af021442c21a62c3abf"),
-        Archive("boxes", "ILSVRC2012_bbox_train_v2.tar.gz", None, 20_000_000, "9271167e2176350e65cfe4e546f14b17"),
-        Archive("validation-boxes", "ILSVRC2012_bbox_val_v3.tgz", None, 2_200_000, "f4cd18b5ea29fe6bbea62ec9c20d80f0"),
+        OfficialArchive("devkit", "ILSVRC2012_devkit_t12.tar.gz", None, 2_500_000, "fa75699e90414af021442c21a62c3abf"),
+        OfficialArchive(
+            "boxes", "ILSVRC2012_bbox_train_v2.tar.gz", None, 20_000_000, "9271167e2176350e65cfe4e546f14b17"
+        ),
+        OfficialArchive(
+            "validation-boxes", "ILSVRC2012_bbox_val_v3.tgz", None, 2_200_000, "f4cd18b5ea29fe6bbea62ec9c20d80f0"
+        ),
     )
 }
 """By the name ``download --only`` takes. Sizes and MD5 sums: image-net.org, as listed by torchvision and TFDS."""

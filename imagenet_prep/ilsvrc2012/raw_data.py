@@ -33,7 +33,7 @@ def _download(layout: Layout) -> StageStatus:
     return StageStatus("download", _state(len(present), len(archives), begun > 0), detail)
 
 
-def _is_checked(layout: Layout, archive: facts.Archive) -> bool:
+def _is_checked(layout: Layout, archive: facts.OfficialArchive) -> bool:
     """Whether an archive's digest was compared, and the file not touched since."""
     checked = load_json(layout.checked_path)
     entry = checked.get(archive.filename) if isinstance(checked, dict) else None

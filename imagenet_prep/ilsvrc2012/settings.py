@@ -95,21 +95,21 @@ def check_options(options: ConvertOptions) -> None:
 
 def options_of_recipe(file: RecipeFile) -> ConvertOptions:
     """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``."""
-    recipe = file.recipe
+    said = file.recipe
     given = rules.shard_counts(file)
     by_split = given if isinstance(given, Mapping) else dict.fromkeys(facts.SPLITS, given)
     counts = {split: by_split.get(split) or facts.SHARDS[split] for split in facts.SPLITS}
     return ConvertOptions(
         train_shards=counts[facts.TRAIN],
         validation_shards=counts[facts.VALIDATION],
-        seed=order.SEED if recipe.seed is None else recipe.seed,
-        shuffle=recipe.shuffle is not False,
-        check="auto" if recipe.images is None else recipe.images.check,
+        seed=order.SEED if said.seed is None else said.seed,
+        shuffle=said.shuffle is not False,
+        check="auto" if said.images is None else said.images.check,
         reencode=rules.reencode_of(file),
-        compression=recipe.compression,
-        validation_boxes=recipe.validation_boxes,
-        allow_incomplete=recipe.allow_incomplete,
-        skip_bad=recipe.skip_bad,
+        compression=said.compression,
+        validation_boxes=said.validation_boxes,
+        allow_incomplete=said.allow_incomplete,
+        skip_bad=said.skip_bad,
     )
 
 

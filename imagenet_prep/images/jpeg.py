@@ -32,7 +32,7 @@ class ImageError(ValueError):
     """An image that can't be used; the message is the reason."""
 
 
-class Header(NamedTuple):
+class JpegHeader(NamedTuple):
     """What a JPEG says of itself: size in pixels, number of colour components (1 grey, 3 colour, 4 CMYK or YCCK)."""
 
     width: int
@@ -50,7 +50,7 @@ def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
         raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: taken for a decompression bomb")
 
 
-def read_header(data: Buffer) -> Header:
+def read_header(data: Buffer) -> JpegHeader:
     """Size and components from the frame header of a JPEG, without decoding.
 
     Raises:
@@ -85,7 +85,7 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
     return -1
 
 
-def _frame_header(data: Buffer, position: int) -> Header:
+def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if position + 10 > len(data):
         raise ImageError("the JPEG ends within its frame header")
     precision, height, width, components = _FRAME.unpack_from(data, position + 4)
@@ -95,7 +95,7 @@ def _frame_header(data: Buffer, position: int) -> Header:
         raise ImageError(f"the JPEG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
     if precision != 8 or components not in (1, 3, 4):
         raise ImageError(f"{components} components of {precision} bits: no image of this data set is like that")
-    return Header(width, height, components)
+    return JpegHeader(width, height, components)
 
 
 def check_ends(data: Buffer) -> None:

@@ -19,7 +19,7 @@ _END = b"\0\0\0\0IEND\xaeB`\x82"
 _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette, of RGB
 
 
-class Header(NamedTuple):
+class PngHeader(NamedTuple):
     """What a PNG says of itself: size in pixels, bits a sample, colour type, and channels once it is decoded."""
 
     width: int
@@ -34,7 +34,7 @@ def is_png(data: Buffer) -> bool:
     return data[:1] == b"\x89" and bytes(data[:8]) == PNG_SIGNATURE
 
 
-def read_header(data: Buffer) -> Header:
+def read_header(data: Buffer) -> PngHeader:
     """Size and channels from the first chunk of a PNG, without decoding.
 
     Raises:
@@ -49,7 +49,7 @@ def read_header(data: Buffer) -> Header:
         raise ImageError(f"the PNG's size is {width} x {height}")
     if width * height > MAX_PIXELS:
         raise ImageError(f"the PNG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
-    return Header(width, height, depth, colour_type, _CHANNELS[colour_type])
+    return PngHeader(width, height, depth, colour_type, _CHANNELS[colour_type])
 
 
 def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:

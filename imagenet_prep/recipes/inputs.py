@@ -31,7 +31,7 @@ ROOT_VARIABLE = "DATAPATH"
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ManifestFile:
     """A manifest that is still to be made: ``names`` in their order, one a line.
 
     With ``paths``, by split, each split gets one of its own in its place. ``lead`` is what comes before the name of a
@@ -65,7 +65,7 @@ class Inputs:
     origin: Path
     is_ordered: bool = False
     has_folders: bool = False
-    manifest: Manifest | None = None
+    manifest: ManifestFile | None = None
     divided: Mapping[str, range] = field(default_factory=dict)
 
     @property
@@ -247,7 +247,7 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in found.names)
-    made = Manifest(path, names, parts, lead)
+    made = ManifestFile(path, names, parts, lead)
     return Inputs(found, inputs.remarks, base, path, is_ordered=True, manifest=made)
 
 

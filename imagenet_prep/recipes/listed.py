@@ -15,7 +15,7 @@ from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
-from imagenet_prep.recipes.inputs import Manifest as ManifestFile
+from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.records.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Journal, Manifest, load_manifest

@@ -139,7 +139,7 @@ def plan_recipe(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Sorted:
     """Splits and labels of a listing, and whether records are of Inception's layout."""
 
     divisions: list[Division]
@@ -148,7 +148,7 @@ class _Found:
     notes: list[str]
 
 
-def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Found:
+def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
     table = labelling.read_table(file, root)
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
@@ -172,7 +172,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     for key in ("classes", "first_label"):
         if not has_labels and getattr(file.recipe, key) is not None:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    return _Found(divisions, labelled, is_inception, notes)
+    return _Sorted(divisions, labelled, is_inception, notes)
 
 
 def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:

@@ -132,7 +132,7 @@ class MadeByRecipe:
     def plan_again(
         self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
     ) -> tuple[MakingOptions, list[PlannedSplit]]:
-        """Some splits as the recipe says now, which must be as it said then; see Recorded."""
+        """Some splits as the recipe says now, which must be as it said then; see Remakeable."""
         self.refuse_without_source()
         path, root, skip_bad = self.path, layout.raw or self.root, manifest.has_set_aside
         assert path is not None

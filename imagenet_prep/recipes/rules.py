@@ -172,7 +172,7 @@ def fractions_of(file: RecipeFile) -> dict[str, float]:
 
 def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
     """Where each split's files are: ("folder" | "files" | "manifest", text); none if fractions decide."""
-    from imagenet_prep.recipes.schema import Place
+    from imagenet_prep.recipes.schema import PlaceKeys
 
     places = {}
     for name, value in (file.recipe.splits or {}).items():
@@ -181,7 +181,7 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
         key: Key = ("splits", name)
         if not isinstance(value, dict):
             raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
-        place: Place = file.convert(value, Place, key)
+        place: PlaceKeys = file.convert(value, PlaceKeys, key)
         given = [(sort, text) for sort in ("folder", "files", "manifest") if (text := getattr(place, sort)) is not None]
         if len(given) != 1:
             raise file.fault(key, f"{len(given)} places", "expected one of folder, files and manifest")

@@ -33,7 +33,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unlabelled: Literal["error", "skip"] = "error"
 
 
-class Place(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the files of one split are: one of the three."""
 
     folder: Text | None = None

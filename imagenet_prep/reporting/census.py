@@ -17,7 +17,7 @@ from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.feature_census import FeaturesCensus
-from imagenet_prep.reporting.lenient import Naming, Seen, Words, look, no_words, see
+from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, no_words, see
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.example import ExampleError, parse_example
 from imagenet_prep.tfrecord.framing import FramingError
@@ -215,7 +215,7 @@ class _Counting:
         if size is not None:
             self._count_size(size)
 
-    def _look(self, data: memoryview, promise: Promise) -> Seen | None:
+    def _look(self, data: memoryview, promise: Promise) -> Shown | None:
         """A recipe's record, its features counted."""
         try:
             features = parse_example(data)
@@ -224,7 +224,7 @@ class _Counting:
         self.census.features.take(features, promise.kinds)
         return see(features, promise.naming)
 
-    def _look_at_image(self, number: int, seen: Seen) -> tuple[int, int] | None:
+    def _look_at_image(self, number: int, seen: Shown) -> tuple[int, int] | None:
         """Width and height by the image's own header, else by the record; what is odd about it is noted."""
         if seen.encoded is None:
             return seen.size
@@ -244,7 +244,7 @@ class _Counting:
         self._propose(number, seen)
         return header.width, header.height
 
-    def _look_at_png(self, number: int, seen: Seen, encoded: memoryview) -> tuple[int, int] | None:
+    def _look_at_png(self, number: int, seen: Shown, encoded: memoryview) -> tuple[int, int] | None:
         """The size of a PNG: odd in ILSVRC2012, as good as a JPEG elsewhere."""
         try:
             header = png.read_header(encoded)
@@ -265,13 +265,13 @@ class _Counting:
         self._split.width.add(width)
         self._split.height.add(height)
 
-    def _note(self, kind: str, number: int, seen: Seen) -> None:
+    def _note(self, kind: str, number: int, seen: Shown) -> None:
         odd = self.census.odd.setdefault(kind, Odd())
         odd.count += 1
         if len(odd.first) < SHOWN_NAMES:
             odd.first.append((self._name, number, seen.filename))
 
-    def _propose(self, number: int, seen: Seen) -> None:
+    def _propose(self, number: int, seen: Shown) -> None:
         chance = zlib.crc32((seen.filename or f"{self._name} {number}").encode())
         candidate = Candidate(not seen.boxes, chance, self._name, number)
         self._split.candidates.setdefault(seen.label, []).append(candidate)

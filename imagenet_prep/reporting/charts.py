@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
-from imagenet_prep.reporting.drawing import LOOKS, Look, draw, looks
+from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.layout import parse_shard_name
 
@@ -41,7 +41,7 @@ class Series:
 
     split: str
     found: SplitCensus
-    look: Look
+    look: Style
     shards: Mapping[int, int]
 
 
@@ -141,7 +141,7 @@ def _draw_bytes(axes: Axes, series: Sequence[Series]) -> None:
     axes.set_xlabel("size of the image file")
 
 
-def _draw_shares(axes: Axes, counters: Sequence[tuple[Look, Counter[int]]], steps: int) -> None:
+def _draw_shares(axes: Axes, counters: Sequence[tuple[Style, Counter[int]]], steps: int) -> None:
     """Histograms on a logarithmic axis, each in percent of its own split."""
     every = [each for _, counter in counters for each in counter]
     first, last = min(every) - 1, max(every) + 1
@@ -208,7 +208,7 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
     axes.set_xlabel("number of the shard")
 
 
-def _style(look: Look) -> dict[str, Any]:
+def _style(look: Style) -> dict[str, Any]:
     alpha = 0.75 if look.is_filled else 1
     return {"fill": look.is_filled, "color": look.colour, "alpha": alpha, "linewidth": 1.8, "linestyle": look.line}
 

@@ -24,7 +24,7 @@ TEXT, RULE = "#010101", "#020202"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Style:
     """How a split is told from the others: ``key`` is its class in the style sheet, where its colour has the same name.
 
     The first is filled, the others are outlines over it; lines and marks differ too, for those who see colours alike.
@@ -38,7 +38,7 @@ class Look:
 
 
 LOOKS = tuple(
-    Look(f"look-{number}", f"#0303{number:02x}", number == 1, line, mark)
+    Style(f"look-{number}", f"#0303{number:02x}", number == 1, line, mark)
     for number, (line, mark) in enumerate(
         (("solid", "o"), ("solid", "D"), ("dashed", "s"), ("dotted", "^"), ("dashdot", "v"), ("solid", "p")), 1
     )
@@ -94,7 +94,7 @@ def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
     return _to_page(drawing.getvalue(), title)
 
 
-def looks(splits: Sequence[str]) -> dict[str, Look]:
+def looks(splits: Sequence[str]) -> dict[str, Style]:
     """The look of each split."""
     return {split: LOOKS[number % len(LOOKS)] for number, split in enumerate(splits)}
 

@@ -27,7 +27,7 @@ _JPEG = b"\xff\xd8\xff"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Shown:
     """What a record shows: "", None or () for what it doesn't say.
 
     ``size`` is width and height in pixels as the record states them, if they make sense; ``encoded`` is the image file.
@@ -83,7 +83,7 @@ def no_words(wnid: str | None, filename: str) -> str:
     return ""
 
 
-def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Seen | None:
+def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Shown | None:
     """What a record's data show, or None if they are no tf.train.Example.
 
     ``naming`` is that of a recipe's records; ``words_of`` tells the words of a class that the record leaves out, by its
@@ -99,10 +99,10 @@ def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_wo
         return None
 
 
-def see(features: Mapping[str, Feature], naming: Naming) -> Seen:
+def see(features: Mapping[str, Feature], naming: Naming) -> Shown:
     """What the features of a recipe's record show."""
     filename = _text(features, *naming.filename)
-    return Seen(
+    return Shown(
         filename,
         _int(features, *naming.label),
         _text(features, *naming.words),
@@ -117,9 +117,9 @@ def is_drawable(box: Box) -> bool:
     return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
 
 
-def _of_record(record: ImageRecord, words_of: Words) -> Seen:
+def _of_record(record: ImageRecord, words_of: Words) -> Shown:
     filename = _clean(record.filename)
-    return Seen(
+    return Shown(
         filename,
         record.label,
         _clean(record.text) if record.text else words_of(record.wnid, filename),
@@ -129,9 +129,9 @@ def _of_record(record: ImageRecord, words_of: Words) -> Seen:
     )
 
 
-def _of_features(features: Mapping[str, Feature], words_of: Words) -> Seen:
+def _of_features(features: Mapping[str, Feature], words_of: Words) -> Shown:
     filename = _text(features, *_NAME)
-    return Seen(
+    return Shown(
         filename,
         _int(features, *_LABEL),
         _text(features, "image/class/text") or words_of(_text(features, "image/class/synset"), filename),

@@ -15,7 +15,7 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus
-from imagenet_prep.reporting.lenient import Naming, Seen, is_drawable, look
+from imagenet_prep.reporting.lenient import Naming, Shown, is_drawable, look
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.framing import FramingError
 
@@ -93,7 +93,7 @@ class TakeSamples:
             return
 
 
-def _sample(shard: str, number: int, seen: Seen, encoded: memoryview) -> Sample:
+def _sample(shard: str, number: int, seen: Shown, encoded: memoryview) -> Sample:
     thumbnail, size = b"", seen.size or (4, 3)
     with contextlib.suppress(ImageError):  # the page says so
         thumbnail, size = _thumbnail(encoded)

@@ -18,7 +18,7 @@ from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.facts import ARCHIVES, Archive
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
@@ -45,7 +45,7 @@ class _Target:
     ``checked`` is where it is remembered what was checked.
     """
 
-    archive: Archive
+    archive: OfficialArchive
     path: Path
     partial: Path
     checked: Path
@@ -80,7 +80,7 @@ def pending(
     only: Sequence[str] = facts.DEFAULT_ARCHIVES,
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
-) -> list[Archive]:
+) -> list[OfficialArchive]:
     """The archives that a download with these settings would ask a server for; finding out costs nothing.
 
     Raises:
@@ -157,7 +157,7 @@ def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: M
     return [_target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in dict.fromkeys(only)]
 
 
-def _target(layout: Layout, archive: Archive, check_digest: bool, digest: str | None) -> _Target:
+def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> _Target:
     return _Target(
         archive,
         layout.download_path(archive),

@@ -43,12 +43,12 @@ def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progres
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
-    recipe = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
-    if recipe.exists():
-        raise UsageError(f"{recipe} is there already", "expected a new file", "name another one with --output")
+    target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
+    if target.exists():
+        raise UsageError(f"{target} is there already", "expected a new file", "name another one with --output")
     (progress or Silent()).note(f"looking at {folder}")
     look = look_at(folder, engine)
-    text = render(look, folder, recipe)
-    with writing(recipe):
-        save_bytes(recipe, text.encode())
-    return InitSummary(recipe, text, in_words(look), look.classes or {}, look.passed)
+    text = render(look, folder, target)
+    with writing(target):
+        save_bytes(target, text.encode())
+    return InitSummary(target, text, in_words(look), look.classes or {}, look.passed)
