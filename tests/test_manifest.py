@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_parts_are_read_as_one(tmp_path: Path) -> None:
     for part, info in (("", FIRST), ("3", SECOND), ("10", other)):
         with Journal(path, part) as journal:
             journal.append(info)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["journal-10.jsonl", "journal-3.jsonl", "journal.jsonl"]
+    assert sorted(os.listdir(tmp_path)) == ["journal-10.jsonl", "journal-3.jsonl", "journal.jsonl"]
     for part, first in (("", FIRST), ("10", other)):
         journal = Journal(path, part)
         assert set(journal.names()) == {FIRST.name, SECOND.name}

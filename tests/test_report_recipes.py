@@ -153,7 +153,7 @@ def test_totals_are_those_of_each_split(mapped: Layout) -> None:
     manifest = load_manifest(mapped.manifest_path)
     assert manifest is not None
     tables = {name: rows for name, rows in Tables(mapped).rows.items() if name.startswith("totals")}
-    assert list(tables) == [f"totals {split}" for split in manifest.splits]
+    assert list(tables) == [f"totals {split}" for split in manifest.dataset.splits]
     assert len(tables) == 3
     for split, total in manifest.totals.items():
         heading, *rows = tables[f"totals {split}"]
