@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init

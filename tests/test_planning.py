@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
@@ -20,7 +21,6 @@ from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.model import Silent
-from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state.manifest import Manifest, load_manifest

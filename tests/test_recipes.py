@@ -149,7 +149,7 @@ def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.T
     (flowers / "flowers/rose/linked.jpg").symlink_to(other)
     made = plan(flowers, "source: {folders: flowers}")
     assert "rose/linked.jpg" in names(made.splits[0])
-    assert made.notes == ("1 files are links that lead out of the folder of the data: rose/linked.jpg",)
+    assert made.notes == ("1 file is a link that leads out of the folder of the data: rose/linked.jpg",)
 
 
 def test_the_root_is_raw_then_datapath_then_the_recipes_folder(

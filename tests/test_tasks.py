@@ -11,11 +11,11 @@ from existing import existing
 from made_sets import ENGINE, PART
 
 from imagenet_prep.datasets.plan import plan_name
+from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.model import Box, Silent
-from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import lay_out, prepare_tasks, unfinished
 from imagenet_prep.sources.catalog import Catalog

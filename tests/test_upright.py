@@ -17,6 +17,7 @@ from existing import existing
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
+from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -26,7 +27,6 @@ from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import MadeFrom, ShardPlan
-from imagenet_prep.records.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
 from imagenet_prep.storage.layout import shard_name

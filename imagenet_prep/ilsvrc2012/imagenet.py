@@ -6,29 +6,22 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, Published, SetFindings
-from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.shard_check import ShardReport
-from imagenet_prep.checks.whole import check_totals
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
+from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.ilsvrc2012 import facts, source
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
-from imagenet_prep.ilsvrc2012.completeness import check_facts, check_unique, missing_classes, name_label_patterns
-from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
-from imagenet_prep.ilsvrc2012.ordering import Ordering, examine_order
 from imagenet_prep.ilsvrc2012.raw_data import stages_before
-from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.images.prepare import Check
-from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.recipes.made import refuse_made
-from imagenet_prep.records.recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
@@ -36,6 +29,11 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
+
+if TYPE_CHECKING:
+    from imagenet_prep.checks.inventory import Inventory
+    from imagenet_prep.checks.shard_check import ShardReport
+    from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
 
@@ -188,48 +186,18 @@ class ImageNet:
 
     def examiner(self, foreign: Sequence[Path], *, decode: bool) -> ImageNetExaminer:
         """What compares each record with the facts, and with the flavour of its maker."""
+        from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
+        from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode=decode)
 
     def check_set(
         self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
     ) -> SetFindings:
         """Whether every image is there once, in its order, and every class; see KnownSet."""
-        assert isinstance(examiner, ImageNetExaminer)
-        problems: list[Problem] = []
-        notes: list[str] = []
-        orderings: dict[str, Ordering | None] = {}
-        for split in self.splits:
-            shards = inventory.of(split)
-            found = [reports[name] for name in shards if name in reports]
-            is_proven = inventory.manifest is not None and _are_sound(found, shards)
-            if not is_proven:
-                orderings[split] = examine_order(split, shards, found)
-            problems += _check_split(inventory, split, found, orderings, is_proven=is_proven, is_part=is_part)
-            notes += _class_notes(inventory, split, found, is_part=is_part)
-        has_records = any(report.records for report in reports.values())
-        return SetFindings(
-            tuple(problems),
-            tuple(notes),
-            examiner.flavour.name if has_records else "none",
-            examiner.flavour.differences,
-            self._order(inventory, orderings),
-        )
+        from imagenet_prep.ilsvrc2012.set_check import check_set
 
-    def _order(self, inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> str:
-        """Whether the images are in the canonical order, as far as it can be known: by names, or as convert made it."""
-        known: list[bool | None] = []
-        for split in self.splits:
-            if not inventory.of(split):
-                continue
-            if split in orderings:
-                ordering = orderings[split]
-                known.append(ordering.is_canonical if ordering else None)
-            elif inventory.manifest is not None:
-                settings = inventory.manifest.settings
-                known.append((settings.get("seed"), settings.get("shuffle")) == (order.SEED, True))
-        if False in known:
-            return "not canonical"
-        return "canonical" if known and all(known) else "unknown"
+        return check_set(inventory, reports, examiner, is_part=is_part)
 
 
 # planning ------------------------------------------------------------------------------------------------------
@@ -303,47 +271,3 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
         f"make their file again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
     )
-
-
-# checking ------------------------------------------------------------------------------------------------------
-
-
-def _are_sound(reports: Sequence[ShardReport], shards: Sequence[str]) -> bool:
-    """Whether all shards hold the very records that convert wrote: no name is twice then, the order kept."""
-    return len(reports) == len(shards) and not any(report.problems for report in reports)
-
-
-def _check_split(
-    inventory: Inventory,
-    split: str,
-    reports: Sequence[ShardReport],
-    orderings: Mapping[str, Ordering | None],
-    *,
-    is_proven: bool,
-    is_part: bool,
-) -> list[Problem]:
-    """Every shard's own problems in order, and what only shows across the shards of a split."""
-    own = [problem for report in reports for problem in report.problems]
-    if not is_proven:
-        own = name_label_patterns(split, reports, own)
-        if inventory.infos:
-            own += check_unique(reports)
-    manifest, shards = inventory.manifest, inventory.of(split)
-    if manifest is not None:
-        if split in manifest.totals and not own and len(reports) == len(shards):
-            own += check_totals(split, reports, manifest)
-        return own
-    if inventory.infos:
-        return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
-    return own + list(check_facts(split, shards, reports, orderings[split], is_part=is_part))
-
-
-def _class_notes(inventory: Inventory, split: str, reports: Sequence[ShardReport], *, is_part: bool) -> Iterator[str]:
-    """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
-    lacking = missing_classes(reports)
-    if is_part and 0 < len(lacking) <= 5:
-        yield f"{split}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
-    if inventory.manifest is None and reports:
-        edges = order.bounds(sum(report.records for report in reports), len(reports))
-        if [stop - start for start, stop in pairwise(edges)] != [report.records for report in reports]:
-            yield f"{split}: the records per shard are not those of the original's partition"

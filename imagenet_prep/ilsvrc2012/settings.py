@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.dataset import MakingOptions
@@ -14,11 +14,12 @@ from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode, codec
-from imagenet_prep.recipes import rules
-from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.tfrecord.compression import Compression
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.reading import RecipeFile
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
@@ -95,6 +96,8 @@ def check_options(options: ConvertOptions) -> None:
 
 def options_of_recipe(file: RecipeFile) -> ConvertOptions:
     """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``."""
+    from imagenet_prep.recipes import rules
+
     said = file.recipe
     given = rules.shard_counts(file)
     by_split = given if isinstance(given, Mapping) else dict.fromkeys(facts.SPLITS, given)

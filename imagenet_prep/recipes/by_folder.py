@@ -15,6 +15,7 @@ from imagenet_prep.recipes.layouts import listed, misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
+from imagenet_prep.text import number_of
 
 
 def label_by_folder(
@@ -46,7 +47,7 @@ def label_by_folder(
         _refuse_strange(file, inputs, listing, names, given)
     without = [name for name in classes.names if name not in present]
     if without:
-        notes.append(f"{len(without):,} classes have no file: {listed(without)}")
+        notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}
     labels = array("q", [place.get(names.get(row, ""), -1) for row in range(len(listing))])
     return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
@@ -136,5 +137,7 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
             if each.is_dir(follow_symlinks=False) and not each.name.startswith(".") and each.name not in known
         ]
     if empty:
-        notes.append(f"{len(empty):,} folders without a file of this content are passed over: {listed(empty)}")
+        what = "without a file of this content"
+        folders = number_of(len(empty), f"folder {what} is", f"folders {what} are")
+        notes.append(f"{folders} passed over: {listed(empty)}")
     return notes

@@ -10,6 +10,7 @@ from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.layouts import counted, listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.text import number_of
 
 ENDINGS: dict[Content, tuple[str, ...]] = {
     "image": (".jpeg", ".jpg", ".png"),
@@ -76,7 +77,8 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
     if not others:
         return (listing if len(rows) == len(listing) else listing.picked(rows)), []
     more = f" ({counted(others)})" if len(others) > 3 else ""
-    return listing.picked(rows), [f"{len(others):,} files that are no {content} are left out: {listed(others)}{more}"]
+    left = number_of(len(others), f"file that is no {content} is", f"files that are no {content} are")
+    return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]
 
 
 def is_odd(content: Content, name: str) -> bool:

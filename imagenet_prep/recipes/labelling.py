@@ -17,6 +17,7 @@ from imagenet_prep.recipes.layouts import listed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.text import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _matched(
     notes = []
     unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
     if unlabelled:
-        text = f"{len(unlabelled):,} files have no label in {path}: {listed(unlabelled)}"
+        text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
         if known is None or known.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
@@ -111,7 +112,7 @@ def _matched(
     missing = [number for number in range(len(table.paths)) if number not in seen]
     if missing:
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
-        text = f"{path} labels {len(missing):,} files that are not there: {listed(lines)}"
+        text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
         if known is None or known.missing == "error":
             hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)

@@ -11,12 +11,12 @@ from typing import Any
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
+from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.records.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Journal, Manifest, load_manifest
 from imagenet_prep.storage.atomic import save_bytes

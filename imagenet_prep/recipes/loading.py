@@ -213,7 +213,8 @@ def _link_notes(remarks: Remarks) -> list[str]:
     if not remarks.links:
         return []
     shown = ", ".join(remarks.links[:3]) + (", ..." if len(remarks.links) > 3 else "")
-    return [f"{len(remarks.links):,} files are links that lead out of the folder of the data: {shown}"]
+    links = number_of(len(remarks.links), "file is a link that leads", "files are links that lead")
+    return [f"{links} out of the folder of the data: {shown}"]
 
 
 def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:

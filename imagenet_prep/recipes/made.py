@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, SetFindings
-from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.promise import PromiseExaminer, holders
-from imagenet_prep.checks.shard_check import ShardReport
-from imagenet_prep.checks.whole import check_totals
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
-from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.recipes.rules import prefix_of
 from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import kind_of, load_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.checks.inventory import Inventory
+    from imagenet_prep.checks.promise import PromiseExaminer
+    from imagenet_prep.checks.shard_check import ShardReport
 
 
 def no_words(wnid: str | None, filename: str) -> str:
@@ -100,6 +100,8 @@ class MadeByRecipe:
 
     def examiner(self, foreign: Sequence[Path], *, decode: bool) -> PromiseExaminer:
         """What compares each record with the promise."""
+        from imagenet_prep.checks.promise import PromiseExaminer, holders
+
         assert self.manifest is not None
         return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))
 
@@ -107,6 +109,8 @@ class MadeByRecipe:
         self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
     ) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
+        from imagenet_prep.checks.whole import check_totals
+
         assert self.manifest is not None
         problems: list[Problem] = []
         for split in self.splits:
@@ -133,6 +137,8 @@ class MadeByRecipe:
         self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
     ) -> tuple[MakingOptions, list[PlannedSplit]]:
         """Some splits as the recipe says now, which must be as it said then; see Remakeable."""
+        from imagenet_prep.recipes.loading import load
+
         self.refuse_without_source()
         path, root, skip_bad = self.path, layout.raw or self.root, manifest.has_set_aside
         assert path is not None
@@ -153,6 +159,9 @@ class MadeByRecipe:
 
     def command_again(self, layout: Layout) -> str:
         """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""
+        from imagenet_prep.recipes.loading import read
+        from imagenet_prep.recipes.rules import prefix_of
+
         try:
             folder, _ = prefix_of(read(self.path)) if self.path else ("", "")
         except PrepError:

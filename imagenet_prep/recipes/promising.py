@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from imagenet_prep.datasets.recorder import InceptionRecorder, Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.images.prepare import Check
@@ -17,7 +18,6 @@ from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
-from imagenet_prep.records.recorder import InceptionRecorder, Recorder
 from imagenet_prep.sources.catalog import Catalog
 
 RECIPE_VERSION = 1

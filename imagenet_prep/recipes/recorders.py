@@ -7,13 +7,13 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.datasets.recorder import Recorded, takes
 from imagenet_prep.images import arrays, jpeg, pixels, png, rasters
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.labels_file import Kind
-from imagenet_prep.records.recorder import Recorded, takes
 from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, SplitEntry, encode_entry, varint
 

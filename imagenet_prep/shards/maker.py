@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from imagenet_prep.datasets.recorder import Recorded, Recorder
 from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
-from imagenet_prep.records.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout

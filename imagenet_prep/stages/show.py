@@ -15,6 +15,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, parse_features
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
@@ -56,7 +57,7 @@ class ShownRecord:
     def lines(self) -> list[str]:
         """A line for the record, each feature (name, kind, values) and each step; what is long is abbreviated."""
         width = max((len(printable(name)) for name in self.features), default=0)
-        counts = f"{len(self.features)} features"
+        counts = number_of(len(self.features), "feature")
         if self.feature_lists is not None:
             counts = f"{len(self.features)} features of its context, {len(self.feature_lists)} feature lists"
         features = [f"  {printable(name):<{width}}  {_text_of(feature)}" for name, feature in self.features.items()]
@@ -112,7 +113,7 @@ def _pick(path: Path, number: int) -> Iterator[ShownRecord]:
             return
         count += 1
     numbers = f"0 to {count - 1}" if count else "none"
-    raise UsageError(f"{path} has no record {number}", f"it holds {count:,} records: {numbers}")
+    raise UsageError(f"{path} has no record {number}", f"it holds {number_of(count, 'record')}: {numbers}")
 
 
 def _shown(record: Record) -> ShownRecord:

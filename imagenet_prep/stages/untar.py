@@ -30,6 +30,7 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.text import number_of
 
 _SYNC_SECONDS = 5.0
 _LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
@@ -214,7 +215,8 @@ def _untar_classes(
         progress.end()
     if failures:
         if len(failures) > 1:
-            progress.note(f"{len(failures)} classes failed, the first one as follows; every other one is in its place")
+            failed = number_of(len(failures), "class", "classes")
+            progress.note(f"{failed} failed, the first one as follows; every other one is in its place")
         raise failures[0]
     return found
 
