@@ -139,7 +139,7 @@ def test_other_files_in_folders_are_left_out_and_named(flowers: Path) -> None:
     (flowers / "flowers/.DS_Store").write_text("")
     made = plan(flowers, "source: {folders: flowers}")
     assert len(made.splits[0].catalog) == 12
-    assert made.notes == ("1 files that are no image are left out: rose/about.txt",)
+    assert made.notes == ("1 file that is no image is left out: rose/about.txt",)
 
 
 def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -257,7 +257,7 @@ def test_classes_can_come_from_a_file(flowers: Path) -> None:
     assert made.classes.names == ("tulip", "lily", "rose", "daisy")
     assert made.classes.texts[0] == "a tulip"
     assert rows(made.splits[0])["rose/0.jpg"] == (3, "rose")
-    assert made.notes == ("1 classes have no file: lily",)
+    assert made.notes == ("1 class has no file: lily",)
 
 
 # splits --------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import os
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,14 @@ import pytest
 from existing import existing
 
 from imagenet_prep.datasets import order
+from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.model import Silent
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources import regroup as module
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.regroup import regroup
@@ -82,6 +86,26 @@ def test_the_shards_are_the_same(data_dir: Path, engine: str) -> None:
     assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b")
     assert len(shard_digests(data_dir / "a")) == 24
     assert not Layout(data_dir, output=data_dir / "b").partial_dir.exists()
+
+
+def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
+    """The set of a recipe that names two tars has the same bytes in either way."""
+    for number, name in enumerate("ab"):
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as tar:
+            for image in range(5):
+                content = photographs.tiny(10 * number + image)
+                member = tarfile.TarInfo(f"{name}{image % 2}/{name}_{image}.jpg")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {tar: [a.tar, b.tar]}\nrecord: inception\nshards: 3\n")
+    found = []
+    for way in ("shuffled", "sequential"):
+        dataset = load(recipe, None, make_engine("threads", 2))
+        layout = Layout(tmp_path / way)
+        convert(layout, make_engine("threads", 2), replace(dataset.options, read_order=way), dataset=dataset)
+        found.append({path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")})
+    assert found[0] == found[1]
 
 
 def test_only_what_is_missing_is_regrouped(data_dir: Path) -> None:

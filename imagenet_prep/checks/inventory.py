@@ -13,7 +13,7 @@ from imagenet_prep.checks.index_check import corrected
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
@@ -80,7 +80,7 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
-            f"imagenet-prep convert {quoted(str(layout.data_dir))}    (or name the folder that holds them)",
+            f"{command('convert', layout.data_dir)}    (or name the folder that holds them)",
         )
     return Inventory(dataset.name, dataset.images, sizes, tuple(expected), manifest, infos)
 

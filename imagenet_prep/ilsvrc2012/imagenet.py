@@ -14,7 +14,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import command, quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts, source
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.raw_data import stages_before
@@ -72,7 +72,7 @@ class ImageNet:
             raise InputError(
                 f"no images in {layout.raw_dir}",
                 "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
-                f"imagenet-prep download {quoted(str(layout.data_dir))}    (or name the folder with --raw)",
+                f"{command('download', layout.data_dir)}    (or name the folder with --raw)",
             )
         found = {split: path for split, path in sources.items() if path is not None}
         catalogs = {split: _read(path, split, engine, progress) for split, path in found.items()}
@@ -238,7 +238,7 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
+            f"remove it and make it again: {command('annotate', layout.data_dir)}",
         ) from fault
 
 
@@ -269,5 +269,5 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        f"make their file again: imagenet-prep annotate {quoted(str(layout.data_dir))}",
+        f"make their file again: {command('annotate', layout.data_dir)}",
     )

@@ -9,6 +9,7 @@ bundles, each small enough to be read whole. Costs one more copy of the data, wr
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -39,39 +40,41 @@ def regroup(
     progress: Progress,
     read: ReadAt = os.pread,
 ) -> Catalog:
-    """Copy the images of ``shards`` (name, rows) from the archive to ``folder``/name, and say where they are now.
+    """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and say where they are now.
 
     Args:
-        catalog: a split that lies in one archive.
+        catalog: a split that lies in archives.
         shards: which rows each shard needs.
         folder: where the bundles go.
         memory: how many bytes to hold before writing them out.
         progress: told of bytes read.
-        read: reads the archive; every byte is asked for once, in rising order.
+        read: reads the archives one after the other; every byte is asked for once, in rising order.
 
     Returns:
         A catalog of the same rows, those of ``shards`` at their new place.
 
     Raises:
-        InputError: the archive is shorter than it was.
+        InputError: an archive is shorter than it was.
         SpaceError: no space left for the bundles.
     """
-    (archive,) = catalog.containers
     bundle_of = array("i", [-1]) * len(catalog)
     for number, (_, rows) in enumerate(shards):
         for row in rows:
             bundle_of[row] = number
-    wanted = sorted((row for row in range(len(catalog)) if bundle_of[row] >= 0), key=catalog.offsets.__getitem__)
+    wanted = [row for row in range(len(catalog)) if bundle_of[row] >= 0]
+    wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
     bundles = _Bundles([folder / name for name, _ in shards], memory)
     offsets, container_ids = array("Q", catalog.offsets), array("I", catalog.container_ids)
-    progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in wanted), "B")
-    with bundles:
-        for row, data in _read_in_order(catalog, wanted, archive.path, read):
-            offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
-            container_ids[row] = 1 + bundle_of[row]
-            progress.advance(len(data))
-    progress.end()
-    containers = [archive, *map(Archive, bundles.paths)]
+    for number, found in itertools.groupby(wanted, catalog.container_ids.__getitem__):
+        archive, rows = catalog.containers[number], list(found)
+        progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in rows), "B")
+        with bundles:
+            for row, data in _read_in_order(catalog, rows, archive.path, read):
+                offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
+                container_ids[row] = len(catalog.containers) + bundle_of[row]
+                progress.advance(len(data))
+        progress.end()
+    containers = [*catalog.containers, *map(Archive, bundles.paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 

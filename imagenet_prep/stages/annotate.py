@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import encode_boxes
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
@@ -173,7 +173,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> Path:
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
             f"expected {archive.filename} or a folder {_FOLDERS[split][0]}",
-            f"imagenet-prep download {quoted(str(layout.data_dir))} --only {archive.key}",
+            f"{command('download', layout.data_dir, '--only', archive.key)}",
         )
     if not source.exists():
         raise UsageError(f"{source} isn't there", "expected an archive of annotations or an unpacked folder of them")

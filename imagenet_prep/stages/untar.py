@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import class_tars
 from imagenet_prep.model import Done, Engine, Progress, Silent
@@ -120,7 +120,7 @@ def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"found neither {names}",
-            f"imagenet-prep download {quoted(str(layout.data_dir))}",
+            f"{command('download', layout.data_dir)}",
         )
     return archives
 
