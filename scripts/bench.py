@@ -244,12 +244,13 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
     if given.against:
         earlier = f"env PYTHONPATH={shlex.quote(str(given.against.resolve()))} {{prep}}"
         rivals.append(Run("earlier version", row.ours.replace("{prep}", earlier)))
+    before = row.before.replace("{prep}", earlier) if given.against else row.before  # what both versions can read
     where = places(row, given)
     runs = [row.ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
     commands = [fill(command, where) for command in runs]
     out, shards = Path(where["out"]), Path(where["shards"])
-    if row.before:
-        timed(fill(row.before, where), shards)
+    if before:
+        timed(fill(before, where), shards)
     rounds = [[timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)]
     for folder in (out, shards, trash_dir(out), trash_dir(shards)):
         shutil.rmtree(folder, ignore_errors=True)

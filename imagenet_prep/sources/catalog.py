@@ -56,9 +56,9 @@ class Names:
 
     def picked(self, rows: Sequence[int]) -> Names:
         """Those of ``rows``, in that order."""
-        found, encoded = Names(), self.encoded()
+        found, joined, starts = Names(), self.joined, self.starts
         for first in range(0, len(rows), _CHUNK):
-            names = list(map(encoded, rows[first : first + _CHUNK]))
+            names = [joined[starts[row] : starts[row + 1]] for row in rows[first : first + _CHUNK]]
             found.joined += b"".join(names)
             found.starts.extend(accumulate(map(len, names), initial=found.starts.pop()))
         return found
@@ -162,11 +162,7 @@ class Catalog:
         new = {old: number for number, old in enumerate(ids)}
         found.container_ids = array("I", map(new.__getitem__, found.container_ids))
         found.containers = [self.containers[each] for each in ids]
-        used = set(found.labels)
-        found.wnids, found.texts = (
-            tuple(word if label in used else "" for label, word in enumerate(words, 1))
-            for words in (self.wnids, self.texts)
-        )
+        found.wnids, found.texts = (_only(words, set(found.labels)) for words in (self.wnids, self.texts))
         if self.box_starts:
             spans = [self._boxes_of(row) for row in rows]
             found.box_starts = array("I", accumulate(map(len, spans), initial=0))
@@ -346,3 +342,11 @@ def _picked(column: array[int], rows: Sequence[int]) -> array[int]:
 def _known_by(container: Container) -> str:
     """The path of a container, the same by whatever links it is reached."""
     return str(container.path.resolve())
+
+
+def _only(words: Sequence[str], labels: set[int]) -> tuple[str, ...]:
+    """The words of these labels in their places, the others empty."""
+    found = [""] * len(words)
+    for label in labels - {0}:
+        found[label - 1] = words[label - 1]
+    return tuple(found)
