@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tarfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from existing import existing
 from made_sets import ENGINE, PART, converted
 
 from imagenet_prep.datasets import identity
+from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -204,6 +206,56 @@ def test_an_entry_that_says_nothing_of_sense_beside_it_is_none(tmp_path: Path, m
         assert len(list(Journal(path).names())) == found
 
 
+def other_bytes(path: Path, start: bytes, at: int) -> None:
+    """Change one byte of a file, ``at`` bytes after ``start``; its length stays."""
+    content = bytearray(path.read_bytes())
+    content[content.index(start) + at] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_copy_that_holds_other_images_of_the_same_lengths(layout: Layout, tmp_path: Path) -> None:
+    """Where images lie elsewhere, their bytes are looked at: names and lengths alone don't tell what they hold."""
+    elsewhere = shutil.copytree(layout.raw_dir, tmp_path / "raw")
+    other_bytes(elsewhere / archive_of(layout).name, b"\xff\xdb", 30)
+    before = shards(layout), layout.journal_path.read_bytes(), layout.manifest_path.read_bytes()
+    with pytest.raises(UsageError, match=f"1 {OTHERS}") as caught:
+        made(Layout(layout.data_dir, raw=elsewhere))
+    assert "other bytes" in caught.value.detail
+    assert (shards(layout), layout.journal_path.read_bytes(), layout.manifest_path.read_bytes()) == before
+    assert made(layout) == [0, 0]
+    assert made(Layout(layout.data_dir, raw=elsewhere), overwrite=True) == [1, 0]
+    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
+
+
+def test_a_move_is_looked_at_once(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found to be the same images is known from then on; one made again is looked at once it is."""
+    elsewhere = Layout(layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw"))
+    os.utime(archive_of(elsewhere))
+    looked: list[int] = []
+
+    def counted(moved: Sequence[Moved], *given: object) -> dict[str, str]:
+        looked.append(len(moved))
+        return find_others(moved, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(identity, "find_others", counted)
+    layout.index_paths("train-00003-of-00008")[0].unlink()
+    before = contents(layout)
+    assert [made(elsewhere) for _ in range(3)] == [[1, 0], [0, 0], [0, 0]]
+    assert looked == [8, 1, 0]
+    assert contents(layout) == before
+
+
+def test_a_closer_look_than_then_is_no_other_image(layout: Layout, tmp_path: Path) -> None:
+    """An image that just the headers were looked at of, and that doesn't decode, is not another one for that."""
+    other_bytes(archive_of(layout), b"\xff\xda", 12)
+    options = replace(PART, check="header", overwrite=True)
+    assert [split.made for split in convert(layout, ENGINE, options).splits] == [8, 0]
+    elsewhere = Layout(
+        layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
+    )
+    assert made(elsewhere) == [0, 0]
+
+
 # when it is killed ---------------------------------------------------------------------------------------------
 
 
@@ -291,6 +343,25 @@ def test_images_of_other_classes_are_other_images(tmp_path: Path, moves: tuple[t
         os.utime(tmp_path / "in" / new)
     with pytest.raises(UsageError, match=OTHERS):
         made_by(tmp_path)
+
+
+def test_a_recipe_that_names_another_version_of_the_data(tmp_path: Path) -> None:
+    """Arrays are all of one length: a folder of others with the same names is no move, not even begun and stopped."""
+    a_recipe(tmp_path)
+    made_by(tmp_path)
+    layout, before = Layout(tmp_path / "out"), shards(Layout(tmp_path / "out"))
+    for number, path in enumerate(existing(shutil.copytree(tmp_path / "in", tmp_path / "v2"), "*/*.npy")):
+        np.save(path, np.full(4, 100 + number, np.uint8))
+    (tmp_path / "v2.yaml").write_text("source: {folders: v2}\nshards: 2\n")
+    with pytest.raises(UsageError, match=f"2 {OTHERS}"):
+        made_by(tmp_path, "v2.yaml")
+    assert shards(layout) == before
+    layout.shard_path("train-00001-of-00002").unlink()
+    layout.manifest_path.unlink()
+    with pytest.raises(UsageError, match=f"{OTHERS}"):
+        made_by(tmp_path, "v2.yaml")
+    assert made_by(tmp_path) == [1]
+    assert contents(layout) == {name: content for name, (_, content) in before.items()}
 
 
 # sets of earlier versions --------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 A shard is known by its fingerprint, which holds no file times. So images may move: from archives to folders, to a copy.
 Beside it the journal has a digest of the times, and sources.json, for each shard and its times, the containers that its
 split lay in, with a stamp each. The same container with another stamp may hold other images: its shards are not those
-of the plan. Versions that had file times in the fingerprint said nothing beside it: all of it must agree.
+of the plan. Of images that lie elsewhere some are looked at, see moved. Versions that had file times in the fingerprint
+said nothing beside it: all of it must agree.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
-from imagenet_prep.model import ShardPlan
+from imagenet_prep.model import Engine, ShardPlan
 from imagenet_prep.state.manifest import Journal
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
@@ -50,30 +52,42 @@ class _Known:
 
 
 def recognise(
-    splits: Sequence[PlannedSplit], layout: Layout, journal: Journal
+    splits: Sequence[PlannedSplit], layout: Layout, journal: Journal, engine: Engine
 ) -> tuple[tuple[PlannedSplit, ...], dict[str, str]]:
     """Tell the finished shards that are those of the plans from those that are not.
 
     Returns:
         The splits, each plan with the fingerprint under which its finished shard is on record; and the names of the
-        shards on record that the plans would not make, each with the container that was written to since, where that
-        is all that differs, else with "".
+        shards on record that the plans would not make, each with what tells that its images are others, where names,
+        lengths and settings are the same, else with "".
+
+    Raises:
+        InputError: an image that lies elsewhere than it did can't be read.
     """
     known = _load(layout)
     changed: dict[str, str] = {}
+    moved: list[Moved] = []
+    for split in splits:
+        for plan in split.plans:
+            info = journal.get(plan_name(plan))
+            if info is None:
+                continue
+            if not is_begun(plan, split, journal):
+                changed[info.name] = ""
+            elif container := _written_to(plan, split, journal, known):
+                changed[info.name] = f"only file times differ, of {container}: a copy that did not keep them?"
+            elif _is_moved(plan, journal, known):
+                moved.append((plan, split, info))
+    for name, place in find_others(moved, layout, engine).items():
+        changed[name] = f"{place} has the name and the length that it had elsewhere, and other bytes"
     found = []
     for split in splits:
-        plans = []
-        for plan in split.plans:
-            info, recorded = journal.get(plan_name(plan)), plan
-            if info is not None and not is_begun(plan, split, journal):
-                changed[info.name] = ""
-            elif info is not None and (container := _written_to(plan, split, journal, known)):
-                changed[info.name] = container
-            elif info is not None:
-                recorded = dataclasses.replace(plan, fingerprint=info.fingerprint)
-            plans.append(recorded)
-        found.append(dataclasses.replace(split, plans=tuple(plans)))
+        infos = [(plan, journal.get(plan_name(plan))) for plan in split.plans]
+        plans = tuple(
+            dataclasses.replace(plan, fingerprint=info.fingerprint) if info and info.name not in changed else plan
+            for plan, info in infos
+        )
+        found.append(dataclasses.replace(split, plans=plans))
     return tuple(found), changed
 
 
@@ -99,6 +113,15 @@ def _written_to(plan: ShardPlan, split: PlannedSplit, journal: Journal, known: _
     digest, also = kept
     then = {} if now.times in also else known.containers[digest]
     return next((each for each in containers if then.get(each, split.stamps[each]) != split.stamps[each]), "")
+
+
+def _is_moved(plan: ShardPlan, journal: Journal, known: _Known) -> bool:
+    """Whether the images of a plan lie elsewhere than for the shard on record, and nothing has proven them yet."""
+    made_from, now = journal.made_from(plan_name(plan)), plan.made_from
+    if made_from is None or now is None:
+        return False
+    _, also = known.shards.get(plan_name(plan), {}).get(made_from.times, ("", ()))
+    return now.times not in (made_from.times, *also)
 
 
 def remember(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, journal: Journal) -> None:

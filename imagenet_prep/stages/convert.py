@@ -89,7 +89,7 @@ def convert(
             progress.note(note)
         with Journal(layout.journal_path) as journal:
             journal.forget_contradicted(_recorded(layout) or {})
-            splits, changed = recognise(planned.splits, layout, journal)
+            splits, changed = recognise(planned.splits, layout, journal, engine)
             planned = dataclasses.replace(planned, splits=splits)
             _refuse_strangers(layout, journal, planned, changed, options)
             _remove_superseded(layout, journal, splits, changed, options)
@@ -178,10 +178,10 @@ def _refuse_strangers(
         )
 
 
-def _what_differs(layout: Layout, dataset: PlannedSet, container: str | None) -> str:
-    """In what the set on record differs from the one to be made: a container written to, or what the manifest tells."""
-    if container:
-        return f"only file times differ, of {container}: a copy that did not keep them?"
+def _what_differs(layout: Layout, dataset: PlannedSet, reason: str | None) -> str:
+    """In what the set on record differs from the one to be made: images alone, or what the manifest tells."""
+    if reason:
+        return reason
     try:
         manifest = load_manifest(layout.manifest_path)
     except InputError:
