@@ -43,6 +43,7 @@ CHANGES: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     "shard-key": (r'"train-00001-of-(\d+)": \{', r'"train-00002-of-\1": {'),
     "shard-key-before": (r'"train-00002-of-(\d+)": \{', r'"train-00001-of-\1": {'),
     "version": (r'"version": "0', '"version": "1'),
+    "schema": ('"schema": 2', '"schema": 1'),
     "crc": (r'("crc": ")(\w)', other_digit),
     "key-of-the-crc": ('"crc"', '"crd"'),
     "promised-values": ('"values": 1', '"values": 2'),

@@ -317,8 +317,9 @@ def load_unproven(path: Path) -> Manifest | None:
         raise unreadable(path, error) from error
     value = load_json(path)
     try:
-        is_earlier, others = value["schema"] == 1, value.keys() ^ {"schema", "crc", *_KEYS}
-        if value["schema"] not in (1, SCHEMA) or others - ({"dataset", "recipe", "crc"} if is_earlier else set()):
+        is_earlier = value["schema"] == 1
+        keys = {"schema", "recipe", *_KEYS} - {"dataset"} if is_earlier else {"schema", "crc", *_KEYS}
+        if value["schema"] not in (1, SCHEMA) or (value.keys() ^ keys) - ({"recipe"} if is_earlier else set()):
             raise ValueError("schema")
         return Manifest(
             version=str(value["version"]),
