@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from imagenet_prep.demo.annotations import Annotation
+    from imagenet_prep.demo.annotations import MadeAnnotation
 
 ANNOTATIONS_PER_IMAGE = 5.4454
 """10,000 images, 54,454 annotations: a tenth of the real ones, so that the work outweighs the start."""
@@ -65,7 +65,7 @@ def make_annotations(files: int, folder: Path) -> None:
                 tar.addfile(entry, io.BytesIO(each.xml))
 
 
-def iter_annotations(files: int) -> Iterator[Annotation]:
+def iter_annotations(files: int) -> Iterator[MadeAnnotation]:
     """So many annotations of one box or two, class by class."""
     from imagenet_prep.demo.annotations import annotation
     from imagenet_prep.demo.photographs import photograph_size

@@ -11,7 +11,7 @@ from PIL import Image
 from imagenet_prep.images.jpeg import read_header
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
 from imagenet_prep.reporting.feature_census import FeaturesCensus
-from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Seen, see
+from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Shown, see
 from imagenet_prep.reporting.samples import _thumbnail
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 
@@ -92,7 +92,7 @@ NAMING = Naming.of({"record": "inception"})
 def test_what_makes_no_sense_is_left_out() -> None:
     """A size that no image has and a box that is no number are not shown; a long text is cut."""
 
-    def seen(**changes: Feature) -> Seen:
+    def seen(**changes: Feature) -> Shown:
         features: dict[str, Feature] = {"image/width": Int64List((4,)), "image/height": Int64List((3,))}
         return see({**features, **{name.replace("__", "/"): feature for name, feature in changes.items()}}, NAMING)
 

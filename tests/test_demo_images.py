@@ -18,7 +18,7 @@ from existing import existing
 from PIL import Image, ImageChops, ImageStat
 
 from imagenet_prep.demo import archives, photographs
-from imagenet_prep.demo.annotations import Annotation, Quirk, annotation, boxes_csv, samples
+from imagenet_prep.demo.annotations import MadeAnnotation, Quirk, annotation, boxes_csv, samples
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
@@ -233,7 +233,7 @@ def test_impossible_numbers_are_refused(arguments: dict[str, int], tmp_path: Pat
 # annotations -----------------------------------------------------------------------------------------------------
 
 
-def made_sample(quirk: Quirk) -> Annotation:
+def made_sample(quirk: Quirk) -> MadeAnnotation:
     """The sample with that quirk."""
     return next(each for each in samples().values() if each.quirk is quirk)
 

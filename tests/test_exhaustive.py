@@ -51,7 +51,7 @@ class Harness:
         offsets = [record.offset for record in tfrecord.iter_records(memoryview(self.content))]
         self.edges = [*offsets, len(self.content)]
 
-    def look(self, content: bytes | bytearray) -> ShardReport:
+    def look(self, content: bytes | bytearray | memoryview) -> ShardReport:
         """The report on these bytes."""
         return self.check.check(Shard(Path(NAME), memoryview(content), "none"))
 
@@ -82,7 +82,7 @@ def cuts(layout: Layout, start: int, stop: int) -> tuple[int, list[str]]:
     harness = Harness(layout)
     view, wrong = memoryview(harness.content), []
     for length in range(start, stop):
-        problems = harness.check.check(NAME, view[:length]).problems
+        problems = harness.look(view[:length]).problems
         number = harness.record_at(length)
         kind = K.MISSING_RECORD if length in harness.edges else K.TRUNCATED
         if [(problem.kind, problem.record) for problem in problems] != [(kind, number)]:
