@@ -116,10 +116,10 @@ INPUTS = {
     "labels without paths": (FILES + "labels: nopath.csv\n", "nopath.csv, line 1: no column of paths", "name, label"),
     "labels of what is gone": (
         FILES + "labels: more.txt\n",
-        "more.txt labels 1 files that are not there",
+        "more.txt labels 1 file that is not there",
         "2.npy (line 3)",
     ),
-    "files without labels": (FILES + "labels: less.txt\n", "1 files have no label in", "arrays/1.npy"),
+    "files without labels": (FILES + "labels: less.txt\n", "1 file has no label in", "arrays/1.npy"),
     "labels twice": (FILES + "labels: doubled.txt\n", "doubled.txt, line 2: '0.npy' stands in line 1", ""),
     "labels that are no JSON": (FILES + "labels: bad.jsonl\n", "bad.jsonl, line 2: no JSON", ""),
     "labels with fractions": (
