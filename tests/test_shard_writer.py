@@ -313,8 +313,8 @@ def test_children_do_not_keep_the_lock(tmp_path: Path) -> None:
         "with ShardWriter(sys.argv[1], shards=1) as shards:\n"
         "    if os.fork() == 0: raise SystemExit\n"
         "    os.wait()\n"
-        "    if os.fork() == 0: time.sleep(60); os._exit(0)\n"
-        "    print('writing', flush=True); time.sleep(60)"
+        "    if os.fork() == 0: print('writing', flush=True); time.sleep(60); os._exit(0)\n"
+        "    time.sleep(60)"
     )
     call = [sys.executable, "-c", script, tmp_path / "movies"]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:

@@ -210,6 +210,17 @@ def test_a_device_without_space_is_a_space_error() -> None:
         Path("/nowhere/at-all").write_bytes(b"x")
 
 
+def test_what_a_killed_writer_left_goes_though_nothing_is_written(tmp_path: Path) -> None:
+    """A file that holds the content already stays as it is, and what was abandoned beside it is removed."""
+    path = tmp_path / "checked.json"
+    assert save_bytes(path, b"{}")
+    before = path.stat().st_mtime_ns
+    (tmp_path / ".checked.json.1-00000000.partial").write_bytes(b"{")
+    assert not save_bytes(path, b"{}")
+    assert os.listdir(tmp_path) == ["checked.json"]
+    assert path.stat().st_mtime_ns == before
+
+
 # a shard on storage that fails ---------------------------------------------------------------------------------
 
 

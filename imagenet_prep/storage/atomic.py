@@ -64,6 +64,7 @@ def _remove_abandoned(path: Path) -> None:
 def save_bytes(path: Path, content: bytes) -> bool:
     """Write ``content`` atomically unless the file holds just that already; say whether it was written."""
     if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+        _remove_abandoned(path)
         return False
     with atomic_file(path) as file:
         file.write(content)
