@@ -59,6 +59,11 @@ class SetFindings:
     order: str = "unknown"
 
 
+def no_words(wnid: str | None, filename: str) -> str:
+    """A ``words_of`` for records that say themselves what their classes are called, if anything does."""
+    return ""
+
+
 class KnownSet(Protocol):
     """A data set whose shards can be checked: by the facts of ILSVRC2012, or by what a recipe promises."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.examiner import Examiner, SetFindings
+from imagenet_prep.checks.examiner import Examiner, SetFindings, no_words
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.promise import PromiseExaminer
     from imagenet_prep.checks.shard_check import ShardReport
-
-
-def no_words(wnid: str | None, filename: str) -> str:
-    """A recipe's records say themselves what their classes are called, or nothing does."""
-    return ""
 
 
 @dataclass(frozen=True, slots=True)

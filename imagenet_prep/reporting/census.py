@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.feature_census import FeaturesCensus
-from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, no_words, see
+from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, see
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.example import ExampleError, parse_example
 from imagenet_prep.tfrecord.framing import FramingError

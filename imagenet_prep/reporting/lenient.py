@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.images.jpeg import PNG_SIGNATURE
 from imagenet_prep.model import Box
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
@@ -76,11 +77,6 @@ class Naming:
             width=names(("width",), ("image/width", "width")),
             height=names(("height",), ("image/height", "height")),
         )
-
-
-def no_words(wnid: str | None, filename: str) -> str:
-    """Nothing tells the words of a class but the record itself."""
-    return ""
 
 
 def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Shown | None:

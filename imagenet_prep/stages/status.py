@@ -39,7 +39,7 @@ def status(layout: Layout) -> Status:
     """How far each stage has come; reads no archive and no shard. A recipe's data set has only the last two."""
     manifest = _manifest(layout)
     dataset = known_set(layout, manifest)
-    convert, verify = _convert(layout, dataset), _verify(layout, dataset)
+    convert, verify = _convert(layout, dataset, manifest), _verify(layout, dataset, manifest)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
         following = command("report", layout.output_dir)
@@ -55,16 +55,16 @@ def status(layout: Layout) -> Status:
 # the stages ----------------------------------------------------------------------------------------------------
 
 
-def _convert(layout: Layout, dataset: KnownSet) -> StageStatus:
-    if not dataset.is_known_before_its_end and _manifest(layout) is None:
+def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> StageStatus:
+    if not dataset.is_known_before_its_end and manifest is None:
         return StageStatus("convert", "partly", _under_way(layout))
     sizes = layout.find_shards(dataset.splits)
-    recorded, is_complete = _recorded(layout)
+    recorded = _recorded(layout, manifest)
     if not recorded:
         words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not begun", words)
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
-    planned = len(recorded) if is_complete else _planned(layout, recorded, dataset)
+    planned = len(recorded) if manifest else _planned(layout, recorded, dataset)
     detail = f"{len(done):,} of {number_of(planned, 'shard')}"
     lost = sum(not _has_index(layout, name) for name in done)
     if lost:
@@ -76,10 +76,9 @@ def _has_index(layout: Layout, name: str) -> bool:
     return all(path.exists() for path in layout.index_paths(name))
 
 
-def _lost_indices(layout: Layout) -> bool:
+def _lost_indices(layout: Layout, manifest: Manifest | None) -> bool:
     """Whether a finished shard has lost its index: verify would say so."""
-    recorded, _ = _recorded(layout)
-    return not all(_has_index(layout, name) for name in recorded)
+    return not all(_has_index(layout, name) for name in _recorded(layout, manifest))
 
 
 def _manifest(layout: Layout) -> Manifest | None:
@@ -89,13 +88,12 @@ def _manifest(layout: Layout) -> Manifest | None:
     return None
 
 
-def _recorded(layout: Layout) -> tuple[dict[str, int], bool]:
-    """The size of each finished shard as recorded, and whether that record is of a whole conversion."""
-    manifest = _manifest(layout)
+def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
+    """The size of each finished shard as recorded: by the manifest, before there is one by the journal."""
     if manifest is not None:
-        return {name: info.size for name, info in manifest.shards.items()}, True
+        return {name: info.size for name, info in manifest.shards.items()}
     journal = Journal(layout.journal_path)
-    return {name: info.size for name in journal.names() if (info := journal.get(name))}, False
+    return {name: info.size for name in journal.names() if (info := journal.get(name))}
 
 
 def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
@@ -111,20 +109,20 @@ def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
     return sum(found.most_common(1)[0][0] if found else usual.get(split, 0) for split, found in counts.items())
 
 
-def _verify(layout: Layout, dataset: KnownSet) -> StageStatus:
-    if not dataset.is_known_before_its_end and _manifest(layout) is None:
+def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> StageStatus:
+    if not dataset.is_known_before_its_end and manifest is None:
         return StageStatus("verify", "not begun", "the conversion has not come to its end")
     if not layout.find_shards(dataset.splits):
         return StageStatus("verify", "not begun", "no shards")
     kept = load_verdict(layout)
     if kept is None:
         return StageStatus("verify", "not begun", "the shards have not been verified yet")
-    if not kept.is_current or (not kept.verdict.problems and _lost_indices(layout)):
+    if not kept.is_current or (not kept.verdict.problems and _lost_indices(layout, manifest)):
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
         detail = f"{number_of(len(verdict.problems), 'problem')} found: {layout.problems_path}"
-        if not _is_mendable(layout, _manifest(layout)):
+        if not _is_mendable(layout, manifest):
             first = verdict.problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
@@ -138,7 +136,7 @@ def _verify(layout: Layout, dataset: KnownSet) -> StageStatus:
 
 def _under_way(layout: Layout) -> str:
     """What the journal tells of a conversion under way: which shards stand, and of how many by their names."""
-    recorded, _ = _recorded(layout)
+    recorded = _recorded(layout, None)
     parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
     sizes = layout.find_shards({split for split, _, _ in parsed.values()})
     done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
