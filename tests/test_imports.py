@@ -195,7 +195,7 @@ def _loaded_by(statement: str) -> set[str]:
 
 
 HEAVY = {"numpy", "PIL", "requests", "urllib3", "simplejpeg", "tensorflow", "torch", "ray", "tqdm", "multiprocessing"}
-HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml"}
+HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml", "pyarrow"}
 
 
 def test_the_command_line_starts_light() -> None:

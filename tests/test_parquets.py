@@ -1,0 +1,298 @@
+"""Images in parquet files: listed and read as they are, in any order, with what is wrong said of file and row."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from copies_of_imagenet import SCHEMA, write_parquet
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.sources import parquets
+from imagenet_prep.sources.container import Reader, Row
+from imagenet_prep.sources.parquets import ImageRow, ParquetImages, check_pyarrow, iter_rows
+
+COUNT = 150
+RNG = random.Random(3)
+IMAGES = [RNG.randbytes(RNG.randrange(3000)) for _ in range(COUNT)]
+
+
+def _rows(**changes: Any) -> list[dict[str, Any]]:
+    """Rows of made bytes; ``changes`` replace parts of row 97."""
+    rows = [
+        {"image": {"bytes": content, "path": f"{number}.JPEG"}, "label": number % 7}
+        for number, content in enumerate(IMAGES)
+    ]
+    for key in ("bytes", "path"):
+        if key in changes:
+            rows[97]["image"] = {**rows[97]["image"], key: changes.pop(key)}
+    rows[97].update(changes)
+    return rows
+
+
+def _read_all(path: Path, order: list[int]) -> list[bytes]:
+    reader, container = Reader(), ParquetImages(path)
+    return [bytes(reader.read(container, Row("", number, len(IMAGES[number]), 0))) for number in order]
+
+
+def _large() -> pa.Schema:
+    image = pa.struct([("path", pa.large_string()), ("bytes", pa.large_binary())])
+    return pa.schema([("label", pa.int16()), ("more", pa.string()), ("image", image)])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"group": 7},
+        {"group": COUNT},
+        {"schema": _large()},
+    ],
+    ids=str,
+)
+def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str, Any]) -> None:
+    """Every row has its path, label and length; its bytes come back in order, backwards, and in no order."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(), **written)
+    assert list(iter_rows(path)) == [
+        ImageRow(number, f"{number}.JPEG", number % 7, len(IMAGES[number])) for number in range(COUNT)
+    ]
+    order = list(range(COUNT))
+    for chosen in (order, order[::-1], random.Random(1).sample(order, COUNT), order[5::40]):
+        assert _read_all(path, chosen) == [IMAGES[number] for number in chosen]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"compression": "none", "use_dictionary": False},
+        {"compression": "zstd", "data_page_version": "2.0"},
+        {"compression": "gzip", "write_page_checksum": True},
+        {"data_page_size": 512, "write_batch_size": 1, "dictionary_pagesize_limit": 1000},
+    ],
+    ids=str,
+)
+def test_any_way_to_store_a_page_will_do(tmp_path: Path, how: dict[str, Any]) -> None:
+    """Codecs, dictionaries, small pages and their second version make no difference."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(_rows(), schema=SCHEMA), path, row_group_size=40, **how)
+    assert [row.length for row in iter_rows(path)] == [len(image) for image in IMAGES]
+    assert _read_all(path, list(range(COUNT))) == IMAGES
+
+
+def test_a_row_group_is_decoded_once_where_rows_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rising rows go on from the last one, also past some that are not asked for; only going back begins again."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(), group=100)
+    begun: list[int] = []
+    batches = parquets._batches
+
+    def counted(path: Path, file: Any, first: int, *rest: Any) -> Any:
+        begun.append(first)
+        return batches(path, file, first, *rest)
+
+    monkeypatch.setattr(parquets, "_batches", counted)
+    _read_all(path, [*range(0, COUNT, 3)])
+    assert begun == [0, 100]
+    _read_all(path, [99, 98, 5, 120, 121])
+    assert begun[2:] == [0, 0, 100]
+
+
+def test_threads_may_share_a_reader(tmp_path: Path) -> None:
+    """What one thread asks for is not what another one gets."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(), group=30)
+    read, wrong = ParquetImages(path).open(), []
+
+    def run(seed: int) -> None:
+        for number in random.Random(seed).sample(range(COUNT), 60):
+            if bytes(read(Row("", number, len(IMAGES[number]), 0))) != IMAGES[number]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_container_is_a_value(tmp_path: Path) -> None:
+    """Equal to another one of the same place, hashable, picklable; it names file and row."""
+    container = ParquetImages(tmp_path / "a.parquet")
+    assert pickle.loads(pickle.dumps(container)) == container
+    assert len({container, ParquetImages(tmp_path / "a.parquet"), ParquetImages(tmp_path / "b.parquet")}) == 2
+    assert container.place(Row("x", 1234, 5, 0)) == "a.parquet, row 1,234"
+
+
+def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
+    """A file is not read whole, whatever its size: what is allocated stays that of a row group."""
+    image = os.urandom(1 << 16)
+    rows = [{"image": {"bytes": image[number:], "path": f"{number}.JPEG"}, "label": 0} for number in range(640)]
+    path = write_parquet(tmp_path / "a.parquet", rows, group=20)
+    del rows
+    pool, before = pa.default_memory_pool(), pa.total_allocated_bytes()
+    held = []
+    for row in iter_rows(path):
+        held.append(pool.bytes_allocated() - before)
+        assert row.length == len(image) - row.number
+    read = ParquetImages(path).open()
+    for number in range(640):
+        assert read(Row("", number, len(image) - number, 0)) == image[number:]
+        held.append(pool.bytes_allocated() - before)
+    assert max(held) < 8 * 20 * len(image) < path.stat().st_size / 3
+
+
+# what is refused -----------------------------------------------------------------------------------------------
+
+
+def _image(content: pa.DataType, path: pa.DataType) -> pa.DataType:
+    return pa.struct([("bytes", content), ("path", path)])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"image": _image(pa.binary(), pa.string())},
+        {"label": pa.int64()},
+        {"image": pa.binary(), "label": pa.int64()},
+        {"image": pa.struct([("bytes", pa.binary())]), "label": pa.int64()},
+        {"image": pa.struct([("path", pa.string())]), "label": pa.int64()},
+        {"image": _image(pa.string(), pa.string()), "label": pa.int64()},
+        {"image": _image(pa.list_(pa.uint8()), pa.string()), "label": pa.int64()},
+        {"image": _image(pa.binary(), pa.binary()), "label": pa.int64()},
+        {"image": _image(pa.binary(), pa.dictionary(pa.int32(), pa.string())), "label": pa.int64()},
+        {"image": _image(pa.binary(), pa.string()), "label": pa.string()},
+        {"image": _image(pa.binary(), pa.string()), "label": pa.list_(pa.int64())},
+        {},
+    ],
+    ids=str,
+)
+def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataType]) -> None:
+    """A file of anything else is named with what it has, whether it is listed or read."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
+    for use in (lambda: list(iter_rows(path)), ParquetImages(path).open):
+        with pytest.raises(InputError) as caught:
+            use()
+        assert caught.value.what == f"{path} holds no images"
+        assert "got no columns" in caught.value.detail if not columns else next(iter(columns)) in caught.value.detail
+
+
+@pytest.mark.parametrize("lacking", [{"bytes": None}, {"path": None}, {"label": None}, {"image": None}], ids=str)
+def test_a_row_without_its_image_is_named(tmp_path: Path, lacking: dict[str, None]) -> None:
+    """Nothing where bytes, path or label should be: no image is left out without a word."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(**lacking), group=50)
+    with pytest.raises(InputError, match="in row 97") as caught:
+        list(iter_rows(path))
+    assert str(path) in caught.value.what
+
+
+def test_a_path_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    """It could not be named."""
+    names = pa.array([b"\xff\xfe", b"a"], pa.binary()).view(pa.string())
+    image = pa.StructArray.from_arrays([pa.array([b"1", b"2"]), names], ["bytes", "path"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"image": image, "label": [0, 1]}), path, store_schema=False)
+    with pytest.raises(InputError, match="utf-8") as caught:
+        list(iter_rows(path))
+    assert str(path) in caught.value.what
+
+
+def _use(path: Path) -> list[bytes]:
+    """List and read all: what stands in the file."""
+    return _read_all(path, [row.number for row in iter_rows(path)])
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 11, 20_000, -9, -8, -4, -1])
+def test_a_cut_file_is_refused(tmp_path: Path, kept: int) -> None:
+    """Cut anywhere, it is never a smaller set."""
+    path = write_parquet(tmp_path / "a.parquet", _rows())
+    os.truncate(path, kept if kept >= 0 else path.stat().st_size + kept)
+    with pytest.raises(InputError) as caught:
+        _use(path)
+    assert str(path) in caught.value.what
+    assert caught.value.detail
+
+
+def test_a_file_with_a_hole_is_refused_with_its_row(tmp_path: Path) -> None:
+    """Zeros where the images of the second group were: what came before it is named by its number."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(), group=100)
+    begin = pq.ParquetFile(path).metadata.row_group(1).column(0).dictionary_page_offset
+    with path.open("r+b") as file:
+        file.seek(begin)
+        file.write(bytes(3000))
+    with pytest.raises(InputError, match="at row 100") as caught:
+        list(iter_rows(path))
+    assert str(path) in caught.value.what
+    assert _read_all(path, [99]) == [IMAGES[99]]
+    with pytest.raises(InputError, match="at row 100"):
+        _read_all(path, [99, 120])
+
+
+def test_a_checksum_of_a_page_is_believed(tmp_path: Path) -> None:
+    """Where pages have checksums, one changed byte of an image is found."""
+    path = tmp_path / "a.parquet"
+    table = pa.Table.from_pylist(_rows(), schema=SCHEMA)
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[content.index(IMAGES[70]) + 5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"(?i)crc") as caught:
+        list(iter_rows(path))
+    assert str(path) in caught.value.what
+
+
+def test_strange_bytes_are_errors_that_name_the_file(tmp_path: Path) -> None:
+    """Wherever some bytes are overwritten, the images come out, or an error that names the file."""
+    whole = write_parquet(tmp_path / "a.parquet", _rows(), group=50).read_bytes()
+    footer = len(whole) - int.from_bytes(whole[-8:-4], "little") - 8
+    path, rng, refused = tmp_path / "b.parquet", random.Random(5), []
+    for attempt in range(120):
+        content = bytearray(whole)
+        begin = rng.randrange(footer, len(whole)) if attempt % 2 else rng.randrange(len(whole))
+        content[begin : begin + rng.choice((1, 4))] = rng.randbytes(rng.choice((1, 4)))
+        path.write_bytes(content)
+        try:
+            _use(path)
+        except InputError as error:
+            refused.append(error.what)
+    assert len(refused) > 20
+    assert all(str(path) in what for what in refused)
+
+
+def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    """What can't be opened is named."""
+    for path in (tmp_path / "none.parquet", tmp_path):
+        with pytest.raises(InputError) as caught:
+            ParquetImages(path).open()
+        assert str(path) in caught.value.what
+
+
+@pytest.mark.parametrize("row", [Row("", 97, 5000, 0), Row("", COUNT, 1, 0), Row("", 10**6, 1, 0)], ids=str)
+def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path, row: Row) -> None:
+    """Another length, or no such row any more."""
+    path = write_parquet(tmp_path / "a.parquet", _rows())
+    with pytest.raises(InputError, match="changed while it was read") as caught:
+        ParquetImages(path).open()(row)
+    assert str(path) in caught.value.what
+
+
+def test_a_row_that_became_null_is_refused(tmp_path: Path) -> None:
+    """Read without a listing of its own, it is no image either."""
+    path = write_parquet(tmp_path / "a.parquet", _rows(bytes=None))
+    with pytest.raises(InputError, match="got null"):
+        ParquetImages(path).open()(Row("", 97, len(IMAGES[97]), 0))
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is missing, and the command that installs it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for use in (check_pyarrow, ParquetImages(tmp_path).open, lambda: list(iter_rows(tmp_path))):
+        with pytest.raises(UsageError, match="pyarrow") as caught:
+            use()
+        assert caught.value.hint == "pip install 'imagenet-prep[parquet]'"
