@@ -1,8 +1,26 @@
-"""A count and a noun -> words: "1 shard", "1,024 shards"."""
+"""Counts and names -> words ("1,024 shards", "a, b, c, ..."), and a text such as "100MB" -> bytes."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
+_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 
 
 def number_of(count: int, one: str, many: str = "") -> str:
     """How many there are of something; ``many`` where an s at the end of ``one`` does not make it."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def byte_count(text: str) -> int | None:
+    """The number of bytes that a text such as 100MB (10^6 each) or 1.5GiB (2^30) says, at least 1; None for another."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", text)
+    return int(float(match[1]) * _UNITS[match[2] or ""]) or None if match else None
+
+
+def listed(names: Iterable[str], shown: int = 3) -> str:
+    """The first names of several."""
+    several = list(names)
+    return ", ".join(several[:shown]) + (", ..." if len(several) > shown else "")

@@ -20,7 +20,8 @@ from existing import existing
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
-from imagenet_prep.records import ShardWriter, staging, writer
+from imagenet_prep.records import ShardWriter, staging
+from imagenet_prep.text import byte_count
 
 tf = tf_fixture.tf
 
@@ -144,7 +145,7 @@ def test_sizes_are_before_compression(tmp_path: Path) -> None:
 )
 def test_sizes_have_units(text: int | str, count: int) -> None:
     """MB is a million, MiB 2^20."""
-    assert writer._byte_count(text) == count
+    assert byte_count(str(text)) == count
 
 
 @pytest.mark.parametrize(

@@ -536,7 +536,7 @@ FOUR = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "
     ("change", "kind", "word"),
     [
         (lambda features: features.pop("image/class/text"), K.BAD_FIELD, "image/class/text is missing"),
-        (put("image/height", FloatList((16.0,))), K.BAD_FIELD, "image/height holds floats, expected int64s"),
+        (put("image/height", FloatList((16.0,))), K.BAD_FIELD, "image/height holds float, expected int64"),
         (put("image/width", Int64List((16, 16))), K.BAD_FIELD, "image/width holds 2 values"),
         (put("image/colorspace", BytesList((b"grey",))), K.BAD_FIELD, "image/colorspace: expected 'RGB', got 'grey'"),
         (put("image/channels", Int64List((1,))), K.BAD_FIELD, "image/channels: expected 3, got 1"),

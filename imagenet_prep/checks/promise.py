@@ -10,11 +10,8 @@ from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example
 
-KINDS: dict[type, str] = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
-
-_JPEG = b"\xff\xd8\xff"
 _INCEPTION: Mapping[str, tuple[str, ...]] = {
     "path": ("image/filename",),
     "label": ("image/class/label",),
@@ -78,7 +75,7 @@ class PromiseExaminer:
                 count = str(len(feature.values))
                 yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
         image = self._held(features, "encoded", BytesList)
-        if isinstance(image, memoryview) and image[:3] == _JPEG:
+        if isinstance(image, memoryview) and jpeg.is_jpeg(image):
             yield from self._check_jpeg(image, features)
 
     def _check_jpeg(self, image: memoryview, features: Mapping[str, Feature]) -> Iterator[Finding]:

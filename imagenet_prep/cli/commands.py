@@ -454,7 +454,7 @@ def _job(
     if given["config"] is None:
         return layout, ILSVRC2012, options
     from imagenet_prep.ilsvrc2012.settings import options_of_recipe
-    from imagenet_prep.recipes.loading import plan_recipe, read
+    from imagenet_prep.recipes.loading import load, read
     from imagenet_prep.recipes.places import shards_dir
     from imagenet_prep.recipes.rules import is_imagenet
 
@@ -466,7 +466,7 @@ def _job(
     else:
         output = shards_dir(file, layout.output_dir)
         layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
-        dataset = plan_recipe(
+        dataset = load(
             file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
         )
         by_recipe = dataset.options

@@ -14,7 +14,7 @@ from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import path_word, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -114,7 +114,7 @@ def _print_changes(repairs: Sequence[str]) -> None:
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
     if repaired:
-        say(f"  repaired: {', '.join(repaired[:5])}" + (", ..." if len(repaired) > 5 else ""))
+        say(f"  repaired: {listed(repaired, 5)}")
     counts = count_changes(repairs)
     if counts["png"]:
         lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import escaped
+from imagenet_prep.model import Progress, Silent
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -116,24 +117,8 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}"
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Ignore it."""
-
-    def advance(self, amount: int = 1) -> None:
-        """Ignore it."""
-
-    def end(self) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-
-def make_progress(quiet: bool) -> Bars | Lines | Quiet:
+def make_progress(quiet: bool) -> Progress:
     """The progress that suits where standard error goes."""
     if quiet:
-        return Quiet()
+        return Silent()
     return Bars() if sys.stderr.isatty() else Lines()

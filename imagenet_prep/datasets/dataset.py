@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit
+from imagenet_prep.datasets.plan import PlannedSet
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.compression import Compression
 
@@ -54,20 +53,3 @@ class Dataset(Protocol):
 
     def prepare(self) -> None:
         """Write what the data set itself makes before its first shard."""
-
-
-class Remakeable(Protocol):
-    """A data set that was made, by its manifest: how the same shards are made again."""
-
-    def refuse_without_source(self) -> None:
-        """Raise InputError if it is known at once that nothing can be made again."""
-
-    def plan_again(
-        self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
-    ) -> tuple[MakingOptions, list[PlannedSplit]]:
-        """Some splits, planned as the manifest says.
-
-        Raises:
-            InputError: the inputs are not there, or not those of then; or the manifest can't be understood.
-        """
-        ...

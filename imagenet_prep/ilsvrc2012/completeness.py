@@ -14,6 +14,7 @@ from imagenet_prep.ilsvrc2012.copies import find_copies
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order
 from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.text import listed, number_of
 
 LABEL_PATTERNS = {
     ProblemKind.ZERO_BASED_LABELS: (
@@ -127,7 +128,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     expected = f"{facts.IMAGES[split]:,}"
     what = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
     if names:
-        what += ": " + ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        what += ": " + listed(names, 5)
     image = names[0] if len(names) == 1 else ""
     remedy = "get the missing shards, or make the set again; if a part is meant, verify with --allow-incomplete"
     return Problem(
@@ -149,12 +150,12 @@ def missing_classes(reports: Sequence[ShardReport]) -> list[str]:
 
 
 def _missing_classes(split: str, wnids: Sequence[str]) -> Problem:
-    shown = ", ".join(f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids[:3])
-    what = "1 class has" if len(wnids) == 1 else f"{len(wnids):,} classes have"
+    shown = listed(f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids)
+    what = number_of(len(wnids), "class has", "classes have")
     return Problem(
         ProblemKind.MISSING_CLASS,
         split,
-        f"{what} no image: {shown}" + (", ..." if len(wnids) > 3 else ""),
+        f"{what} no image: {shown}",
         "make the set again from all classes; if a part is meant, verify with --allow-incomplete",
         expected=str(facts.CLASSES),
         got=str(facts.CLASSES - len(wnids)),

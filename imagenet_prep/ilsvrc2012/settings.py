@@ -105,7 +105,7 @@ def options_of_recipe(file: RecipeFile) -> ConvertOptions:
     return ConvertOptions(
         train_shards=counts[facts.TRAIN],
         validation_shards=counts[facts.VALIDATION],
-        seed=order.SEED if said.seed is None else said.seed,
+        seed=rules.seed_of(file),
         shuffle=said.shuffle is not False,
         check="auto" if said.images is None else said.images.check,
         reencode=rules.reencode_of(file),

@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,10 +53,10 @@ def _member(data: Buffer, key: str | None) -> bytes:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if key is None and len(names) != 1:
-                raise ArrayError(f"it holds {len(names)} arrays ({_some(list(names))}): name one with `array`")
+                raise ArrayError(f"it holds {len(names)} arrays ({listed(names, 5) or 'none'}): name one with `array`")
             info = names.get(next(iter(names)) if key is None else key)
             if info is None:
-                raise ArrayError(f"it has no array {key!r}, only {_some(list(names))}")
+                raise ArrayError(f"it has no array {key!r}, only {listed(names, 5) or 'none'}")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
             if info.file_size > min(MAX_BYTES, _DEFLATES_TO * len(data)):
@@ -66,10 +67,6 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise
     except Exception as error:  # noqa: BLE001 - whatever zipfile stumbles over is the file's fault
         raise ArrayError(f"the .npz is damaged: {error}") from None
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "none"
 
 
 def _parse_npy(data: Buffer) -> Array:

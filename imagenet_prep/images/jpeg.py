@@ -50,6 +50,19 @@ def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
         raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: taken for a decompression bomb")
 
 
+def is_jpeg(data: Buffer) -> bool:
+    """Whether the bytes begin as a JPEG does."""
+    return bytes(data[:3]) == b"\xff\xd8\xff"
+
+
+def check_size(kind: str, width: int, height: int) -> None:
+    """Raise ImageError for a size that no image has, or that none is decoded at."""
+    if width == 0 or height == 0:
+        raise ImageError(f"the {kind}'s size is {width} x {height}")
+    if width * height > MAX_PIXELS:
+        raise ImageError(f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
+
+
 def read_header(data: Buffer) -> JpegHeader:
     """Size and components from the frame header of a JPEG, without decoding.
 
@@ -89,10 +102,7 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if position + 10 > len(data):
         raise ImageError("the JPEG ends within its frame header")
     precision, height, width, components = _FRAME.unpack_from(data, position + 4)
-    if width == 0 or height == 0:
-        raise ImageError(f"the JPEG's size is {width} x {height}")
-    if width * height > MAX_PIXELS:
-        raise ImageError(f"the JPEG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
+    check_size("JPEG", width, height)
     if precision != 8 or components not in (1, 3, 4):
         raise ImageError(f"{components} components of {precision} bits: no image of this data set is like that")
     return JpegHeader(width, height, components)

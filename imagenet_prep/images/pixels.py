@@ -6,7 +6,9 @@ the measurements. Both are imported only when the first image needs them.
 
 from __future__ import annotations
 
+import contextlib
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
     from PIL import Image
+    from PIL.ImageFile import ImageFile
 
 Buffer = bytes | memoryview
 
@@ -160,21 +163,32 @@ def decode_rgb(data: Buffer) -> Image.Image:
     Raises:
         ImageError: it can't be decoded.
     """
+    _check_size(data)
+    with opened(data, "JPEG", "PNG") as image:
+        return _as_rgb(image)
+
+
+@contextlib.contextmanager
+def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
+    """An image file of one of these formats, opened by Pillow, and what the block makes of it.
+
+    Raises:
+        ImageError: it can't be decoded; whatever Pillow's parsers stumble over is the image's fault.
+    """
     from PIL import Image
 
-    _check_size(data)
     try:
         if png.is_png(data):
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 image.verify()  # each chunk's CRC, up to the end chunk: decoding looks at neither
-        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
+        with Image.open(io.BytesIO(data), formats=formats) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
-            return _as_rgb(image)
+            yield image
     except (ImageError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
-        raise ImageError(f"the image does not decode: {error}") from None
+    except Exception as error:  # noqa: BLE001 - a parser of files from anywhere
+        raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 
 
 def _check_size(data: Buffer) -> None:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from imagenet_prep.images.jpeg import MAX_PIXELS, PNG_SIGNATURE, ImageError
+from imagenet_prep.images.jpeg import PNG_SIGNATURE, ImageError, check_size
 
 Buffer = bytes | memoryview
 
@@ -45,10 +45,7 @@ def read_header(data: Buffer) -> PngHeader:
     kind, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
     if kind != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")
-    if width == 0 or height == 0:
-        raise ImageError(f"the PNG's size is {width} x {height}")
-    if width * height > MAX_PIXELS:
-        raise ImageError(f"the PNG claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
+    check_size("PNG", width, height)
     return PngHeader(width, height, depth, colour_type, _CHANNELS[colour_type])
 
 

@@ -62,7 +62,7 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     Raises:
         ImageError: the image is damaged, or isn't one.
     """
-    if data[:1] == b"\x89" and bytes(data[:8]) == jpeg.PNG_SIGNATURE:
+    if png.is_png(data):
         return _repair(data, "png", how, upright)
     header = jpeg.read_header(data)
     jpeg.check_ends(data)

@@ -14,7 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.images import jpeg, pixels, png
-from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
+from imagenet_prep.images.jpeg import ImageError, check_claim
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,21 +61,11 @@ def _decode_jpeg(data: Buffer) -> Array:
 
 def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
     """With every warning taken away: what Pillow warns of is an odd tag, and what is missing fails in the decoder."""
+    import numpy as np
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _decoded(data, kind, wide=wide)
-
-
-def _decoded(data: Buffer, kind: str, *, wide: bool | None) -> Array:
-    from PIL import Image
-
-    try:
-        if kind == "PNG":
-            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-                image.verify()  # each chunk's CRC: decoding looks at none of the data's
-        with Image.open(io.BytesIO(data), formats=(kind,)) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
+        with pixels.opened(data, kind) as image:
             if getattr(image, "n_frames", 1) != 1 and kind == "TIFF":
                 raise ImageError("it has several pages: save each as a file of its own")
             if kind == "TIFF":
@@ -84,11 +74,8 @@ def _decoded(data: Buffer, kind: str, *, wide: bool | None) -> Array:
                 wide = _is_wide(image)
             low = _low_bytes(data, kind) if wide else None
             image.load()
-            return _combined(_samples(image), low)
-    except (ImageError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever Pillow's parsers stumble over is the image's fault
-        raise ImageError(f"the {kind} does not decode: {error}") from None
+            samples = _samples(image)
+    return samples if low is None else samples.astype(np.uint16) << 8 | low
 
 
 def _check_tiff(image: Image.Image, length: int) -> None:
@@ -156,12 +143,6 @@ def _swapped(args: Any) -> Any:
             swapped = mode.removesuffix(order) + other
             return swapped if isinstance(args, str) else (swapped, *args[1:])
     raise ImageError(f"samples stored as {mode!r} can't be read with all their bits")
-
-
-def _combined(high: Array, low: Array | None) -> Array:
-    import numpy as np
-
-    return high if low is None else high.astype(np.uint16) << 8 | low
 
 
 def _samples(image: Image.Image) -> Array:

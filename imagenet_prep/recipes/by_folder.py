@@ -11,11 +11,11 @@ from imagenet_prep.recipes.classes import Classes, check_count, numbered
 from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labelling import Labelled
-from imagenet_prep.recipes.layouts import listed, misread, nested
+from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 
 def label_by_folder(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.layouts import counted, listed
+from imagenet_prep.recipes.layouts import counted
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 ENDINGS: dict[Content, tuple[str, ...]] = {
     "image": (".jpeg", ".jpg", ".png"),
@@ -29,8 +27,8 @@ def decide(file: RecipeFile, listing: Catalog) -> Content:
     recipe = file.recipe
     if recipe.content is not None:
         return recipe.content
-    counts = Counter("array" if is_of("array", name) else "image" for name in listing.names if _is_known(name))
-    if recipe.array is not None or (counts["array"] and not counts["image"]):
+    has_arrays = any(is_of("array", name) for name in listing.names)
+    if recipe.array is not None or (has_arrays and not any(is_of("pixels", name) for name in listing.names)):
         key = "images" if recipe.images is not None else "record" if recipe.record == "inception" else None
         if key is not None:
             raise file.fault((key,), "the files are arrays", "expected images, or no such key")
@@ -41,10 +39,6 @@ def decide(file: RecipeFile, listing: Catalog) -> Content:
 def is_of(content: Content, name: str) -> bool:
     """Whether a file's name ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
-
-
-def _is_known(name: str) -> bool:
-    return is_of("pixels", name) or is_of("array", name)
 
 
 def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:

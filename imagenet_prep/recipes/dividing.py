@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +61,11 @@ def divide(
         divisions = [Division(name, rows[name], inputs.is_ordered) for name in fractions]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, *place) for name, place in places.items()]
-    elif inputs.has_folders and (found := _by_folder(listing, classes_below)):
-        divisions = found
+    elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):
+        by_top: dict[str, list[int]] = {top: [] for top in folders}
+        for row, name in enumerate(listing.names):
+            by_top[name.partition("/")[0]].append(row)
+        divisions = [Division(folders[top], found, is_ordered=False, lead=f"{top}/") for top, found in by_top.items()]
     else:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
     for division in divisions:
@@ -100,18 +103,19 @@ def _placed(
     return Division(name, [row for row, each in enumerate(listing.names) if accept.fullmatch(each)], inputs.is_ordered)
 
 
-def _by_folder(listing: Catalog, classes_below: int) -> list[Division]:
-    """The splits that a set's own folders are; none if one of them is no name of a split."""
-    tops: dict[str, list[int]] = {}
-    for row, name in enumerate(listing.names):
-        top, slash, _ = name.partition("/")
-        if not slash or top not in FOLDERS or name.count("/") < 1 + classes_below:
-            return []
-        tops.setdefault(top, []).append(row)
-    if "train" not in tops or len({FOLDERS[top] for top in tops}) != len(tops):
-        return []
-    order = [top for top in FOLDERS if top in tops]
-    return [Division(FOLDERS[top], tops[top], is_ordered=False, lead=f"{top}/") for top in order]
+def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
+    """The splits that a set's own folders are, by folder; none if one of them is no name of a split.
+
+    Files lie ``classes_below`` folders below that of their split, at the least.
+    """
+    tops = set()
+    for name in names:
+        if name.count("/") <= classes_below:
+            return {}
+        tops.add(name.partition("/")[0])
+    splits = {top: split for top, split in FOLDERS.items() if top in tops}
+    is_known = "train" in splits and len(tops) == len(splits) == len(set(splits.values()))
+    return splits if is_known else {}
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
@@ -132,31 +131,28 @@ def _line(file: RecipeFile, key: Key) -> str:
     return f"{file.path}, line {file.lines.get(key, 1)}"
 
 
-def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
-    kind = kind_of(folder)
-    if kind != "folder":
-        what = "is not there" if kind == "nothing" else "is no folder"
-        raise InputError(
-            f"{_line(file, key)}: {folder} {what}",
-            "expected the folder that holds the files",
-            f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
-        )
-
-
 def need_file(file: RecipeFile, key: Key, path: Path) -> Path:
     """A file that the recipe names.
 
     Raises:
         InputError: it is not there.
     """
+    _need(file, key, path, "file", "the file that the recipe names")
+    return path
+
+
+def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
+    _need(file, key, folder, "folder", "the folder that holds the files")
+
+
+def _need(file: RecipeFile, key: Key, path: Path, expected: str, what: str) -> None:
     kind = kind_of(path)
-    if kind == "file":
-        return path
-    raise InputError(
-        f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else 'no file'}",
-        "expected the file that the recipe names",
-        f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
-    )
+    if kind != expected:
+        raise InputError(
+            f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else f'no {expected}'}",
+            f"expected {what}",
+            f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
+        )
 
 
 # patterns ------------------------------------------------------------------------------------------------------
@@ -244,7 +240,7 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
     inputs = _matching(file, ("input_file_pattern",), [pattern], root, engine)
     found = inputs.listing
     if recipe.shuffle is not False:
-        found = found.picked(order.shuffled(len(found), SEED if recipe.seed is None else recipe.seed))
+        found = found.picked(order.shuffled(len(found), rules.seed_of(file)))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in found.names)
     made = ManifestFile(path, names, parts, lead)

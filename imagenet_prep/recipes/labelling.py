@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.classes import Classes, check_count, numbered
 from imagenet_prep.recipes.inputs import Inputs, need_file
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, parse_labels, typed
-from imagenet_prep.recipes.layouts import listed
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.plain import read_plain
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,14 @@ def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
     Raises:
         InputError: it is not there, or a line of it can't be understood.
     """
-    labels = file.recipe.labels
+    labels = rules.labels_of(file)
     if labels is None:
         return None
-    name = labels if isinstance(labels, str) else labels.file
-    path = need_file(file, ("labels",) if isinstance(labels, str) else ("labels", "file"), root / name)
-    content = read_plain(path)
+    key = ("labels",) if isinstance(file.recipe.labels, str) else ("labels", "file")
+    path = need_file(file, key, root / labels.file)
     try:
-        if isinstance(labels, str):
-            table = parse_labels(content, form_of(name))
-        else:
-            label = None if labels.label is True else labels.label
-            table = parse_labels(content, labels.format or form_of(name), labels.path, label)
+        label = None if labels.label is True else labels.label
+        table = parse_labels(read_plain(path), labels.format or form_of(labels.file), labels.path, label)
     except LabelsFault as fault:
         raise at_line(path, fault) from fault
     if not table.paths:
@@ -89,7 +85,12 @@ def label_by_table(
         return Labelled(Classes(), labels, table, path, rows, tuple(notes))
     classes, by_row = _numbered(file, table, path, given, first)
     labels = array("q", [by_row[row] if row >= 0 else -1 for row in rows])
-    _check_every(file, listing, labels, rows, table, path)
+    said = rules.labels_of(file)
+    for row, label in enumerate(labels):
+        if label == 0 and said is not None and said.unlabelled == "skip":
+            labels[row] = -1
+        elif label == 0:
+            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"))
     return Labelled(classes, labels, table, path, rows, tuple(notes))
 
 
@@ -97,14 +98,19 @@ def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    rows = _look_up(inputs, listing, table, path)
-    settings = file.recipe.labels
-    known = settings if not isinstance(settings, str) else None
+    labels = rules.labels_of(file)
+    assert labels is not None
+    by_name = {name: row for row, name in enumerate(listing.names)}
+    rows = array("q", [-1]) * len(listing)
+    base, beside = os.path.normpath(inputs.base), os.path.normpath(path.parent)
+    for number, row in enumerate(match(table.paths, by_name, base, beside)):
+        if row >= 0:
+            rows[row] = number
     notes = []
     unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
     if unlabelled:
         text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
-        if known is None or known.unlabelled == "error":
+        if labels.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
         notes.append(f"{text}; left out")
@@ -113,50 +119,11 @@ def _matched(
     if missing:
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
-        if known is None or known.missing == "error":
+        if labels.missing == "error":
             hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
         notes.append(text)
     return rows, notes
-
-
-def _look_up(inputs: Inputs, listing: Catalog, table: LabelTable, path: Path) -> array[int]:
-    """Paths are relative to the source, else to the file of labels, else bare names, else to a folder above.
-
-    That is the one above the file of labels, or above the source: flowers/x.png of a file that lies in flowers. The
-    first way counts that finds any.
-    """
-    names = {name: row for row, name in enumerate(listing.names)}
-    base = os.path.normpath(inputs.base)
-    beside = os.path.normpath(path.parent)
-
-    def found_from(folder: str) -> Callable[[str], int]:
-        return lambda text: names.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
-
-    bare: dict[str, int] = {}
-    for row, name in enumerate(listing.names):
-        last = name.rpartition("/")[2]
-        bare[last] = -1 if last in bare else row
-    ways: tuple[Callable[[str], int], ...] = (
-        lambda text: names.get(_plain(text), -1),
-        found_from(beside),
-        lambda text: bare.get(text, -1),
-        found_from(str(Path(beside).parent)),
-        found_from(str(Path(base).parent)),
-    )
-    for way in ways:
-        found = array("q", [-1]) * len(listing)
-        for number, text in enumerate(table.paths):
-            row = way(text)
-            if row >= 0:
-                found[row] = number
-        if any(number >= 0 for number in found):
-            return found
-    return array("q", [-1]) * len(listing)
-
-
-def _plain(text: str) -> str:
-    return text.removeprefix("./")
 
 
 def _numbered(
@@ -174,7 +141,8 @@ def _numbered(
     if kind == "int64" and given is None:
         return _by_number(file, values, path)
     if kind == "int64" and given is not None:
-        names = [None if value is None else _name_at(given, value - first) for value in values]
+        known = dict(enumerate(given.names, first))
+        names = [known.get(value) for value in values]
         wrong = next((row for row, value in enumerate(values) if value is not None and names[row] is None), None)
         if wrong is not None:
             top = first + len(given.names) - 1
@@ -182,10 +150,6 @@ def _numbered(
             raise at_line(path, LabelsFault(table.lines[wrong], reason))
         values = names
     return _by_name(values, table, path, given, first)
-
-
-def _name_at(classes: Classes, position: int) -> str | None:
-    return classes.names[position] if 0 <= position < len(classes.names) else None
 
 
 def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Classes, list[int]]:
@@ -212,16 +176,3 @@ def _by_name(
             raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"))
     check_count(classes.names, path)
     return classes, [place.get(value, 0) for value in values]
-
-
-def _check_every(
-    file: RecipeFile, listing: Catalog, labels: array[int], rows: array[int], table: LabelTable, path: Path
-) -> None:
-    """A line without a label leaves its file out only if the recipe says so."""
-    settings = file.recipe.labels
-    skips = settings is not None and not isinstance(settings, str) and settings.unlabelled == "skip"
-    for row, label in enumerate(labels):
-        if label == 0 and skips:
-            labels[row] = -1
-        elif label == 0:
-            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"))

@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import math
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["bytes", "int64", "float"]
+from imagenet_prep.tfrecord.example import Kind
+
 Form = Literal["lines", "csv", "tsv", "jsonl"]
 
 PATHS = ("path", "filename", "file", "image")
@@ -24,6 +27,9 @@ _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _LARGEST = 3.4028234663852886e38
 _MAX_DEPTH = 64
+
+_Row = tuple[int, dict[str, Any]]
+"""The number of a line, and its values by column."""
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -68,15 +74,10 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
     if form == "lines":
-        table = _parse_lines(text)
+        table = _parse_lines(_text(content))
     else:
-        rows = _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
-        table = _tabulated(rows, path, label, is_text=form != "jsonl")
+        table = _tabulated(*_read_rows(content, form), path, label, is_text=form != "jsonl")
     _refuse_twice(table)
     return table
 
@@ -91,13 +92,22 @@ def texts_of(content: bytes, form: Form) -> dict[str, list[str]]:
     """
     if form == "lines":
         return {}
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LabelsFault(1, "it is not UTF-8") from error
-    header, rows = _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
+    header, rows = _read_rows(content, form)
     columns = {name: [value for _, row in rows if isinstance(value := row.get(name), str) and value] for name in header}
     return {name: values if len(set(values)) == len(rows) else [] for name, values in columns.items()}
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
+
+
+def _read_rows(content: bytes, form: Form) -> tuple[list[str], list[_Row]]:
+    """The names of the columns, and the rows."""
+    text = _text(content)
+    return _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
 
 
 def _parse_lines(text: str) -> LabelTable:
@@ -115,9 +125,9 @@ def _parse_lines(text: str) -> LabelTable:
     return table
 
 
-def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
+def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[_Row]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[tuple[int, dict[str, Any]]] = []
+    rows: list[_Row] = []
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(set(header)) != len(header) or "" in header:
@@ -143,8 +153,8 @@ def _is_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
-    rows: list[tuple[int, dict[str, Any]]] = []
+def _read_jsonl(text: str) -> tuple[list[str], list[_Row]]:
+    rows: list[_Row] = []
     names: dict[str, None] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -167,9 +177,8 @@ def _read_jsonl(text: str) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]
 
 
 def _tabulated(
-    read: tuple[list[str], list[tuple[int, dict[str, Any]]]], path: str | None, label: str | bool | None, is_text: bool
+    header: list[str], rows: list[_Row], path: str | None, label: str | bool | None, is_text: bool
 ) -> LabelTable:
-    header, rows = read
     path_column = _column(header, path, PATHS, "paths")
     label_column = _label_column(header, label)
     rest = [name for name in header if name not in (path_column, label_column)]
@@ -209,6 +218,35 @@ def _refuse_twice(table: LabelTable) -> None:
         if path in first:
             raise LabelsFault(line, f"{path!r} stands in line {first[path]} already")
         first[path] = line
+
+
+def match(paths: Sequence[str], rows: Mapping[str, int], base: str, beside: str) -> list[int]:
+    """The row of the file that each path of a table means, -1 for none; ``rows`` are those of the files by name.
+
+    Paths are relative to the source (``base``), else to the file of labels (it lies in ``beside``), else bare names,
+    else to a folder above: that above the file of labels, or above the source: flowers/x.png of a file that lies in
+    flowers. The first way counts that finds any.
+    """
+
+    def found_from(folder: str) -> Callable[[str], int]:
+        return lambda text: rows.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
+
+    bare: dict[str, int] = {}
+    for name, row in rows.items():
+        last = name.rpartition("/")[2]
+        bare[last] = -1 if last in bare else row
+    ways: tuple[Callable[[str], int], ...] = (
+        lambda text: rows.get(text.removeprefix("./"), -1),
+        found_from(beside),
+        lambda text: bare.get(text, -1),
+        found_from(str(Path(beside).parent)),
+        found_from(str(Path(base).parent)),
+    )
+    for way in ways:
+        found = [way(text) for text in paths]
+        if max(found, default=-1) >= 0:
+            return found
+    return [-1] * len(paths)
 
 
 # values --------------------------------------------------------------------------------------------------------

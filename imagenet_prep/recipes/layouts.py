@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from imagenet_prep.text import listed
+
 _MASK_FOLDERS = frozenset(
     (
         *("mask", "masks", "annotation", "annotations", "annotated", "anndir", "label", "labels", "labelled", "gt"),
@@ -116,12 +118,6 @@ def _unmasked(stem: str) -> str:
     """The name of the image that a mask of this name belongs to; the same name if it says nothing of that."""
     match = _MASK_NAME.fullmatch(stem.lower())
     return stem[: len(match[1])] if match else stem
-
-
-def listed(names: Iterable[str], shown: int = 3) -> str:
-    """The first names of several."""
-    several = list(names)
-    return ", ".join(several[:shown]) + (", ..." if len(several) > shown else "")
 
 
 # what a folder holds beside images -----------------------------------------------------------------------------

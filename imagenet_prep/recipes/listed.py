@@ -12,13 +12,13 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Journal, Manifest, load_manifest
+from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Journal, Manifest, usable_manifest
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import writing
@@ -132,10 +132,7 @@ class RecipeDataset:
 
     def has_begun(self, layout: Layout) -> bool:
         """Whether the shards that are there, whole or under way, are of this reading of the recipe."""
-        try:
-            manifest = load_manifest(layout.manifest_path)
-        except InputError:
-            manifest = None
+        manifest = usable_manifest(layout.manifest_path)
         if manifest is not None:
             return "upright" not in manifest.settings
         with Journal(layout.journal_path) as journal:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
@@ -24,39 +23,10 @@ from imagenet_prep.recipes.labelling import Labelled
 from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
-from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
-
-
-def load(
-    recipe: Path,
-    root: Path | None,
-    engine: Engine,
-    *,
-    layout: Layout | None = None,
-    skip_bad: bool = False,
-    may_doubt: bool = False,
-    progress: Progress | None = None,
-) -> RecipeDataset:
-    """Read a recipe, list its files, and plan what is to be made of them. Nothing is written.
-
-    Args:
-        recipe: the file.
-        root: what relative paths begin with; None: DATAPATH of the environment, else the recipe's own folder.
-        engine: where folders and archives are listed.
-        layout: where the shards go, for a manifest that can't be made below ``root``.
-        skip_bad: leave bad items out, whether or not the recipe says so.
-        may_doubt: keep what speaks against beginning such a set in the plan's ``doubts``; else it is raised.
-        progress: told what is being listed.
-
-    Raises:
-        UsageError: the recipe is wrong; the error names file, line and key.
-        InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
-    """
-    file = read(recipe)
-    return plan_recipe(file, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=may_doubt, progress=progress)
 
 
 def read(recipe: Path) -> RecipeFile:
@@ -71,8 +41,8 @@ def read(recipe: Path) -> RecipeFile:
     return file
 
 
-def plan_recipe(
-    file: RecipeFile,
+def load(
+    recipe: Path | RecipeFile,
     root: Path | None,
     engine: Engine,
     *,
@@ -81,10 +51,22 @@ def plan_recipe(
     may_doubt: bool = False,
     progress: Progress | None = None,
 ) -> RecipeDataset:
-    """What ``load`` does once the recipe is read; not for recipes of ImageNet itself (``rules.is_imagenet``).
+    """List a recipe's files, and plan what is to be made of them. Nothing is written.
 
-    ``skip_bad`` leaves bad items out, whether or not the recipe says so; ``may_doubt`` is that of ``load``.
+    Args:
+        recipe: the file, or what ``read`` made of it; not one of ImageNet itself (``rules.is_imagenet``).
+        root: what relative paths begin with; None: DATAPATH of the environment, else the recipe's own folder.
+        engine: where folders and archives are listed.
+        layout: where the shards go, for a manifest that can't be made below ``root``.
+        skip_bad: leave bad items out, whether or not the recipe says so.
+        may_doubt: keep what speaks against beginning such a set in the plan's ``doubts``; else it is raised.
+        progress: told what is being listed.
+
+    Raises:
+        UsageError: the recipe is wrong; the error names file, line and key.
+        InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
+    file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
     folder = data_root(file, root)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
@@ -102,18 +84,17 @@ def plan_recipe(
     too_many = _too_many(file, counts, divisions)
     if too_many and not may_doubt:
         raise too_many[0]
-    shuffle = {each.name: _shuffles(file, each) for each in divisions}
-    seed = SEED if file.recipe.seed is None else file.recipe.seed
     prefix_folder, prefix = rules.prefix_of(file)
+    prefixes = {each.name: _prefix(prefix, each.name, len(divisions)) for each in divisions}
     splits = tuple(
         SplitPlan(
             name=each.name,
-            prefix=_prefix(prefix, each.name, len(divisions)),
-            catalog=_catalog(_prefix(prefix, each.name, len(divisions)), each, listing, labelled, extra.values),
+            prefix=prefixes[each.name],
+            catalog=_catalog(prefixes[each.name], each, listing, labelled, extra.values),
             origin=inputs.origin,
             shards=counts[each.name],
-            shuffle=shuffle[each.name],
-            seed=seed,
+            shuffle=_shuffles(file, each),
+            seed=rules.seed_of(file),
             recorder=make_recorder(file, is_inception, extra.features, content, labelled, each.name),
         )
         for each in divisions
@@ -127,7 +108,7 @@ def plan_recipe(
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_link_notes(inputs.remarks), *_manifest_notes(inputs, folder)),
+        notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
         says_turning=file.recipe.images is not None and file.recipe.images.upright is not None,
@@ -209,18 +190,13 @@ def _catalog(
     return catalog
 
 
-def _link_notes(remarks: Remarks) -> list[str]:
-    if not remarks.links:
-        return []
-    shown = ", ".join(remarks.links[:3]) + (", ..." if len(remarks.links) > 3 else "")
-    links = number_of(len(remarks.links), "file is a link that leads", "files are links that lead")
-    return [f"{links} out of the folder of the data: {shown}"]
-
-
-def _manifest_notes(inputs: Inputs, root: Path) -> list[str]:
-    made = inputs.manifest
-    is_moved = made is not None and not made.path.is_relative_to(root)
-    return [f"the manifest is made as {made.path}"] if made is not None and is_moved else []
+def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
+    """What to tell the user of links out of the data, and of a manifest that is made elsewhere."""
+    if links := inputs.remarks.links:
+        files = number_of(len(links), "file is a link that leads", "files are links that lead")
+        yield f"{files} out of the folder of the data: {listed(links)}"
+    if inputs.manifest is not None and not inputs.manifest.path.is_relative_to(root):
+        yield f"the manifest is made as {inputs.manifest.path}"
 
 
 # shards --------------------------------------------------------------------------------------------------------
@@ -231,7 +207,8 @@ def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Divisi
     counts, size = rules.shard_counts(file), rules.shard_size(file)
     if counts is None:
         assert size is not None
-        return {each.name: _filled(sum(listing.lengths[row] for row in each.rows), size, each) for each in divisions}
+        filled = {each.name: -(-sum(listing.lengths[row] for row in each.rows) // size) for each in divisions}
+        return {each.name: max(1, min(filled[each.name], len(each.rows), rules.MAX_SHARDS)) for each in divisions}
     names = [each.name for each in divisions]
     if not isinstance(counts, Mapping):
         counts = dict.fromkeys(names, counts)
@@ -253,11 +230,6 @@ def _too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[D
             what = f"{number_of(count, 'shard')} of {number_of(files, 'file')}{where}"
             faults.append(file.fault(key, what, f"expected at most {most:,}"))
     return faults
-
-
-def _filled(total: int, size: int, division: Division) -> int:
-    """As many shards as bytes fill; no more than there are files."""
-    return max(1, min(-(-total // size), len(division.rows), rules.MAX_SHARDS))
 
 
 def _prefix(prefix: str, split: str, splits: int) -> str:

@@ -11,12 +11,13 @@ from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.contents import is_odd, is_of
-from imagenet_prep.recipes.dividing import FOLDERS
-from imagenet_prep.recipes.layouts import annotations_in, counted, listed, misread, mixed_masks, nested, suffix_of
+from imagenet_prep.recipes.dividing import split_folders
+from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixed_masks, nested, suffix_of
 from imagenet_prep.recipes.tables import SUFFIXES, Table, Tables, find_table
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.text import listed
 
 _HEAD, _TAIL = 1 << 16, 1 << 12
 _LOOKED_INTO = 3  # files of a type that may be annotations
@@ -151,7 +152,7 @@ def _shape_of(names: Sequence[str], kind: str) -> _Shape:
     """Class folders, with given splits above them or not; files that lie in no folder are a pattern."""
     lead = _lead(names) if kind == "folders" else ""
     names = [name.removeprefix(lead) for name in names]
-    splits = _splits(names)
+    splits = split_folders(names, 1)
     if splits:
         return _Shape(kind, names, lead, splits, _by_class([name.partition("/")[2] for name in names]))
     deep = [name for name in names if "/" in name]
@@ -164,7 +165,7 @@ def _shape_of(names: Sequence[str], kind: str) -> _Shape:
 def _lead(names: Sequence[str]) -> str:
     """The folders that hold all others, where there are class folders below them."""
     lead, rest = "", names
-    while not _splits(rest):
+    while not split_folders(rest, 1):
         tops = {name.partition("/")[0] for name in rest}
         if len(tops) > 1:
             return lead if all("/" in name for name in rest) else ""
@@ -173,14 +174,6 @@ def _lead(names: Sequence[str]) -> str:
         lead += f"{next(iter(tops))}/"
         rest = [name.partition("/")[2] for name in rest]
     return lead
-
-
-def _splits(names: Sequence[str]) -> dict[str, str] | None:
-    tops = {name.partition("/")[0] for name in names}
-    if "train" not in tops or not all(name.count("/") >= 2 and name.partition("/")[0] in FOLDERS for name in names):
-        return None
-    splits = {top: FOLDERS[top] for top in FOLDERS if top in tops}
-    return splits if len(set(splits.values())) == len(splits) else None
 
 
 def _by_class(names: Sequence[str]) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
 from imagenet_prep.state.beginning import kept_path, load_beginning
-from imagenet_prep.state.manifest import RECIPE, Manifest, load_manifest
+from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import kind_of, load_json
 
@@ -131,7 +131,7 @@ class MadeByRecipe:
     def plan_again(
         self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
     ) -> tuple[MakingOptions, list[PlannedSplit]]:
-        """Some splits as the recipe says now, which must be as it said then; see Remakeable."""
+        """Some splits as the recipe says now, which must be as it said then; and compared with them."""
         from imagenet_prep.recipes.loading import load
 
         self.refuse_without_source()
@@ -188,11 +188,7 @@ def refuse_made(layout: Layout) -> None:
     Raises:
         UsageError: it is.
     """
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError:
-        manifest = None  # verify says what is wrong with it
-    made = find_made(layout, manifest)
+    made = find_made(layout, usable_manifest(layout.manifest_path))
     if made is None or (made.manifest is None and made.path is None):
         return
     again = made.command_again(layout) if made.path else "give its recipe with --config"

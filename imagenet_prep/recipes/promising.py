@@ -8,7 +8,7 @@ from typing import Any
 
 from imagenet_prep.datasets.recorder import InceptionRecorder, Recorder
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.pixels import Reencode, codec
+from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import labelling, rules
@@ -100,7 +100,8 @@ def make_recorder(
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
-    how, check = rules.reencode_of(file), _check(file)
+    how, images = rules.reencode_of(file), recipe.images
+    check: Check = "header" if images is not None and images.check == "header" else "decode"
     upright = content == "image" and rules.turns_upright(file)
     numbers = labelled.classes.numbers
     if is_inception or features is None:
@@ -116,12 +117,6 @@ def without_turning(recorder: Recorder) -> Recorder:
     return dataclasses.replace(recorder, upright=False)
 
 
-def _check(file: RecipeFile) -> Check:
-    """How closely to look at images: at every one, unless the recipe says otherwise."""
-    images = file.recipe.images
-    return "header" if images is not None and images.check == "header" else "decode"
-
-
 def settings_of(
     file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
@@ -131,13 +126,15 @@ def settings_of(
     if features is None:
         settings["record"] = "inception"
     else:
-        settings["record"] = {each.feature: _canonical(each) for each in features}
+        settings["record"] = {
+            each.feature: {"from": each.column, "type": each.kind, "optional": each.optional} for each in features
+        }
     if classes.numbers:  # any that don't count on from the first are the names of their classes, too
         settings["first_label"] = classes.numbers[0]
     if content == "image" and rules.turns_upright(file):
         settings["upright"] = True  # versions that turned none did not have this key
     if how is not None:
-        settings["reencode"] = _reencode_settings(how)
+        settings["reencode"] = {**dataclasses.asdict(how), "codec": codec()}
     elif content == "pixels" and any(name.lower().endswith((".jpg", ".jpeg")) for name in listing.names):
         settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
     if recipe.min_val is not None:
@@ -145,11 +142,3 @@ def settings_of(
     if recipe.array is not None:
         settings["array"] = recipe.array
     return settings
-
-
-def _canonical(mapped: Mapped) -> dict[str, Any]:
-    return {"from": mapped.column, "type": mapped.kind, "optional": mapped.optional}
-
-
-def _reencode_settings(how: Reencode) -> dict[str, Any]:
-    return {**dataclasses.asdict(how), "codec": codec()}

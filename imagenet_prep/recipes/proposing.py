@@ -6,7 +6,6 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.escaping import escaped, quoted
@@ -110,37 +109,34 @@ def _render_labels(look: Look, where: str) -> str:
 def _render_splits(look: Look) -> str:
     if look.splits:
         return f"# splits: the folders {', '.join(look.splits)} are recognised"
-    if len(look.names) < FEWEST or min(_sizes(look, SHARES).values()) == 0:
+    if len(_sizes(look)) == 1:
         return "# splits: {train: 0.9, validation: 0.1}   # one split, train, as it is"
     shares = "".join(f"\n  {name}: {share}" for name, share in SHARES.items())
     return f"splits:                     # by a hash of the name: files that come later move none{shares}"
 
 
-def _sizes(look: Look, shares: Mapping[str, float]) -> dict[str, int]:
-    """Bytes of each split by fractions; names as the recipe's source gives them hash alike only in folders and tars."""
-    sizes = dict.fromkeys(shares, 0)
-    split_of = Shares(shares).split_of
+def _sizes(look: Look) -> dict[str, int]:
+    """Bytes of each split: of the given ones, else of those proposed, or of one if none of these may be empty.
+
+    Names as the recipe's source gives them hash alike only in folders and tars: the fractions tell as much.
+    """
+    split_of = (lambda name: look.splits[name.partition("/")[0]]) if look.splits else Shares(SHARES).split_of
+    sizes = dict.fromkeys(look.splits.values() if look.splits else SHARES, 0)
+    counts = dict(sizes)
     for name, length in zip(look.names, look.lengths, strict=True):
-        sizes[split_of(name)] += max(1, length)
-    return sizes
+        sizes[split_of(name)] += length
+        counts[split_of(name)] += 1
+    if look.splits:
+        return sizes
+    total = sum(sizes.values())
+    is_small = len(look.names) < FEWEST or min(counts.values()) == 0
+    return {"train": total} if is_small else {name: round(total * share) for name, share in SHARES.items()}
 
 
 def _render_shards(look: Look) -> str:
-    if look.splits:
-        sizes = dict.fromkeys(look.splits.values(), 0)
-        for name, length in zip(look.names, look.lengths, strict=True):
-            sizes[look.splits[name.partition("/")[0]]] += length
-    elif len(look.names) < FEWEST or min(_sizes(look, SHARES).values()) == 0:
-        sizes = {"train": sum(look.lengths)}
-    else:
-        total = sum(look.lengths)
-        sizes = {name: round(total * share) for name, share in SHARES.items()}
-    lines = [f"  {name}: {_count(size)}" for name, size in sizes.items()]
+    counts = {name: min(MAX_SHARDS, max(1, round(size / SHARD_SIZE))) for name, size in _sizes(look).items()}
+    lines = [f"  {name}: {count}" for name, count in counts.items()]
     return "\n".join(["shards:                     # files of about 100 MB each, at least one", *lines])
-
-
-def _count(size: int) -> int:
-    return min(MAX_SHARDS, max(1, round(size / SHARD_SIZE)))
 
 
 def _render_record(look: Look) -> str:

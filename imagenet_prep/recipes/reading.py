@@ -6,6 +6,7 @@ schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and keys
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import typing
@@ -45,7 +46,9 @@ class RecipeFile:
 
     def fault(self, key: Key, problem: str, expected: str = "", hint: str = "") -> UsageError:
         """The error for a key that can't be as it is: file, line and key, then what is wrong."""
-        return _fault(self.path, self.lines, key, problem, expected, hint)
+        line = next(self.lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in self.lines)
+        where = f"{self.path}, line {line}"
+        return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
 
     def convert(self, value: object, kind: Any, key: Key) -> Any:
         """A part of the recipe as the type it must be.
@@ -53,7 +56,21 @@ class RecipeFile:
         Raises:
             UsageError: it is another one.
         """
-        return _converted(self.path, self.lines, value, kind, key)
+        import msgspec
+
+        value = _renamed(value)
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            problem, _, place = str(error).partition(" - at `")
+            at = (*key, *_parse_place(place.rstrip("`")))
+            unknown = re.search(r"unknown field `(.*)`", problem)
+            if unknown:
+                known = [name.removesuffix("_") for name in _part_of(kind, (*at, unknown[1])).__struct_fields__]
+                near = difflib.get_close_matches(unknown[1], known, 1)
+                expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(known)}"
+                raise self.fault((*at, unknown[1]), "no such key", expected) from error
+            raise self.fault(at, *_in_words(problem, _at(value, at[len(key) :]), kind, at)) from error
 
 
 def read_recipe(path: Path) -> RecipeFile:
@@ -71,8 +88,8 @@ def read_recipe(path: Path) -> RecipeFile:
     compression = value.get("compression")
     if isinstance(compression, str) and compression.lower() in _COMPRESSIONS:  # TensorFlow writes GZIP
         value["compression"] = compression.lower()
-    recipe: Recipe = _converted(path, lines, value, Recipe, ())
-    return RecipeFile(path, recipe, lines)
+    file = RecipeFile(path, Recipe(), lines)
+    return dataclasses.replace(file, recipe=file.convert(value, Recipe, ()))
 
 
 def _read_text(path: Path) -> str:
@@ -184,21 +201,6 @@ class _Nodes:
 # values -> types -----------------------------------------------------------------------------------------------
 
 
-def _converted(path: Path, lines: Mapping[Key, int], value: object, kind: Any, key: Key) -> Any:
-    import msgspec
-
-    value = _renamed(value)
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `")
-        at = (*key, *_parse_place(place.rstrip("`")))
-        unknown = re.search(r"unknown field `(.*)`", problem)
-        if unknown:
-            raise _unknown(path, lines, (*at, unknown[1]), kind) from error
-        raise _fault(path, lines, at, *_in_words(problem, _at(value, at[len(key) :]), kind, at)) from error
-
-
 def _renamed(value: object) -> object:
     """``from`` is a word of Python: the field has another name."""
     if isinstance(value, dict) and "from" in value:
@@ -249,28 +251,12 @@ def _named(value: object) -> str:
     return "nothing" if value is None else repr(value)[:60]
 
 
-def _unknown(path: Path, lines: Mapping[Key, int], key: Key, kind: Any) -> UsageError:
-    known = [name.removesuffix("_") for name in _part_of(kind, key).__struct_fields__]
-    near = difflib.get_close_matches(str(key[-1]), known, 1)
-    if near:
-        return _fault(path, lines, key, "no such key", f"expected {near[0]}, perhaps")
-    return _fault(path, lines, key, "no such key", f"expected one of {', '.join(known)}")
-
-
 def _part_of(kind: Any, key: Key) -> Any:
     """The type of the mapping that a key of it stands in."""
     from imagenet_prep.recipes import schema
 
     parts = {"source": schema.Source, "labels": schema.Labels, "images": schema.Images}
     return parts.get(str(key[0]), kind) if len(key) > 1 else kind
-
-
-def _fault(
-    path: Path, lines: Mapping[Key, int], key: Key, problem: str, expected: str = "", hint: str = ""
-) -> UsageError:
-    line = next(lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in lines)
-    where = f"{path}, line {line}"
-    return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
 
 
 def shortened(text: object) -> str:

@@ -13,9 +13,8 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Item
-from imagenet_prep.recipes.labels_file import Kind
 from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, SplitEntry, encode_entry, varint
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
 
 if TYPE_CHECKING:
     import numpy as np

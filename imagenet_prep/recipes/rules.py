@@ -7,19 +7,20 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from imagenet_prep.datasets.order import SEED
 from imagenet_prep.recipes.reading import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
+from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
     from imagenet_prep.images.pixels import Reencode
+    from imagenet_prep.recipes.schema import Labels
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 MAX_SHARDS = 99_999
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
-_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
-_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 _NOT_IMAGENET = (
     *("classes", "first_label", "labels", "splits", "array", "min_val", "max_val"),
     *("shard_size", "num_shards", "output_file_prefix"),
@@ -139,6 +140,19 @@ def turns_upright(file: RecipeFile) -> bool:
     return file.recipe.images is None or file.recipe.images.upright is not False
 
 
+def seed_of(file: RecipeFile) -> int:
+    """The seed of the shuffle."""
+    return SEED if file.recipe.seed is None else file.recipe.seed
+
+
+def labels_of(file: RecipeFile) -> Labels | None:
+    """The file of labels that the recipe names, by its name alone or with more; None if it names none."""
+    from imagenet_prep.recipes.schema import Labels
+
+    said = file.recipe.labels
+    return Labels(file=said) if isinstance(said, str) else said
+
+
 # splits and shards ---------------------------------------------------------------------------------------------
 
 
@@ -222,9 +236,8 @@ def shard_size(file: RecipeFile) -> int | None:
     recipe = file.recipe
     if recipe.shard_size is None:
         return SHARD_SIZE if recipe.num_shards is None and recipe.shards is None else None
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", str(recipe.shard_size))
-    count = int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
-    if count < 1:
+    count = byte_count(str(recipe.shard_size))
+    if count is None:
         raise file.fault(("shard_size",), f"{recipe.shard_size!r} can't be", "expected bytes, such as 100MB or 1.5GiB")
     return count
 

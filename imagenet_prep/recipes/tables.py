@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from imagenet_prep.recipes.labels_file import (
     LabelsFault,
     LabelTable,
     form_of,
+    match,
     parse_labels,
     texts_of,
     typed,
@@ -22,6 +23,7 @@ from imagenet_prep.recipes.labels_file import (
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 _LARGEST = 1 << 28
 _MOST = 50  # files that are looked into
+_NO_IMAGE = "names no image"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ def find_table(folder: Path, files: Sequence[tuple[str, int]], names: Collection
     Where folders are classes, a file without labels is not needed, and one that fits in part is passed over.
     """
     found = Tables()
+    rows = {name: row for row, name in enumerate(names)}
     candidates = [name for name, size in files if name.lower().endswith(SUFFIXES) and size <= _LARGEST][:_MOST]
     for where in [*candidates, *_beside(folder)]:
-        judged = _judge(folder, where, names)
+        judged = _judge(folder, where, rows)
         if judged is None:
             continue
         found.seen.add(where)
@@ -109,30 +112,27 @@ def _beside(folder: Path) -> Iterator[str]:
         return
 
 
-def _judge(folder: Path, where: str, names: Collection[str]) -> Table | InputError | str | None:
-    """A file as a table of labels of ``names``; why it fits in part, or not at all; None if it is no table."""
+def _judge(folder: Path, where: str, rows: Mapping[str, int]) -> Table | InputError | str | None:
+    """A file as a table of labels of these files; why it fits in part, or not at all; None if it is no table."""
     form = form_of(where)
     try:
         content = (folder / where).read_bytes()
         columns = texts_of(content, form)
     except (LabelsFault, OSError, RecursionError):
         return None
-    known = frozenset(names)
     if form == "lines":
         table = _parsed(content, form, None)
-        if table is None:
-            return None
-        return _fitting(folder, where, table, None, _resolved(folder, where, table, known), known)
-    last = {name.rpartition("/")[2] for name in known}
+        return None if table is None else _fitting(folder, where, table, None, rows)
+    last = {name.rpartition("/")[2] for name in rows}
     usual = next((name for name in PATHS if name in columns), None)
     for column in sorted(columns, key=lambda name: name != usual):
         if any(text.rpartition("/")[2] in last for text in columns[column]):
             path = None if column == usual else column
             table = _parsed(content, form, path)
-            hits = _resolved(folder, where, table, known) if table is not None else []
-            if table is not None and any(name in known for name in hits):
-                return _fitting(folder, where, table, path, hits, known)
-    return _by_stems(folder / where, columns.values(), known)
+            fitting = None if table is None else _fitting(folder, where, table, path, rows)
+            if fitting not in (None, _NO_IMAGE):
+                return fitting
+    return _by_stems(folder / where, columns.values(), rows)
 
 
 def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None:
@@ -143,7 +143,7 @@ def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None
     return table if table.paths else None
 
 
-def _by_stems(path: Path, columns: Iterable[Sequence[str]], known: frozenset[str]) -> InputError | str:
+def _by_stems(path: Path, columns: Iterable[Sequence[str]], known: Collection[str]) -> InputError | str:
     """A table none of whose columns names files: perhaps one has the names without their endings."""
     bare = {name.rpartition("/")[2]: name for name in known}
     stems = {name.rpartition(".")[0]: name for name in bare}
@@ -155,20 +155,23 @@ def _by_stems(path: Path, columns: Iterable[Sequence[str]], known: frozenset[str
                 "expected the names of files",
                 f"write {stems[first]} for {first}, and so on",
             )
-    return "names no image"
+    return _NO_IMAGE
 
 
 def _fitting(
-    folder: Path, where: str, table: LabelTable, column: str | None, hits: Sequence[str], known: frozenset[str]
+    folder: Path, where: str, table: LabelTable, column: str | None, rows: Mapping[str, int]
 ) -> Table | InputError | str:
     """The table, if its lines are those of all files; else what is wrong with it, and the choice there is."""
-    named = known & set(hits)
-    lacking, strange = len(known) - len(named), sum(name not in known for name in hits)
+    home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
+    hits = match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
+    strange = hits.count(-1)
+    named = len(set(hits)) - (strange > 0)
+    lacking = len(rows) - named
     if not named:
-        return "names no image"
+        return _NO_IMAGE
     path, beginning = folder / where, f"labels: {{file: {folder.resolve().name}/{where}, "
     if lacking:
-        what = f"{path} labels {len(named):,} of {len(known):,} images"
+        what = f"{path} labels {named:,} of {len(rows):,} images"
         return InputError(what, "expected a line for each", f"{beginning}unlabelled: skip}} leaves the others out")
     if strange:
         what = f"{path} labels {strange:,} file{'s' * (strange > 1)} that are not there"
@@ -188,18 +191,3 @@ def _are_classes(table: LabelTable) -> bool:
     except LabelsFault:
         return False
     return kind != "float" and not any(isinstance(value, list) for value in values)
-
-
-def _resolved(folder: Path, where: str, table: LabelTable, known: frozenset[str]) -> list[str]:
-    """The names that a table's paths mean, from the folder; the first way that finds any, as a recipe's labels do."""
-    home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
-    beside = os.path.dirname(os.path.join(home, where))  # noqa: PTH118, PTH120 - texts, for hundreds of thousands
-    bare: dict[str, str] = {}
-    for name in known:
-        last = name.rpartition("/")[2]
-        bare[last] = "" if last in bare else name
-    for start in (home, beside, os.path.dirname(beside), os.path.dirname(home)):  # noqa: PTH120
-        found = [os.path.normpath(f"{start}/{path}").removeprefix(f"{home}/") for path in table.paths]
-        if any(name in known for name in found):
-            return found
-    return [bare.get(path, "") for path in table.paths]

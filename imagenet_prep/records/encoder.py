@@ -7,21 +7,11 @@ from typing import Any, TypeVar
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
-from imagenet_prep.records.features import KINDS, Kind, Writable, feature_of, steps_of, utf8
-from imagenet_prep.tfrecord.example import (
-    BytesList,
-    ExampleError,
-    Feature,
-    FloatList,
-    Int64List,
-    encode_example,
-    parse_fields,
-)
+from imagenet_prep.records.features import Writable, feature_of, steps_of, utf8
+from imagenet_prep.tfrecord.example import KINDS, ExampleError, Feature, Kind, encode_example, parse_fields
 from imagenet_prep.tfrecord.sequence_example import encode_sequence_example, parse_sequence_example
 
 T = TypeVar("T")
-
-_KIND_OF: dict[type, Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
 
 
 class Encoder:
@@ -38,8 +28,8 @@ class Encoder:
         self._schema = dict(schema or {})
         self._seen: dict[tuple[str, str], tuple[Kind, int]] = {}
         for name, kind in self._schema.items():
-            if kind not in KINDS:
-                raise UsageError(f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS)}")
+            if kind not in KINDS.values():
+                raise UsageError(f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS.values())}")
 
     def encode(self, record: Writable, number: int) -> bytes:
         """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
@@ -93,7 +83,7 @@ class Encoder:
         for part, features in parts.items():
             for name, feature in features.items():
                 if feature is not None:
-                    kind = _KIND_OF[type(feature)]
+                    kind = KINDS[type(feature)]
                     before, since = kinds[part, name] = self._seen.get((part, name), (kind, number))
                     if kind != before:
                         raise _changed(part, name, number, kind, since, before)

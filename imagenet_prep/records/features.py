@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
 from imagenet_prep.reading.values import SequenceExample, ValueRuleError
-from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
-
-Kind = Literal["int64", "float", "bytes"]
-KINDS = get_args(Kind)
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, Kind
 
 _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (int, float, str, *_BYTES)  # a bool is an int

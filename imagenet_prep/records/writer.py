@@ -11,7 +11,7 @@ from types import TracebackType
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.records.encoder import Encoder
-from imagenet_prep.records.features import Kind, Writable
+from imagenet_prep.records.features import Writable
 from imagenet_prep.records.staging import (
     HELD,
     RecordFile,
@@ -23,11 +23,9 @@ from imagenet_prep.records.staging import (
 )
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.store import Store
-from imagenet_prep.text import number_of
+from imagenet_prep.text import byte_count, number_of
+from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.framing import OVERHEAD
-
-_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
-_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 
 
 def write(
@@ -111,7 +109,10 @@ class ShardWriter:
         if not self._prefix.name:
             raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected a path with what all names begin with")
         self._count = shards or 1
-        self._size = None if shard_size is None else _byte_count(shard_size)
+        self._size = None if shard_size is None else byte_count(str(shard_size))
+        if shard_size is not None and self._size is None:
+            expected = "expected a number of bytes, or a text such as '100MB' or '1.5GiB'"
+            raise UsageError(f"shard_size {shard_size!r}", expected)
         self._compression = check_compression(compression)
         self._encoder = Encoder(schema)
         self._overwrite = overwrite
@@ -219,12 +220,3 @@ class ShardWriter:
         """The shards of this prefix that are there, of whatever number."""
         names = re.compile(re.escape(self._prefix.name) + r"-\d{5,}-of-\d{5,}")
         return [name for name in self._store.list() if names.fullmatch(name)]
-
-
-def _byte_count(size: int | str) -> int:
-    """A number of bytes from its text, such as 100MB, or as it is."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)?", str(size))
-    count = int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
-    if count < 1:
-        raise UsageError(f"shard_size {size!r}", "expected a number of bytes, or a text such as '100MB' or '1.5GiB'")
-    return count

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from imagenet_prep.checks.promise import KINDS
-from imagenet_prep.tfrecord.example import BytesList, Feature
+from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.examiner import no_words
-from imagenet_prep.images.jpeg import PNG_SIGNATURE
+from imagenet_prep.images.jpeg import is_jpeg
+from imagenet_prep.images.png import is_png
 from imagenet_prep.model import Box
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.tfrecord.inception_reader import ImageRecord, RecordError, read_record
@@ -24,7 +25,6 @@ _IMAGE = ("image/encoded", "image")
 _NAME = ("image/filename", "file_name", "filename")
 _LABEL = ("image/class/label", "label")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
-_JPEG = b"\xff\xd8\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryvie
 def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryview | None:
     """The first of these features that begins as an image file does: ``image`` may as well be samples."""
     found = (_image(features, (name,)) for name in names)
-    return next((each for each in found if each and (each[:3] == _JPEG or each[:8] == PNG_SIGNATURE)), None)
+    return next((each for each in found if each and (is_jpeg(each) or is_png(each))), None)
 
 
 def _int(features: Mapping[str, Feature], *names: str) -> int | None:

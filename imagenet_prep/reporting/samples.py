@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import pixels
-from imagenet_prep.images.jpeg import PNG_SIGNATURE, ImageError, read_header
+from imagenet_prep.images.jpeg import ImageError, read_header
 from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.images.png import is_png
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus
@@ -103,7 +104,7 @@ def _sample(shard: str, number: int, seen: Shown, encoded: memoryview) -> Sample
 
 def _thumbnail(encoded: memoryview) -> tuple[bytes, tuple[int, int]]:
     """A small JPEG of an image, and the image's own width and height in pixels."""
-    if bytes(encoded[:8]) == PNG_SIGNATURE or (header := read_header(encoded)).components == 4:
+    if is_png(encoded) or (header := read_header(encoded)).components == 4:
         image = pixels.decode_rgb(encoded)
         size = image.size
         target = _SMALL.target(*size)

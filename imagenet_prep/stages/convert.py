@@ -19,7 +19,7 @@ from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.beginning import save_beginning
-from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, load_manifest
+from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
@@ -88,7 +88,8 @@ def convert(
         for note in planned.notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
-            journal.forget_contradicted(_recorded(layout) or {})
+            manifest = usable_manifest(layout.manifest_path)
+            journal.forget_contradicted(manifest.shards if manifest else {})
             splits, changed = recognise(planned.splits, layout, journal, engine)
             planned = dataclasses.replace(planned, splits=splits)
             _refuse_strangers(layout, journal, planned, changed, options)
@@ -182,10 +183,7 @@ def _what_differs(layout: Layout, dataset: PlannedSet, reason: str | None) -> st
     """In what the set on record differs from the one to be made: images alone, or what the manifest tells."""
     if reason:
         return reason
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError:
-        manifest = None
+    manifest = usable_manifest(layout.manifest_path)
     if manifest is None:
         return "an input or an option changed since then"
     then, now = manifest.settings, dataset.settings
@@ -215,7 +213,9 @@ def _remove_superseded(
     First, and not at the end: a glob over train-* must find one set only, at every moment.
     """
     planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
-    if layout.manifest_path.exists() and (changed or _fingerprints(_recorded(layout)) != planned):
+    manifest = usable_manifest(layout.manifest_path)
+    recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+    if layout.manifest_path.exists() and (changed or recorded != planned):
         with writing(layout.manifest_path):
             layout.manifest_path.unlink()
     if options.overwrite:
@@ -223,19 +223,6 @@ def _remove_superseded(
             layout.shard_path(name).unlink(missing_ok=True)
             for path in layout.index_paths(name):
                 path.unlink(missing_ok=True)
-
-
-def _recorded(layout: Layout) -> dict[str, ShardInfo] | None:
-    """Each shard that the manifest records; None if there is none, or it can't be understood."""
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError:
-        return None
-    return manifest.shards if manifest else None
-
-
-def _fingerprints(infos: Mapping[str, ShardInfo] | None) -> dict[str, str] | None:
-    return None if infos is None else {name: info.fingerprint for name, info in infos.items()}
 
 
 def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: MakingOptions) -> bool:

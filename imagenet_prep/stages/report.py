@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.errors import InputError, WorkerError
+from imagenet_prep.errors import WorkerError
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
@@ -19,7 +19,7 @@ from imagenet_prep.reporting.page import check_libraries, render
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.reporting.wording import Facts
-from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.manifest import Manifest, usable_manifest
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
@@ -49,7 +49,7 @@ def write_report(
     """
     check_libraries()
     progress = progress or Silent()
-    manifest = _load_manifest(layout)
+    manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
     promise = _promise(dataset, manifest)
     names = list(layout.find_shards(dataset.splits))
@@ -122,13 +122,6 @@ def _each(
         else:
             yield outcome.task, outcome.error
     progress.end()
-
-
-def _load_manifest(layout: Layout) -> Manifest | None:
-    try:
-        return load_manifest(layout.manifest_path)
-    except InputError:
-        return None  # the verdict names it
 
 
 def _spellings(folder: Path) -> tuple[str, ...]:

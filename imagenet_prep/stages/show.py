@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature, FloatList, parse_features
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
 if TYPE_CHECKING:
@@ -134,16 +134,7 @@ def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps
 
 def _text_of(feature: Feature | None) -> str:
     """Kind and values."""
-    match feature:
-        case None:
-            return NOT_SET
-        case BytesList():
-            kind = "bytes"
-        case FloatList():
-            kind = "float"
-        case Int64List():
-            kind = "int64"
-    return f"{kind:<5}  {_values(feature)}"
+    return NOT_SET if feature is None else f"{KINDS[type(feature)]:<5}  {_values(feature)}"
 
 
 def _step_lines(name: str, steps: Steps) -> Iterator[str]:
@@ -208,9 +199,9 @@ def _shortest(value: float) -> float:
 
 
 def _picture(value: Buffer) -> _Picture | None:
-    if bytes(value[:8]) == jpeg.PNG_SIGNATURE:
+    if png.is_png(value):
         return _Picture("PNG", *_PNG_SIZE.unpack_from(value, 16)) if len(value) >= 24 else _Picture("PNG", None, None)
-    if bytes(value[:3]) != b"\xff\xd8\xff":
+    if not jpeg.is_jpeg(value):
         return None
     try:
         header = jpeg.read_header(value)

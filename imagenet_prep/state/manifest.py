@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -293,6 +294,13 @@ def load_manifest(path: Path) -> Manifest | None:
     if manifest is not None and not manifest.is_sealed:
         raise changed(path)
     return manifest
+
+
+def usable_manifest(path: Path) -> Manifest | None:
+    """The same; None, too, where it can't be understood or is not what was written: verify says so."""
+    with contextlib.suppress(InputError):
+        return load_manifest(path)
+    return None
 
 
 def changed(path: Path, fault: str = "its content does not give the crc in it") -> InputError:

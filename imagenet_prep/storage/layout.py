@@ -36,6 +36,18 @@ class Named(Protocol):
         ...
 
 
+class _Below:
+    """A path below another one of a layout, which the attribute ``folder`` holds."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder = folder
+        self._name = name
+
+    def __get__(self, layout: Layout, owner: type[Layout]) -> Path:
+        folder: Path = getattr(layout, self._folder)
+        return folder / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where everything lives.
@@ -62,10 +74,8 @@ class Layout:
         """Where raw input is read from: ``--raw``, else DATA_DIR/raw-data."""
         return self.raw or self.own_raw_dir
 
-    @property
-    def own_raw_dir(self) -> Path:
-        """DATA_DIR/raw-data: where download, untar and annotate write."""
-        return self.data_dir / RAW_NAME
+    own_raw_dir = _Below("data_dir", RAW_NAME)
+    """DATA_DIR/raw-data: where download, untar and annotate write."""
 
     def archive_path(self, archive: Named) -> Path:
         """Where an official archive is read from: the raw folder, or where download put what that lacks."""
@@ -76,10 +86,8 @@ class Layout:
         """Where download puts an official archive."""
         return self.own_raw_dir / archive.filename
 
-    @property
-    def raw_partial_dir(self) -> Path:
-        """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
-        return self.own_raw_dir / ".partial"
+    raw_partial_dir = _Below("own_raw_dir", ".partial")
+    """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
 
     def part_path(self, archive: Named) -> Path:
         """What has come of an archive that is still being downloaded; its state lies beside it."""
@@ -89,24 +97,17 @@ class Layout:
         """Where a download with a wrong digest is kept: no stage reads it."""
         return self.raw_partial_dir / f"{archive.filename}.corrupt-{digest[:8]}"
 
-    @property
-    def checked_path(self) -> Path:
-        """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""
-        return self.raw_dir / "checked.json"
+    checked_path = _Below("raw_dir", "checked.json")
+    """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""
 
     def images_dir(self, split: str) -> Path:
         """Where untar puts a split: raw-data/train, raw-data/validation."""
         return self.own_raw_dir / split
 
-    @property
-    def boxes_csv(self) -> Path:
-        """What annotate writes."""
-        return self.own_raw_dir / "imagenet_2012_bounding_boxes.csv"
-
-    @property
-    def validation_boxes_csv(self) -> Path:
-        """What annotate writes for validation images, when asked to."""
-        return self.own_raw_dir / "imagenet_2012_validation_bounding_boxes.csv"
+    boxes_csv = _Below("own_raw_dir", "imagenet_2012_bounding_boxes.csv")
+    """What annotate writes."""
+    validation_boxes_csv = _Below("own_raw_dir", "imagenet_2012_validation_bounding_boxes.csv")
+    """What annotate writes for validation images, when asked to."""
 
     # shards ----------------------------------------------------------------------------------------------------
 
@@ -134,65 +135,34 @@ class Layout:
         """A shard under its final name."""
         return self.output_dir / name
 
-    @property
-    def state_dir(self) -> Path:
-        """Everything of ours that is neither raw data nor a finished shard."""
-        return self.output_dir / STATE_NAME
+    state_dir = _Below("output_dir", STATE_NAME)
+    """Everything of ours that is neither raw data nor a finished shard."""
 
     @property
     def lock_paths(self) -> tuple[Path, Path]:
         """Held while a command writes below DATA_DIR, or where the shards go."""
         return self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
 
-    @property
-    def journal_path(self) -> Path:
-        """One JSON line a finished shard."""
-        return self.state_dir / "journal.jsonl"
-
-    @property
-    def manifest_path(self) -> Path:
-        """What was made, from what, how."""
-        return self.state_dir / "manifest.json"
-
-    @property
-    def annotate_path(self) -> Path:
-        """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
-        return self.data_dir / STATE_NAME / "annotate.json"
-
-    @property
-    def problems_path(self) -> Path:
-        """The findings of the last verify, one JSON line each."""
-        return self.state_dir / "problems.jsonl"
-
-    @property
-    def recipe_path(self) -> Path:
-        """Which recipe the shards were made by, if it wasn't ImageNet's own (JSON)."""
-        return self.state_dir / "recipe.json"
-
-    @property
-    def conversion_path(self) -> Path:
-        """What the last conversion set out to make, and with which options (JSON)."""
-        return self.state_dir / "conversion.json"
-
-    @property
-    def sources_path(self) -> Path:
-        """Where the images of finished shards lay, and a stamp of each place (JSON)."""
-        return self.state_dir / "sources.json"
-
-    @property
-    def verdict_path(self) -> Path:
-        """The verdict of the last verify, and which files it is about (JSON)."""
-        return self.state_dir / "verdict.json"
-
-    @property
-    def report_path(self) -> Path:
-        """The page to look at."""
-        return self.state_dir / "report.html"
-
-    @property
-    def index_dir(self) -> Path:
-        """Record offsets of each shard."""
-        return self.state_dir / "index"
+    journal_path = _Below("state_dir", "journal.jsonl")
+    """One JSON line a finished shard."""
+    manifest_path = _Below("state_dir", "manifest.json")
+    """What was made, from what, how."""
+    annotate_path = _Below("data_dir", f"{STATE_NAME}/annotate.json")
+    """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
+    problems_path = _Below("state_dir", "problems.jsonl")
+    """The findings of the last verify, one JSON line each."""
+    recipe_path = _Below("state_dir", "recipe.json")
+    """Which recipe the shards were made by, if it wasn't ImageNet's own (JSON)."""
+    conversion_path = _Below("state_dir", "conversion.json")
+    """What the last conversion set out to make, and with which options (JSON)."""
+    sources_path = _Below("state_dir", "sources.json")
+    """Where the images of finished shards lay, and a stamp of each place (JSON)."""
+    verdict_path = _Below("state_dir", "verdict.json")
+    """The verdict of the last verify, and which files it is about (JSON)."""
+    report_path = _Below("state_dir", "report.html")
+    """The page to look at."""
+    index_dir = _Below("state_dir", "index")
+    """Record offsets of each shard."""
 
     def index_path(self, name: str) -> Path:
         """Record offsets of one shard: a line "offset length" a record, as NVIDIA DALI's tfrecord2idx writes them."""
@@ -206,17 +176,9 @@ class Layout:
         """Both files that make the index of one shard."""
         return self.index_path(name), self.listing_path(name)
 
-    @property
-    def lists_dir(self) -> Path:
-        """Manifests that were made for recipes whose data is in ``--raw``."""
-        return self.state_dir / "lists"
-
-    @property
-    def partial_dir(self) -> Path:
-        """Unfinished shards."""
-        return self.state_dir / "partial"
-
-    @property
-    def bundle_dir(self) -> Path:
-        """The images of each unfinished shard, where the archive is read in its own order."""
-        return self.partial_dir / "bundles"
+    lists_dir = _Below("state_dir", "lists")
+    """Manifests that were made for recipes whose data is in ``--raw``."""
+    partial_dir = _Below("state_dir", "partial")
+    """Unfinished shards."""
+    bundle_dir = _Below("partial_dir", "bundles")
+    """The images of each unfinished shard, where the archive is read in its own order."""

@@ -20,6 +20,7 @@ from imagenet_prep.tfrecord.framing import (
     TruncatedError,
     frame,
     mask,
+    parse_header,
 )
 
 Compression = Literal["none", "gzip", "zlib"]
@@ -135,7 +136,10 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     number = offset = 0
     try:
         while header := stream.take(HEADER.size):
-            length = _length(header, number, offset)
+            length = parse_header(header, number, offset)
+            if length > MAX_RECORD:
+                reason = f"{length} bytes of data announced, over the limit of {MAX_RECORD}"
+                raise LengthError(number, offset, reason)
             data = stream.take(length)
             footer = stream.take(FOOTER.size)
             if len(data) + len(footer) < length + FOOTER.size:
@@ -149,17 +153,6 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
         raise TruncatedError(number, offset, f"the {compression} stream is cut short") from None
     except zlib.error as error:
         raise CompressionError(number, offset, f"the {compression} stream is damaged: {error}") from None
-
-
-def _length(header: bytes, number: int, offset: int) -> int:
-    if len(header) < HEADER.size:
-        raise TruncatedError(number, offset, f"the file ends {len(header)} bytes into a 12-byte header")
-    length, length_crc = HEADER.unpack(header)
-    if mask(crc32c(header[:8])) != length_crc:
-        raise LengthError(number, offset, "the length field does not match its CRC")
-    if length > MAX_RECORD:
-        raise LengthError(number, offset, f"{length} bytes of data announced, over the limit of {MAX_RECORD}")
-    return int(length)
 
 
 class _Inflated:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 Buffer = bytes | memoryview
 
@@ -38,6 +39,11 @@ class Int64List:
 
 
 Feature = BytesList | FloatList | Int64List
+
+Kind = Literal["int64", "float", "bytes"]
+
+KINDS: dict[type[Feature], Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
+"""What the kind of a feature is called."""
 
 
 class ExampleError(ValueError):
@@ -124,28 +130,36 @@ def parse_features(data: Buffer) -> dict[str, Feature | None]:
     """The same, with a None for each name whose feature is not set."""
     view = memoryview(data)
     features: dict[str, Feature | None] = {}
-    for field, wire, start, stop in parse_fields(view, 0, len(view)):
-        if field != 1 or wire != 2:
-            continue
-        for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
-            if inner == 1 and inner_wire == 2:
-                name, feature = _parse_entry(view, entry_start, entry_stop)
-                features.pop(name, None)  # the last entry of a name counts
-                features[name] = feature
+    for name, pieces in parse_map(view, 1, "feature").items():
+        feature = None
+        for start, stop in pieces:
+            feature = parse_feature(view, start, stop, feature)
+        features[name] = feature
     return features
 
 
-def _parse_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
-    name, feature = "", None
-    for field, wire, value_start, value_stop in parse_fields(view, start, stop):
-        if field == 1 and wire == 2:
+def parse_map(view: memoryview, field: int, what: str) -> dict[str, list[tuple[int, int]]]:
+    """Where the pieces of each value of a map lie, by name; ``field`` of a message holds it, and ``what`` it is of."""
+    values: dict[str, list[tuple[int, int]]] = {}
+    for found, wire, start, stop in parse_fields(view, 0, len(view)):
+        if found != field or wire != 2:
+            continue
+        for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
+            if inner != 1 or inner_wire != 2:
+                continue
+            name, pieces = b"", []
+            for part, part_wire, a, b in parse_fields(view, entry_start, entry_stop):
+                if part == 1 and part_wire == 2:
+                    name = bytes(view[a:b])
+                elif part == 2 and part_wire == 2:
+                    pieces.append((a, b))
             try:
-                name = str(view[value_start:value_stop], "utf-8")
+                key = name.decode()
             except UnicodeDecodeError:
-                raise ExampleError("a feature name is not UTF-8") from None
-        elif field == 2 and wire == 2:
-            feature = parse_feature(view, value_start, value_stop, feature)
-    return name, feature
+                raise ExampleError(f"the name of a {what} is not UTF-8") from None
+            values.pop(key, None)  # the last entry of a name counts
+            values[key] = pieces
+    return values
 
 
 def parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None = None) -> Feature | None:

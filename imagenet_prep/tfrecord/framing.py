@@ -101,17 +101,23 @@ def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:
     """
     offset, number, end = 0, 0, len(view)
     while offset < end:
-        if end - offset < HEADER.size:
-            raise TruncatedError(number, offset, f"the file ends {end - offset} bytes into a 12-byte header")
-        length, length_crc = HEADER.unpack_from(view, offset)
-        if mask(crc32c(view[offset : offset + 8])) != length_crc:
-            raise LengthError(number, offset, "the length field does not match its CRC")
         start = offset + HEADER.size
+        length = parse_header(view[offset:start], number, offset)
         if length > end - start - FOOTER.size:
             raise TruncatedError(number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left")
         yield offset, view[start : start + length]
         offset = start + length + FOOTER.size
         number += 1
+
+
+def parse_header(header: Buffer, number: int, offset: int) -> int:
+    """The length of a record's data in bytes, by its header or what the file has of it; raises as iter_records does."""
+    if len(header) < HEADER.size:
+        raise TruncatedError(number, offset, f"the file ends {len(header)} bytes into a 12-byte header")
+    length, length_crc = HEADER.unpack(header)
+    if mask(crc32c(header[:8])) != length_crc:
+        raise LengthError(number, offset, "the length field does not match its CRC")
+    return int(length)
 
 
 def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from imagenet_prep.model import Box
 from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import (
+    KINDS,
     Buffer,
     BytesList,
     ExampleError,
@@ -30,7 +31,6 @@ from imagenet_prep.tfrecord.example import (
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 
-_KINDS: dict[type, str] = {BytesList: "bytes", FloatList: "floats", Int64List: "int64s"}
 _HEAD = 2048  # bytes that hold everything before the image: words of the longest class are some 140
 
 
@@ -268,7 +268,7 @@ def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int,
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:
     feature = features.get(name)
     if feature is not None and not isinstance(feature, kind):
-        raise RecordError(name, f"holds {_KINDS[type(feature)]}, expected {_KINDS[kind]}")
+        raise RecordError(name, f"holds {KINDS[type(feature)]}, expected {KINDS[kind]}")
     return feature
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from imagenet_prep.tfrecord.example import (
     Buffer,
-    ExampleError,
     Feature,
     delimited,
     encode_example,
@@ -19,6 +18,7 @@ from imagenet_prep.tfrecord.example import (
     parse_feature,
     parse_features,
     parse_fields,
+    parse_map,
 )
 
 _FEATURE_LISTS = 2  # the field that an Example has not
@@ -29,13 +29,11 @@ Steps = Sequence[Feature | None]
 
 def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]) -> bytes:
     """A whole SequenceExample; both of its parts are there even if they are empty."""
-    entries = b"".join(_encode_entry(name, feature_lists[name]) for name in sorted(feature_lists, key=str.encode))
+    entries = b""
+    for name in sorted(feature_lists, key=str.encode):
+        features = b"".join(delimited(1, encode_feature(step)) for step in feature_lists[name])
+        entries += delimited(1, delimited(1, name.encode()) + delimited(2, features))
     return encode_example(context) + delimited(_FEATURE_LISTS, entries)
-
-
-def _encode_entry(name: str, steps: Steps) -> bytes:
-    features = b"".join(delimited(1, encode_feature(step)) for step in steps)
-    return delimited(1, delimited(1, name.encode()) + delimited(2, features))
 
 
 def has_feature_lists(data: Buffer) -> bool:
@@ -56,27 +54,8 @@ def parse_sequence_example(data: Buffer) -> tuple[dict[str, Feature | None], dic
     """
     view = memoryview(data)
     feature_lists: dict[str, tuple[Feature | None, ...]] = {}
-    for field, wire, start, stop in parse_fields(view, 0, len(view)):
-        if field != _FEATURE_LISTS or wire != 2:
-            continue
-        for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
-            if inner == 1 and inner_wire == 2:
-                name, steps = _parse_entry(view, entry_start, entry_stop)
-                feature_lists.pop(name, None)  # the last entry of a name counts
-                feature_lists[name] = steps
+    for name, pieces in parse_map(view, _FEATURE_LISTS, "feature list").items():  # protobuf joins pieces
+        parts = [part for piece in pieces for part in parse_fields(view, *piece)]
+        steps = [(a, b) for inner, wire, a, b in parts if inner == 1 and wire == 2]
+        feature_lists[name] = tuple(parse_feature(view, *step) for step in steps)
     return parse_features(data), feature_lists
-
-
-def _parse_entry(view: memoryview, start: int, stop: int) -> tuple[str, tuple[Feature | None, ...]]:
-    name = ""
-    steps: list[Feature | None] = []  # of every piece of the list: protobuf joins them
-    for field, wire, value_start, value_stop in parse_fields(view, start, stop):
-        if field == 1 and wire == 2:
-            try:
-                name = str(view[value_start:value_stop], "utf-8")
-            except UnicodeDecodeError:
-                raise ExampleError("the name of a feature list is not UTF-8") from None
-        elif field == 2 and wire == 2:
-            pieces = parse_fields(view, value_start, value_stop)
-            steps += [parse_feature(view, a, b) for inner, inner_wire, a, b in pieces if inner == 1 and inner_wire == 2]
-    return name, tuple(steps)
