@@ -862,7 +862,7 @@ def test_find_login_form_takes_anything(page):
 def test_find_login_form():
     """The fields of a form are those that a browser would send."""
     page = b"""<FORM Method=POST Action="in?x=1"><input type=hidden name=t value="a&amp;b"><input type=email name=mail>
-      <input type=password name=pw><input type=password name=again><input name=extra value=e><input type=checkbox
+      <input type=password name=pw><input name=extra value=e><input type=checkbox
       name=stay checked><input type=checkbox name=spam><input type=submit name=go value=Go><button name=x></form>"""
     form = find_login_form(page, "https://a.org/dir/page")
     assert form is not None

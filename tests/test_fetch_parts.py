@@ -141,7 +141,7 @@ def test_parts_of_one_version_fit_together(change: dict[str, Any], is_same: bool
             "<form action=/a><input name=q></form><form method=post><input name=u><input name=p type=password></form>",
             "up",
         ),
-        ("<form><input name=p type=password><input name=t></form>", "pt"),
+        ("<form><input name=u><input name=p type=password><input name=t></form>", "upt"),
         ("<form><input name=u><input name=p type=password></form><input name=x type=hidden value=1>", "up"),
         ("<form><input name=u><input name=t><input name=p type=password></form>", "upt"),
     ],

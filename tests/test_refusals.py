@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from fault_server import fault_server
+from made_sets import ENGINE
 
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import as_error
 
 STORAGE = ("EIO", "EROFS", "EFBIG", "ESTALE", "ENXIO", "ENODEV", "ETIMEDOUT")
@@ -84,3 +97,40 @@ def test_the_outermost_closed_folder_is_named(tmp_path: Path, monkeypatch: pytes
     error = as_error(refusal("EACCES", str(tmp_path / "a" / "b")))
     assert error is not None
     assert error.what == f"{tmp_path} can't be read"
+
+
+@contextlib.contextmanager
+def _largest_file(size: int) -> Iterator[None]:
+    """No file of this process may become larger, for as long as the block runs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_a_download_that_grows_too_large_is_named(tmp_path: Path, connections: int) -> None:
+    """A file system, or ulimit -f, that takes no file of this size: not an unnamed file."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(bytes(300_000))
+    part = tmp_path / "a.tar.part"
+    with fault_server(tmp_path / "served") as server, _largest_file(100_000), pytest.raises(WriteError) as caught:
+        fetch(Session(server.url, 5), server.url + "a.tar", part, Silent(), connections=connections)
+    assert str(part) in caught.value.what
+    assert "ulimit -f" in caught.value.hint
+
+
+@pytest.mark.parametrize("order", ["shuffled", "sequential"])
+def test_a_shard_that_grows_too_large_is_named(
+    tmp_path: Path, made_tiny: MadeSet, order: Literal["shuffled", "sequential"]
+) -> None:
+    """The same of a shard, and of the bundle that its images wait in."""
+    options = ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True, read_order=order)
+    layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
+    with _largest_file(20_000), pytest.raises(WriteError) as caught:
+        convert(layout, ENGINE, options)
+    assert caught.value.what.startswith(f"cannot write {tmp_path}")
+    assert "-00000-of-00001" in caught.value.what
+    assert "ulimit -f" in caught.value.hint

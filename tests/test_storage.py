@@ -20,7 +20,7 @@ import pytest
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
+from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
@@ -208,6 +208,25 @@ def test_a_device_without_space_is_a_space_error() -> None:
         Path("/dev/full").write_bytes(b"x")
     with pytest.raises(FileNotFoundError), space_errors(Path("the-shard")):
         Path("/nowhere/at-all").write_bytes(b"x")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "remedy"),
+    [
+        (errno.EDQUOT, SpaceError, "free some space"),
+        (errno.EIO, WriteError, "dmesg"),
+        (errno.ESTALE, WriteError, "dmesg"),
+        (errno.EROFS, WriteError, "writable"),
+        (errno.EFBIG, WriteError, "ulimit -f"),
+    ],
+)
+def test_a_storage_that_takes_nothing_is_named(number: int, kind: type[PrepError], remedy: str) -> None:
+    """A write to an open file names none, and is no bug of ours: the path in question, the reason, what to do."""
+    with pytest.raises(kind) as caught, space_errors(Path("the-shard")):
+        raise OSError(number, os.strerror(number))
+    assert "the-shard" in caught.value.what
+    assert remedy in caught.value.hint
+    assert len(str(caught.value).splitlines()) == 3
 
 
 def test_what_a_killed_writer_left_goes_though_nothing_is_written(tmp_path: Path) -> None:

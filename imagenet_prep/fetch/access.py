@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http.cookiejar import MozillaCookieJar
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +16,7 @@ import requests
 from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import PROBE, access_error, check_status, is_page, name_of, read_head
+from imagenet_prep.fetch.reply import PROBE, access_error, check_status, is_page, name_of, read_head, schemes
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
 
 USERNAME_VARIABLE = "IMAGENET_USERNAME"
@@ -65,7 +66,7 @@ def open_session(
 ) -> Session:
     """A session that may fetch from ``base_url``, found out by asking for the first bytes of the file ``probe``.
 
-    Whatever the answer calls for is done: nothing, Basic credentials, or a sign-in form.
+    Whatever the answer calls for is done: nothing, Basic credentials, or a sign-in form; and again, where that ends.
 
     Args:
         base_url: the folder of the archives.
@@ -84,9 +85,18 @@ def open_session(
     if cookies is not None:
         session.use_cookies(_load_cookies(cookies))
     url = file_url(base_url, probe)
+    enter = partial(_enter, session, url, credentials, cookies, pace)
+    enter()
+    if credentials is not None:
+        session.enter_with(enter)
+    return session
+
+
+def _enter(session: Session, url: str, credentials: Credentials | None, cookies: Path | None, pace: Pace) -> None:
+    """Do what the server's answer calls for."""
     answer = _knock(session, url, pace)
     if answer.is_open:
-        return session
+        return
     if credentials is None:
         raise _missing(url, cookies)
     if answer.wants_basic:
@@ -97,7 +107,6 @@ def open_session(
         raise _no_way_in(url, answer.status)
     if not _knock(session, url, pace).is_open:
         raise access_error(f"{host_of(url)} refused the credentials", "expected a user name and access key it knows")
-    return session
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +123,21 @@ def _knock(session: Session, url: str, pace: Pace) -> _Answer:
     patience = Patience(name_of(url), pace)
     while True:
         try:
-            with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
-                return _understand(response, url)
+            with session.knock(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+                return _understand(session, response, url)
         except CutError as cut:
             patience.wait(cut)
 
 
-def _understand(response: requests.Response, url: str) -> _Answer:
+def _understand(session: Session, response: requests.Response, url: str) -> _Answer:
     status = response.status_code
     if status not in (401, 403):
         check_status(response, url)
     head = read_head(response)
     page = is_page(response, head)
-    challenge = response.headers.get("WWW-Authenticate", "").lower()
+    offered = schemes(response.headers.get("WWW-Authenticate", ""))
     form = find_login_form(head + read_head(response, _PAGE_BYTES), response.url) if page else None
-    wants_basic = status == 401 and ("basic" in challenge or form is None)
+    wants_basic = status == 401 and "basic" in offered and origin(response.url) == session.home
     return _Answer(status, status in (200, 206) and not page, wants_basic, form)
 
 
@@ -179,5 +188,5 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
 
 
 def _no_way_in(url: str, status: int) -> AccessError:
-    got = f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form"
+    got = f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form that is surely one"
     return access_error(f"{host_of(url)} gave no access to {name_of(url)}", f"expected the archive, got {got}")

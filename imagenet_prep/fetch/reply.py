@@ -12,15 +12,16 @@ import urllib3
 
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, bare_url, host_of, reason_of
+from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, reason_of
 from imagenet_prep.fetch.site import SIGN_UP_URL
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
 
-_PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
+_SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 
@@ -148,8 +149,7 @@ def read_head(response: requests.Response, size: int = PROBE) -> bytes:
 
 def is_page(response: requests.Response, head: bytes) -> bool:
     """Whether a response is a web page, by its type or its first bytes."""
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    return kind in _PAGE_TYPES or head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
+    return is_page_type(response) or head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
 
 
 def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None:
@@ -182,6 +182,12 @@ def check_status(response: requests.Response, url: str) -> None:
         f"expected the archive, got HTTP status {status}",
         "check the address given with --base-url, or try later",
     )
+
+
+def schemes(header: str) -> list[str]:
+    """The ways to say who one is, in lower case, that a WWW-Authenticate header offers (RFC 9110, section 11.6.1)."""
+    elements = _QUOTED.sub('""', header).split(",")
+    return [found[1].lower() for element in elements if (found := _SCHEME.match(element))]
 
 
 def access_error(what: str, detail: str) -> AccessError:

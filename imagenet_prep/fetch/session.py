@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -16,11 +17,13 @@ from requests.auth import AuthBase, HTTPBasicAuth
 
 from imagenet_prep.errors import NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
+from imagenet_prep.fetch.proxy import proxy_of
 
 Origin = tuple[str, str, int]
 
 _MAX_REDIRECTS = 10
 _MAX_CONNECTIONS = 64
+_MAX_ENTRIES = 3  # for one request: others may use a session up before its turn comes
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
@@ -29,6 +32,7 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] 
     ((requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError), "the server fell silent"),
     ((requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
 )
+_PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
@@ -53,6 +57,10 @@ class Session:
         self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._auth: AuthBase = _NoAuth()
+        self._enter: Callable[[], None] | None = None
+        self._entries = 0  # how often it was let in
+        self._worked = 0  # the last entry that got a file
+        self._door = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
     def use_basic(self, username: str, password: str) -> None:
@@ -64,14 +72,44 @@ class Session:
         for cookie in cookies:
             self._at_home.cookies.set_cookie(cookie)
 
+    def enter_with(self, enter: Callable[[], None]) -> None:
+        """Call ``enter`` where the server no longer lets us in; it raises AccessError if that is no use."""
+        self._enter = enter
+
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
         """The answer to a GET, redirects followed, its body not read yet.
 
+        Where home refuses what it gave before, or sends a page, it is entered again: once, however many threads notice
+        at the same moment, and then only if something came in between.
+
         Raises:
+            AccessError: entering again failed.
             CutError: the server could not be reached; a later attempt may.
             NetworkError: a redirect that must not be followed, or a certificate that can't be trusted.
         """
+        for _ in range(_MAX_ENTRIES):
+            entry = self._entries
+            response = self.knock(url, headers)
+            if not _is_closed(response):
+                self._worked = max(self._worked, entry)
+                break
+            if origin(response.url) != self.home or not self._enter_again(entry):
+                break
+            response.close()
+        return response
+
+    def knock(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+        """The same, whatever the server says of who we are."""
         return self._send("GET", url, headers)
+
+    def _enter_again(self, entry: int) -> bool:
+        """Enter again, if nobody did since ``entry``; False if that is no use: that entry has brought nothing."""
+        with self._door:
+            if entry == self._entries and self._worked == entry and self._enter is not None:
+                enter, self._enter = self._enter, None  # where it raises, nobody tries it once more
+                enter()
+                self._enter, self._entries = enter, entry + 1
+            return entry != self._entries
 
     def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
         """The answer to a form; redirects are followed with GET only, so that no field leaves home. Raises as get."""
@@ -97,7 +135,7 @@ class Session:
     ) -> requests.Response:
         at_home = origin(url) == self.home
         try:
-            return (self._at_home if at_home else self._abroad).request(
+            response = (self._at_home if at_home else self._abroad).request(
                 method,
                 url,
                 headers=dict(headers or {}),
@@ -115,7 +153,13 @@ class Session:
                     "its TLS certificate could not be verified",
                     "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for an authority of your own",
                 ) from None
+            if proxy := proxy_of(url, _no_proxy(url).get("no_proxy")):
+                proxy.blame(error, host_of(url))
             raise CutError(reason_of(error)) from None  # the original's text holds the URL, and with it the query
+        if response.status_code == 407 and (proxy := proxy_of(url, _no_proxy(url).get("no_proxy"))):
+            response.close()
+            proxy.refuse_password()
+        return response
 
 
 class _NoAuth(AuthBase):
@@ -141,10 +185,10 @@ def _plain_session() -> requests.Session:
     return session
 
 
-def _no_proxy(url: str) -> dict[str, str] | None:
+def _no_proxy(url: str) -> dict[str, str]:
     """What keeps requests from asking a proxy for this machine's own loopback, which none can reach."""
     host = origin(url)[1]
-    return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else None
+    return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else {}
 
 
 def _home(base_url: str) -> Origin:
@@ -219,6 +263,15 @@ def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
         f"a redirect from {host_of(url)} was refused", why, "check the address given with --base-url, or try later"
     )
+
+
+def _is_closed(response: requests.Response) -> bool:
+    return response.status_code in (401, 403) or is_page_type(response)
+
+
+def is_page_type(response: requests.Response) -> bool:
+    """Whether a response calls itself a web page."""
+    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _PAGE_TYPES
 
 
 def reason_of(error: Exception) -> str:

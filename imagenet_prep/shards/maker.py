@@ -13,7 +13,7 @@ from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.space import space_errors
+from imagenet_prep.storage.space import USED_UP, no_space, space_errors
 from imagenet_prep.storage.store import Sink
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.index import Index, decode
@@ -178,14 +178,15 @@ class _Making:
         """
         name, shards = self._task.name, self._task.layout.shards
         try:
-            with space_errors(self._task.layout.shard_path(name)):  # a full disk may show as late as here
-                sink.seal()
-                self._write_index()
-                is_taken = shards.size(name) is not None
-                sink.commit()
-                if is_taken:
-                    shards.sync_names()
+            sink.seal()
+            self._write_index()
+            is_taken = shards.size(name) is not None
+            sink.commit()
+            if is_taken:
+                shards.sync_names()
         except OSError as error:
+            if error.errno in USED_UP:  # a full disk may show as late as here
+                raise no_space(self._task.layout.shard_path(name)) from error
             raise _StorageFailedError(error) from error
 
     def _write_index(self) -> None:

@@ -9,32 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.storage.space import USED_UP, no_space, space_errors
-
-_AGAIN = "and run the same command again"
-
-_STORAGE = {
-    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), mend that {_AGAIN}",
-    errno.EROFS: f"make its file system writable, or name another folder, {_AGAIN}",
-    errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
-}
-_STORAGE.update(dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), _STORAGE[errno.EIO]))
-"""The storage fails under us, or takes nothing: status 1."""
+from imagenet_prep.storage.space import AGAIN, STORAGE_FAULTS, USED_UP, no_space, space_errors
 
 _LIMITS = {
-    errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {_AGAIN}",
-    errno.ENFILE: f"too many files are open on this machine: end what opens them {_AGAIN}",
-    errno.ENOMEM: f"try fewer --workers, or free some memory, {_AGAIN}",
+    errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
+    errno.ENFILE: f"too many files are open on this machine: end what opens them {AGAIN}",
+    errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
     errno.ENOLCK: "its file system has no locks: name another folder, or mount it with locks",
 }
 """The system has no more of something: status 1."""
 
 _INPUT = {
-    errno.ELOOP: f"a link leads back to itself: remove it {_AGAIN}",
+    errno.ELOOP: f"a link leads back to itself: remove it {AGAIN}",
     errno.ENAMETOOLONG: "move the data to a folder with a shorter path",
-    errno.ENOTDIR: f"expected a folder where a file is: move that away {_AGAIN}",
-    errno.EISDIR: f"expected a file where a folder is: move that away {_AGAIN}",
-    errno.ENOENT: f"it was removed meanwhile, or is a link to nowhere: bring it back {_AGAIN}",
+    errno.ENOTDIR: f"expected a folder where a file is: move that away {AGAIN}",
+    errno.EISDIR: f"expected a file where a folder is: move that away {AGAIN}",
+    errno.ENOENT: f"it was removed meanwhile, or is a link to nowhere: bring it back {AGAIN}",
 }
 """What lies there is not what was expected: status 4."""
 
@@ -61,12 +51,12 @@ def as_error(error: OSError) -> PrepError | None:
         return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error))
     if isinstance(error, PermissionError) and path:
         return _no_right(path, error)
-    known = {**_STORAGE, **_LIMITS, **_INPUT}
-    if path is None and not (isinstance(error, PermissionError) or error.errno in {**_STORAGE, **_LIMITS}):
+    known = {**STORAGE_FAULTS, **_LIMITS, **_INPUT}
+    if path is None and not (isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}):
         return None
     what = f"{path} can't be used" if path else "a file can't be read or written"
-    kind = WriteError if error.errno in _STORAGE else PrepError if error.errno in _LIMITS else InputError
-    return kind(what, _reason(error), known.get(error.errno or 0, f"mend that {_AGAIN}"))
+    kind = WriteError if error.errno in STORAGE_FAULTS else PrepError if error.errno in _LIMITS else InputError
+    return kind(what, _reason(error), known.get(error.errno or 0, f"mend that {AGAIN}"))
 
 
 def _path_of(error: OSError) -> Path | None:

@@ -1,26 +1,45 @@
-"""Space on a disk: whether enough is free, and the error for when it is used up."""
+"""Space on a disk: whether enough is free, and the errors for when it is used up, or the disk takes nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import SpaceError
+from imagenet_prep.errors import SpaceError, WriteError
+
+AGAIN = "and run the same command again"
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
+
+STORAGE_FAULTS = {
+    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), mend that {AGAIN}",
+    errno.EROFS: f"make its file system writable, or name another folder, {AGAIN}",
+    errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
+}
+STORAGE_FAULTS.update(
+    dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), STORAGE_FAULTS[errno.EIO])
+)
+"""The storage fails under us, or takes nothing: status 1."""
 
 
 @contextlib.contextmanager
 def space_errors(path: Path) -> Iterator[None]:
-    """Turn "no space left" from the system into a SpaceError naming ``path``."""
+    """Turn "no space left" into a SpaceError naming ``path``, and a storage that fails into a WriteError.
+
+    For what only writes: where something else is read meanwhile, its errors must have become others by then.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in USED_UP:
             raise no_space(path) from error
+        if error.errno in STORAGE_FAULTS:
+            reason = os.strerror(error.errno)
+            raise WriteError(f"cannot write {path}", reason, STORAGE_FAULTS[error.errno]) from error
         raise
 
 

@@ -1,0 +1,443 @@
+"""Who is let in: what a server asks for, forms that are for signing in, sessions that end midway, proxies."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from fault_server import (
+    CANARY,
+    COOKIE,
+    FORM,
+    PASSWORD,
+    PROBE,
+    USERNAME,
+    FaultHandler,
+    Faults,
+    FaultServer,
+    Seen,
+    fault_server,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import AccessError, NetworkError
+from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.login import find_login_form
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import check_status, schemes
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.model import Silent
+
+CONTENT = random.Random(1).randbytes(600_000)
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.05, segment=100_000)
+ADA = Credentials(USERNAME, PASSWORD)
+
+
+class _Ending(FaultHandler):
+    """Its sessions may end."""
+
+    server: Any
+
+    def _is_signed_in(self) -> bool:
+        with self.server.lock:
+            if self.server.left <= 0 or self.path == "/login" or not super()._is_signed_in():
+                return False
+            self.server.left -= self.headers.get("Range") != PROBE
+            return True
+
+    def do_POST(self) -> None:  # noqa: N802 -- http.server looks for this name
+        """Begin another session."""
+        with self.server.lock:
+            self.server.left = self.server.parts if self.server.times > 0 else 1 << 30
+            self.server.times -= 1
+        super().do_POST()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[FaultServer]:
+    """An open server of one file, a.tar."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served") as server:
+        server.RequestHandlerClass = _Ending  # from the first connection on: one that is kept keeps its handler
+        _let_sessions_end(server, 1 << 30)
+        yield server
+
+
+def _enter(server: FaultServer, credentials: Credentials | None = ADA) -> Session:
+    return open_session(server.url, credentials, None, probe="a.tar", pace=PACE)
+
+
+def _told(error: AccessError | NetworkError, *words: str) -> None:
+    for word in words:
+        assert word in str(error)
+    assert CANARY not in str(error) + repr(error)
+    assert len(str(error).splitlines()) == 3
+
+
+# what a server asks for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", []),
+        ("Basic", ["basic"]),
+        ('BASIC realm="a"', ["basic"]),
+        ('Digest realm="Basic", nonce="x, Basic y", qop="auth"', ["digest"]),
+        ('Digest realm="a", nonce="b", Basic realm="c"', ["digest", "basic"]),
+        ("Negotiate, Basic realm=x", ["negotiate", "basic"]),
+        ('Negotiate dG9rZW4=, Bearer error="no \\" Basic", NTLM', ["negotiate", "bearer", "ntlm"]),
+        ("Bearer scope  =  basic, basic = 1", ["bearer"]),
+        (", ,Basic,", ["basic"]),
+        ('Bearer realm="never closed, Basic', ["bearer"]),
+        ("Basically realm=x", ["basically"]),
+    ],
+)
+def test_challenges_are_told_apart(header: str, expected: list[str]) -> None:
+    """Several challenges may share one header, and their values may hold anything (RFC 9110, section 11.6.1)."""
+    assert schemes(header) == expected
+
+
+@given(st.text(max_size=300) | st.text('Basic ,="\\x', max_size=300))
+def test_challenges_take_anything(header: str) -> None:
+    """No header makes the reader fail, and what it finds are single words."""
+    assert not any(set(scheme) & set(' ,="') for scheme in schemes(header))
+
+
+@pytest.mark.parametrize("header", [None, "Bearer", 'Digest realm="Basic", nonce="Basic x"', "Negotiate"])
+def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: str | None) -> None:
+    """A bare 401, or one that asks for something else, is an answer to which no password goes."""
+    headers = {"WWW-Authenticate": header} if header else {}
+    server.faults = Faults(statuses=[(401, headers)] * 9)
+    with pytest.raises(AccessError) as caught:
+        _enter(server)
+    _told(caught.value, "401", "--cookies")
+    assert len(server.seen) == 1
+    assert "Authorization" not in server.seen[0].headers
+
+
+def test_basic_among_other_challenges(server: FaultServer) -> None:
+    """A server that offers several ways gets Basic if that is one of them."""
+    server.is_open = False
+    server.faults = Faults(statuses=[(401, {"WWW-Authenticate": 'Digest realm="a", nonce="b", Basic realm="a"'})])
+    _enter(server)
+    assert ["Authorization" in seen.headers for seen in server.seen] == [False, True]
+
+
+def test_a_challenge_from_elsewhere_opens_nothing(server: FaultServer, tmp_path: Path) -> None:
+    """Where a redirect leads to a server that asks for a password, the home server has not asked for it."""
+    with fault_server(tmp_path / "served", is_open=False) as elsewhere:
+        server.faults = Faults(redirect=elsewhere.url + "{path}")
+        with pytest.raises(AccessError):
+            _enter(server)
+        assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
+
+
+# forms ---------------------------------------------------------------------------------------------------------------
+
+LOGIN = '<form action="/login" method=post><input name=user><input type=password name=pass><button>Sign in</button>'
+REGISTER = "<form action=/a method=post><input name=user><input type=password name=p1>{}</form>"
+NOT_FOR_SIGNING_IN = {
+    "two passwords": REGISTER.format("<input type=password name=p2>"),
+    "a second password without a name": REGISTER.format("<input type=password>"),
+    "confirm": REGISTER.format("<input name=confirm_email>"),
+    "button": REGISTER.format("<button>Create an account</button>"),
+    "button in pieces": REGISTER.format("<button><b>Sign</b> <i>up</i></button>"),
+    "value": REGISTER.format("<input type=submit value='Register now'>"),
+    "new password": REGISTER.format("").replace("type=password", "type=password autocomplete=new-password"),
+    "action": REGISTER.format("").replace("/a", "/users/sign_up"),
+    "id": REGISTER.format("").replace("<form", "<form id=registration-form"),
+    "first name": REGISTER.format("<input name=first_name>"),
+    "reset": REGISTER.format("").replace("/a", "/password/reset"),
+    "a name behind the password": "<form method=post><input type=password name=p><input name=user></form>",
+    "no user": "<form method=post><input type=password name=p><button>Sign in</button></form>",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_FOR_SIGNING_IN)
+def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, kind: str) -> None:
+    """One that registers, or changes a password, is not filled in; what to do instead is said."""
+    form = NOT_FOR_SIGNING_IN[kind]
+    assert find_login_form(form.encode(), "https://a.org/") is None
+    server.faults = Faults(login="page", form=f"<html>{form}")
+    with pytest.raises(AccessError) as caught:
+        _enter(server)
+    _told(caught.value, "sign-in form", "--cookies")
+    assert [seen.method for seen in server.seen] == ["GET"]
+
+
+@pytest.mark.parametrize("kind", NOT_FOR_SIGNING_IN)
+def test_the_form_for_signing_in_is_chosen(server: FaultServer, kind: str) -> None:
+    """Among several forms it is the one that looks like it, wherever it stands."""
+    server.faults = Faults(login="page", form=NOT_FOR_SIGNING_IN[kind] + FORM)
+    _enter(server)
+    assert server.seen[-1].headers["Cookie"] == f"session={COOKIE}"
+
+
+def test_the_form_that_says_so_is_chosen() -> None:
+    """Of two that could be, the one with the word for it; of two with the word, neither."""
+    quiet = b"<form action=/x method=post><input name=a><input type=password name=b></form>"
+    login = LOGIN.encode() + b"</form>"
+    for page in (quiet + login, login + quiet):
+        form = find_login_form(page, "https://a.org/")
+        assert form is not None
+        assert form.action == "https://a.org/login"
+    assert find_login_form(login + login.replace(b"/login", b"/signin"), "https://a.org/") is None
+    assert find_login_form(quiet + quiet.replace(b"/x", b"/y"), "https://a.org/") is None
+    assert find_login_form(quiet, "https://a.org/") is not None
+
+
+def test_one_form_twice_is_one() -> None:
+    """Pages show the same form at the top and in the middle: the same fields to the same address."""
+    login = LOGIN.encode() + b"</form>"
+    form = find_login_form(login + login, "https://a.org/")
+    assert form is not None
+
+
+def test_a_second_button_decides_nothing() -> None:
+    """Beside the button to sign in there may be one to register: it is not pressed."""
+    form = find_login_form((LOGIN + "<button name=other>Register</button></form>").encode(), "https://a.org/")
+    assert form is not None
+    assert form.filled("me", "secret") == {"user": "me", "pass": "secret"}
+
+
+# sessions that end midway -------------------------------------------------------------------------------------------
+
+
+def _let_sessions_end(server: Any, parts: int, times: int = 1) -> None:
+    """Let the session that is open, and the next ones, ``times`` in all, end after so many parts each."""
+    server.left, server.parts, server.times = parts, parts, times - 1
+
+
+def _posts(server: FaultServer) -> list[Seen]:
+    return [seen for seen in server.seen if seen.method == "POST"]
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("way", ["page", "redirect", "forbidden"])
+def test_a_session_that_ends_midway(server: FaultServer, tmp_path: Path, way: str, connections: int) -> None:
+    """Whoever notices first signs in again, all others wait for that; the file comes whole."""
+    server.faults = Faults(login=way, cut=100_000)
+    session = _enter(server)
+    _let_sessions_end(server, 2)
+    part = tmp_path / "a.tar.part"
+    fetch(session, server.url + "a.tar", part, Silent(), connections=connections, pace=PACE)
+    assert part.read_bytes() == CONTENT
+    assert len(_posts(server)) == 2
+
+
+def _ask_at_once(server: FaultServer, session: Session) -> tuple[list[bytes], list[AccessError]]:
+    """What four requests at the same moment bring."""
+    barrier = threading.Barrier(4)
+    bodies: list[bytes] = []
+    errors: list[AccessError] = []
+
+    def ask() -> None:
+        barrier.wait(10)
+        try:
+            with session.get(server.url + "a.tar", {"Range": "bytes=5-9"}) as response:
+                check_status(response, server.url + "a.tar")
+                bodies.append(response.content)
+        except AccessError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return bodies, errors
+
+
+def test_four_notice_at_once(server: FaultServer) -> None:
+    """Of four requests that are refused at the same moment, one signs in again."""
+    server.faults = Faults(login="forbidden")
+    session = _enter(server)
+    _let_sessions_end(server, 0)
+    assert _ask_at_once(server, session) == ([CONTENT[5:10]] * 4, [])
+    assert len(_posts(server)) == 2
+
+
+def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> None:
+    """Four connections that are refused do not try the same password four times."""
+    server.faults = Faults(login="forbidden")
+    session = _enter(server)
+    _let_sessions_end(server, 0, times=100)
+    bodies, errors = _ask_at_once(server, session)
+    assert (bodies, len(errors)) == ([], 4)
+    assert len(_posts(server)) == 2
+    for error in errors:
+        _told(error, "IMAGENET_ACCESS_KEY")
+
+
+def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path) -> None:
+    """Where the server lets us in and still sends no file, it is tried once; then its answer is the error."""
+    server.faults = Faults(login="page")
+    session = _enter(server)
+    server.faults = Faults(statuses=[(403, {}), (206, {}), (403, {}), (403, {})])
+    with pytest.raises(AccessError) as caught:
+        fetch(session, server.url + "a.tar", tmp_path / "part", Silent(), pace=PACE)
+    _told(caught.value, "a.tar", "403", "IMAGENET_ACCESS_KEY")
+    assert len(server.faults.statuses) == 1
+
+
+def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
+    """A download of days signs in again each time, as long as something was fetched in between."""
+    server.faults = Faults(login="page")
+    session = _enter(server)
+    _let_sessions_end(server, 2, times=2)
+    part = tmp_path / "part"
+    fetch(session, server.url + "a.tar", part, Silent(), connections=2, pace=PACE)
+    assert part.read_bytes() == CONTENT
+    assert len(_posts(server)) == 3
+
+
+def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
+    """Without credentials a page midway is what it was: exit 6."""
+    session = _enter(server, None)
+    server.faults = Faults(login="page")
+    with pytest.raises(AccessError) as caught:
+        fetch(session, server.url + "a.tar", tmp_path / "part", Silent(), pace=PACE)
+    _told(caught.value, "web page")
+    assert _posts(server) == []
+
+
+# proxies -------------------------------------------------------------------------------------------------------------
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """A proxy that wants to know who asks, and knows one server only."""
+
+    server: Any
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        expected = "Basic " + base64.b64encode(f"{USERNAME}:{CANARY}".encode()).decode()
+        self.server.asked.append(self.requestline)
+        if self.server.status or self.headers.get("Proxy-Authorization") != expected:
+            self.send_response(self.server.status or 407)
+            self.send_header("Content-Length", "0")
+            self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
+            self.end_headers()
+            return
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind)
+        kept = {name: value for name, value in self.headers.items() if not name.lower().startswith("proxy-")}
+        connection.request("GET", urlsplit(self.path).path, headers=kept)
+        response = connection.getresponse()
+        body = response.read()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name not in ("Server", "Date"):
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_CONNECT = _answer  # noqa: N815 -- http.server looks for these names
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def _proxy(server: FaultServer, status: int = 0) -> Iterator[Any]:
+    proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+    proxy.behind, proxy.status, proxy.asked = server.server_port, status, []
+    threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield proxy
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without proxies."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    return monkeypatch
+
+
+def _through(scheme: str) -> str:
+    open_session(f"{scheme}://archives.invalid/", ADA, None, probe="a.tar", pace=PACE)
+    return "open"
+
+
+def test_through_a_proxy(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
+    """A proxy that is told who asks passes all on; the server learns nothing of its password."""
+    with _proxy(server) as proxy:
+        no_proxies.setenv("HTTP_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{proxy.server_port}")
+        assert _through("http") == "open"
+    assert not any(CANARY in str(seen) for seen in server.seen)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("user", ["", f"{USERNAME}:{CANARY}-wrong@", f"{USERNAME}:1/{CANARY}#@"])
+def test_a_proxy_that_wants_a_password(
+    server: FaultServer, no_proxies: pytest.MonkeyPatch, scheme: str, user: str
+) -> None:
+    """407 names the proxy, not its password, and the variable to set."""
+    variable = f"{scheme.upper()}_PROXY"
+    with _proxy(server) as proxy:
+        no_proxies.setenv(variable, f"http://{user}127.0.0.1:{proxy.server_port}")
+        with pytest.raises((AccessError, NetworkError)) as caught:
+            _through(scheme)
+        if "/" not in user:
+            assert caught.value.exit_code == 6
+            _told(caught.value, f"127.0.0.1:{proxy.server_port}", "407", f"{variable}=http://USER:PASSWORD@")
+            assert len(proxy.asked) == 1
+        else:
+            _told(caught.value, "127.0.0.1", variable)
+
+
+def test_a_proxy_that_refuses(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
+    """A proxy that does not let a server be reached is named at once."""
+    with _proxy(server, 403) as proxy:
+        no_proxies.setenv("HTTPS_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{proxy.server_port}")
+        with pytest.raises(NetworkError) as caught:
+            _through("https")
+        _told(caught.value, f"127.0.0.1:{proxy.server_port}", "403", "archives.invalid", "NO_PROXY")
+        assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_not_there(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
+    """The proxy is what can't be reached, not the server, and is tried again."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Proxy) as gone:
+        port = gone.server_port
+    no_proxies.setenv(f"{scheme.upper()}_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{port}")
+    with pytest.raises(NetworkError) as caught:
+        _through(scheme)
+    _told(caught.value, f"the proxy 127.0.0.1:{port}", f"{scheme.upper()}_PROXY", "3 attempts")
+
+
+def test_a_busy_proxy(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
+    """A proxy that is overloaded is tried again."""
+    with _proxy(server, 503) as proxy:
+        no_proxies.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+        with pytest.raises(NetworkError) as caught:
+            _through("https")
+        _told(caught.value, f"127.0.0.1:{proxy.server_port}", "503")
+        assert len(proxy.asked) == 3
+
+
+@pytest.mark.parametrize("value", [f"http://{CANARY}:x@:y", "socks5://127.0.0.1:1", f"http://a:{CANARY}@[::1"])
+def test_a_proxy_that_can_not_be_used(no_proxies: pytest.MonkeyPatch, value: str) -> None:
+    """A variable that holds no address of a proxy is named, its value is not shown."""
+    no_proxies.setenv("HTTP_PROXY", value)
+    with pytest.raises(NetworkError) as caught:
+        _through("http")
+    _told(caught.value, "HTTP_PROXY")
