@@ -11,13 +11,14 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.ilsvrc2012.source import find_source
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.page import check_libraries
-from imagenet_prep.stages.annotate import AnnotateSummary, annotate, find_annotations
+from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.download import DownloadSummary, download
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
@@ -58,10 +59,8 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False) -> tuple
     """
     refuse_made(layout)
     missing = [split for split in facts.SPLITS if find_source(layout, split) is None]
-    if find_annotations(layout) is None:
-        missing.append("boxes")
-    if validation_boxes and find_annotations(layout, validation=True) is None:
-        missing.append("validation-boxes")
+    annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
+    missing += [BOX_ARCHIVES[split] for split in annotated if find_annotations(layout, split) is None]
     return tuple(missing)
 
 

@@ -10,7 +10,11 @@ from typing import Any
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012.folders import ImageFolders
+from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Engine, Silent
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest
 from imagenet_prep.storage.layout import Layout
@@ -28,6 +32,12 @@ def converted(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> 
         shutil.copy2(archive, layout.raw_dir)
     convert(layout, ENGINE, options)
     return layout
+
+
+def read_catalog(path: Path, split: str, engine: Engine) -> Catalog:
+    """All images of a split in its official archive or its folder."""
+    source = ImageFolders(path, split) if path.is_dir() else OfficialTar(path, split)
+    return source.catalog(engine, Silent())
 
 
 def copied(layout: Layout, folder: Path) -> Layout:

@@ -16,13 +16,16 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
+from imagenet_prep.ilsvrc2012 import box_files
+from imagenet_prep.ilsvrc2012.box_files import BoxFolder
 from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.finding import find_annotations
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Done, Failed, R, Silent, T
 from imagenet_prep.stages import annotate as stage
-from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate, find_annotations
+from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -217,8 +220,8 @@ def test_the_tree_of_kaggle_is_found(made: MadeSet, tmp_path: Path) -> None:
     for each in made.validation_annotations:
         (raw / f"ILSVRC/Annotations/CLS-LOC/val/{each.name}.xml").write_bytes(each.xml)
     layout = Layout(tmp_path / "data", raw=raw)
-    assert find_annotations(layout) == raw / "ILSVRC/Annotations/CLS-LOC/train"
-    assert find_annotations(layout, validation=True) == raw / "ILSVRC/Annotations/CLS-LOC/val"
+    assert find_annotations(layout, "train") == BoxFolder(raw / "ILSVRC/Annotations/CLS-LOC/train")
+    assert find_annotations(layout, "validation") == BoxFolder(raw / "ILSVRC/Annotations/CLS-LOC/val")
     annotate(layout, ThreadEngine(2), validation=True)
     assert layout.boxes_csv.read_bytes() == made.boxes_csv
     assert layout.validation_boxes_csv.read_bytes() == made.validation_boxes_csv
@@ -438,11 +441,11 @@ def test_an_archive_that_inflates_without_end_is_capped(
     where: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than the allowed multiple of the archive's size, in a member or behind the end, is exit status 4."""
-    monkeypatch.setattr(stage, "INFLATION_FLOOR", 2_000_000)
+    monkeypatch.setattr(box_files, "INFLATION_FLOOR", 2_000_000)
     bomb = bytes(100_000_000)
     files = [(f"{WNID}/{WNID}_1.xml", xml())] + [(f"{WNID}/{WNID}_2.xml", bomb)] * (where == "member")
     packed = gzip.compress(pack(files) + bomb * (where == "after"), 9)
-    assert stage.INFLATION * len(packed) < 100_000_000
+    assert box_files.INFLATION * len(packed) < 100_000_000
     write_archive(layout, packed)
     error = refused(layout)
     assert error.exit_code == 4
@@ -451,7 +454,7 @@ def test_an_archive_that_inflates_without_end_is_capped(
 
 def test_the_limits_leave_room_for_the_real_archives() -> None:
     """544,546 files of 1.5 kB in their tar, packed to 20 MB, are less than half of the limit."""
-    limit = max(stage.INFLATION_FLOOR, stage.INFLATION * ARCHIVES["boxes"].about)
+    limit = max(box_files.INFLATION_FLOOR, box_files.INFLATION * ARCHIVES["boxes"].about)
     assert limit > 2 * 1536 * 544_546
 
 
@@ -466,7 +469,7 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     error = refused(layout)
     assert error.exit_code == 4
     assert error.hint == f"imagenet-prep download {layout.data_dir} --only boxes"
-    assert find_annotations(layout) is None
+    assert find_annotations(layout, "train") is None
     assert refused(layout, tmp_path / "nowhere", UsageError).exit_code == 2
     assert "no annotations" in refused(layout, tmp_path).what
     write_archive(layout, gzip.compress(pack([])))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from made_sets import read_catalog
 
 from imagenet_prep.datasets import order
 from imagenet_prep.demo import photographs
@@ -19,7 +20,6 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources import regroup as module

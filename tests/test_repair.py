@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import edit_manifest, one_more
+from made_sets import edit_manifest, one_more, read_catalog
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
-from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import RepairRun, verify_and_repair

@@ -12,14 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from made_sets import read_catalog
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.finding import find_source
+from imagenet_prep.ilsvrc2012.folders import ImageFolders
+from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.ilsvrc2012.source import find_source, missing_text, read_catalog
+from imagenet_prep.ilsvrc2012.source import missing_text
 from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
@@ -111,7 +115,7 @@ def test_folders_give_the_catalog_of_the_archive(
 ) -> None:
     """Untarred, torchvision's and Kaggle's folders: the same names, labels and lengths, and the same bytes."""
     folder = _unpack(made_tiny, split, tmp_path / place, flat=flat)
-    assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == folder
+    assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == ImageFolders(folder, split)
     catalog = read_catalog(folder, split, ENGINE)
     assert _rows(catalog) == _rows(read_catalog(made_tiny.archives[split], split, ENGINE))
     contents, reader = dict(_members(made_tiny.archives[split])), Reader()
@@ -132,9 +136,9 @@ def test_archives_come_before_folders(tmp_path: Path, made_tiny: MadeSet) -> Non
     layout = Layout(tmp_path)
     assert find_source(layout, "validation") is None
     (layout.raw_dir / "val").mkdir(parents=True)
-    assert find_source(layout, "validation") == layout.raw_dir / "val"
+    assert find_source(layout, "validation") == ImageFolders(layout.raw_dir / "val", "validation")
     shutil.copy(made_tiny.archives["validation"], layout.raw_dir)
-    assert find_source(layout, "validation") == layout.raw_dir / "ILSVRC2012_img_val.tar"
+    assert find_source(layout, "validation") == OfficialTar(layout.raw_dir / "ILSVRC2012_img_val.tar", "validation")
 
 
 def test_other_files_in_folders_are_left_alone(tmp_path: Path, made_tiny: MadeSet) -> None:

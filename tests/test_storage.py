@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from made_sets import read_catalog
 
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
-from imagenet_prep.ilsvrc2012.source import read_catalog
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
 from imagenet_prep.storage.durable import sync_file_system

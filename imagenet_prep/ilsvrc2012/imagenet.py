@@ -15,10 +15,12 @@ from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_ot
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.ilsvrc2012 import facts, source
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.raw_data import stages_before
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.source import ImageSource, missing_text
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.recipes.made import refuse_made
@@ -67,15 +69,15 @@ class ImageNet:
         """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
         check_options(options)
         refuse_made(layout)
-        sources = {split: source.find_source(layout, split) for split in facts.SPLITS}
+        sources = {split: find_source(layout, split) for split in facts.SPLITS}
         if not any(sources.values()):
             raise InputError(
                 f"no images in {layout.raw_dir}",
                 "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
                 f"{command('download', layout.data_dir)}    (or name the folder with --raw)",
             )
-        found = {split: path for split, path in sources.items() if path is not None}
-        catalogs = {split: _read(path, split, engine, progress) for split, path in found.items()}
+        found = {split: source for split, source in sources.items() if source is not None}
+        catalogs = {split: _read(source, engine, progress) for split, source in found.items()}
         notes = _check_complete(catalogs, options)
         splits, doubts = [], []
         for split, catalog in catalogs.items():
@@ -113,16 +115,16 @@ class ImageNet:
         check_options(options)
         planned = []
         for split in splits:
-            path = source.find_source(layout, split)
-            if path is None:
+            source = find_source(layout, split)
+            if source is None:
                 raise InputError(
                     f"no {split} images in {layout.raw_dir}",
                     "expected the archive or the folder that the shards were made from",
                     "put it back, or name the folder that holds it with --raw",
                 )
-            catalog = _read(path, split, engine, progress)
+            catalog = _read(source, engine, progress)
             _attach_boxes(catalog, layout, options)
-            planned.append(_plan_split(catalog, path, layout, dataclasses.replace(options, check="header")))
+            planned.append(_plan_split(catalog, source, layout, dataclasses.replace(options, check="header")))
             refuse_other_images(planned[-1], manifest)
             _refuse_other_boxes(catalog, layout, manifest)
         return options, planned
@@ -133,10 +135,10 @@ class ImageNet:
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see KnownSet."""
-        found = [source.find_source(layout, split) for split in facts.SPLITS]
+        found = [find_source(layout, split) for split in facts.SPLITS]
         if not all(found) and states["convert"] == "not begun":
             return command("download", layout.data_dir)
-        has_boxes = layout.archive_path(facts.ARCHIVES["boxes"]).is_file()
+        has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
             return command("annotate", layout.data_dir, *(("--raw", str(layout.raw)) if layout.raw else ()))
         begun = load_beginning(layout)
@@ -203,13 +205,13 @@ class ImageNet:
 # planning ------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path, split: str, engine: Engine, progress: Progress) -> Catalog:
-    progress.note(f"indexing {path}")
-    return source.read_catalog(path, split, engine)
+def _read(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
+    progress.note(f"indexing {source.path}")
+    return source.catalog(engine, progress)
 
 
 def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
-    missing = [source.missing_text(catalogs.get(split), split) for split in facts.SPLITS]
+    missing = [missing_text(catalogs.get(split), split) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
@@ -224,7 +226,7 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
     """Give the images their boxes; say so if there are none to give."""
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return []
-    path = source.find_boxes_csv(layout, catalog.split)
+    path = find_boxes_csv(layout, catalog.split)
     if path is None:
         return [f"no boxes for {catalog.split}: {layout.boxes_csv} is not there (imagenet-prep annotate makes it)"]
     catalog.attach_boxes(_read_boxes(path, layout))
@@ -242,30 +244,30 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
         ) from fault
 
 
-def _plan_split(catalog: Catalog, path: Path, layout: Layout, options: ConvertOptions) -> PlannedSplit:
-    recorder = InceptionRecorder(_depth(path, catalog.split, layout, options), options.reencode)
+def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
+    recorder = InceptionRecorder(_depth(source, layout, options), options.reencode)
     seed = options.seed if options.shuffle else None
-    return cut(catalog, path, recorder, options.shards(catalog.split), seed, options.deciding())
+    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.deciding())
 
 
-def _depth(path: Path, split: str, layout: Layout, options: ConvertOptions) -> Check:
-    """How closely to look at images: "auto" trusts an archive whose published digest was checked."""
+def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:
+    """How closely to look at images: "auto" trusts a file whose published digest was checked."""
     if options.check != "auto":
         return options.check
-    checked = load_json(layout.checked_path) if path.is_file() else None
-    known = checked.get(path.name) if isinstance(checked, dict) else None
+    checked = load_json(layout.checked_path) if source.md5 else None
+    known = checked.get(source.path.name) if isinstance(checked, dict) else None
     if not isinstance(known, dict):
         return "decode"
-    status = path.stat()
+    status = source.path.stat()
     unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)
-    return "header" if unchanged and known.get("md5") == facts.ARCHIVES[split].md5 else "decode"
+    return "header" if unchanged and known.get("md5") == source.md5 else "decode"
 
 
 def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
     expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
     if expected == found:
         return
-    path = source.find_boxes_csv(layout, catalog.split)
+    path = find_boxes_csv(layout, catalog.split)
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.source import find_source
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
 from imagenet_prep.model import StageStatus, State
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
@@ -27,10 +27,11 @@ def _download(layout: Layout) -> StageStatus:
     if begun:
         detail += f", {begun} begun"
     sources = [find_source(layout, split) for split in facts.SPLITS]
-    folders = [source.name for source in sources if source and source.is_dir()]
-    if folders:
-        detail += f"; images in folders: {', '.join(folders)}"
-    return StageStatus("download", _state(len(present), len(archives), begun > 0), detail)
+    copies = [source.words for source in sources if source and not source.md5]
+    if copies:
+        detail += f"; images in {' and '.join(dict.fromkeys(copies))}"
+    found = sum(map(bool, (*sources, find_annotations(layout, facts.TRAIN))))
+    return StageStatus("download", _state(found, len(archives), begun > 0), detail)
 
 
 def _is_checked(layout: Layout, archive: facts.OfficialArchive) -> bool:

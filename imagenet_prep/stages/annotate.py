@@ -5,16 +5,12 @@ The archive is read as a stream, never unpacked; workers parse a few hundred fil
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gzip
 import hashlib
 import operator
 import os
 import re
-import stat
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +18,13 @@ from typing import Any
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES, BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.boxes_csv import encode_boxes
+from imagenet_prep.ilsvrc2012.finding import find_annotations
+from imagenet_prep.ilsvrc2012.folders import BOX_FOLDERS
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.sources.tar_members import TarFault, stream_members
+from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.storage.atomic import save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
@@ -34,21 +33,7 @@ from imagenet_prep.storage.plain import load_json
 RULES_VERSION = 2
 """Goes into the fingerprint: raised when the same annotations would give another CSV."""
 
-INFLATION = 200
-"""How often its own size an archive may unpack to. The real ones, 1 kB of repetitive XML a file, come to some 40."""
-
-INFLATION_FLOOR = 1 << 30
-"""Bytes that any archive may unpack to, however small it is."""
-
 _BATCH = 256
-_KEYS = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
-_FOLDERS = {  # Kaggle's tree
-    facts.TRAIN: ("ILSVRC/Annotations/CLS-LOC/train", "Annotations/CLS-LOC/train"),
-    facts.VALIDATION: ("ILSVRC/Annotations/CLS-LOC/val", "Annotations/CLS-LOC/val"),
-}
-
-File = tuple[str, str, bytes]
-"""Folder name, file name without suffix, content of one annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,122 +126,33 @@ def annotate(
 
 def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | None, progress: Progress) -> BoxesSummary:
     source = _find_source(split, layout, given)
-    fingerprint = {"input": _identify(source), "rules": RULES_VERSION}
+    fingerprint = {"input": source.identity(), "rules": RULES_VERSION}
     csv_path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
     known = _recall(layout, split, fingerprint, csv_path)
     if known is not None:
-        return BoxesSummary(split, source, csv_path, known.totals, known.problems, up_to_date=True)
+        return BoxesSummary(split, source.path, csv_path, known.totals, known.problems, up_to_date=True)
     result = _read_all(source, split, engine, progress)
     content = b"".join(sorted(result.lines.splitlines(keepends=True)))
     save_bytes(csv_path, content)
     _save_state(layout, split, fingerprint, content, result)
-    return BoxesSummary(split, source, csv_path, result.totals, result.problems, up_to_date=False)
+    return BoxesSummary(split, source.path, csv_path, result.totals, result.problems, up_to_date=False)
 
 
 # input ---------------------------------------------------------------------------------------------------------
 
 
-def find_annotations(layout: Layout, *, validation: bool = False) -> Path | None:
-    """The archive or the folder (Kaggle's tree) that holds the annotations of train or of validation, or None."""
-    split = facts.VALIDATION if validation else facts.TRAIN
-    archive = layout.archive_path(facts.ARCHIVES[_KEYS[split]])
-    if archive.is_file():
-        return archive
-    folders = (layout.raw_dir / name for name in _FOLDERS[split])
-    return next((folder for folder in folders if folder.is_dir()), None)
-
-
-def _find_source(split: str, layout: Layout, given: Path | None) -> Path:
-    source = given or find_annotations(layout, validation=split == facts.VALIDATION)
+def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
+    if given is not None and not given.exists():
+        raise UsageError(f"{given} isn't there", "expected an archive of annotations or an unpacked folder of them")
+    source = box_files_at(given) if given else find_annotations(layout, split)
     if source is None:
-        archive = facts.ARCHIVES[_KEYS[split]]
+        archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
-            f"expected {archive.filename} or a folder {_FOLDERS[split][0]}",
+            f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}",
             f"{command('download', layout.data_dir, '--only', archive.key)}",
         )
-    if not source.exists():
-        raise UsageError(f"{source} isn't there", "expected an archive of annotations or an unpacked folder of them")
     return source
-
-
-def _identify(source: Path) -> dict[str, Any]:
-    """What tells this input from another: of a file its size and time, of a folder those of every file."""
-    status = source.stat()
-    if source.is_file():
-        return {"name": source.name, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
-    digest = hashlib.sha256()
-    count = 0
-    with _naming(source):
-        for path in _xml_files(source):
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode):  # to read from a pipe could take for ever
-                raise InputError(f"{path} is no plain file", "expected an annotation", "remove it")
-            line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
-            digest.update(os.fsencode(line))
-            count += 1
-    return {"name": source.name, "files": count, "sha256": digest.hexdigest()}
-
-
-def _xml_files(folder: Path) -> Iterator[Path]:
-    """Every *.xml in the folder and in the folders in it, sorted."""
-    with os.scandir(folder) as entries:
-        names = sorted((entry.name, entry.is_dir()) for entry in entries)
-    for name, is_folder in names:
-        if is_folder:
-            yield from (folder / name / each for each in sorted(os.listdir(folder / name)) if each.endswith(".xml"))
-        elif name.endswith(".xml"):
-            yield folder / name
-
-
-def _iter_folder(folder: Path, progress: Progress) -> Iterator[File]:
-    progress.begin(f"read {folder.name}", None, "files")
-    for path in _xml_files(folder):
-        with _naming(folder), path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        yield path.parent.name, path.stem, content
-        progress.advance()
-
-
-def _iter_archive(archive: Path, progress: Progress) -> Iterator[File]:
-    size = archive.stat().st_size
-    limit = max(INFLATION_FLOOR, INFLATION * size)
-    progress.begin(f"read {archive.name}", size, "B")
-    seen: set[tuple[str, str]] = set()
-    done = 0
-    with _naming(archive), archive.open("rb") as raw, _naming(archive, raw.tell):
-        is_packed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-        for member, content in stream_members(stream, limit=limit, keep=LARGEST + 1):
-            folder, _, name = os.fsdecode(member).rpartition("/")
-            if not name.endswith(".xml"):
-                continue
-            file = (folder.rpartition("/")[2], name[:-4])
-            if file in seen:
-                raise InputError(f"{archive} holds {folder}/{name} twice", "expected every file once", _REMEDY)
-            seen.add(file)
-            yield (*file, content)
-            if len(seen) % _BATCH == 0:  # to ask for each file would take a fifth of the time
-                progress.advance(raw.tell() - done)
-                done = raw.tell()
-        progress.advance(size - done)
-
-
-_REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
-
-
-@contextlib.contextmanager
-def _naming(source: Path, tell: Callable[[], int] = int) -> Iterator[None]:
-    """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
-    try:
-        yield
-    except TarFault as fault:
-        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, _REMEDY) from fault
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), _REMEDY) from error
-    except OSError as error:
-        raise InputError(f"{error.filename or source} can't be read", error.strerror or str(error)) from error
 
 
 # the work ------------------------------------------------------------------------------------------------------
@@ -271,21 +167,20 @@ class _Result:
     problems: tuple[Problem, ...]
 
 
-def _read_all(source: Path, split: str, engine: Engine, progress: Progress) -> _Result:
-    files = _iter_folder(source, progress) if source.is_dir() else _iter_archive(source, progress)
+def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) -> _Result:
     results: list[_Result] = []
     try:
-        for outcome in engine.map(_Parser(split), _batches(files)):
+        for outcome in engine.map(_Parser(split), _batches(source.files(progress))):
             if not isinstance(outcome, Done):
                 (folder, name, _), *others = outcome.task
                 after = f" or one of the {len(others)} files after it" if others else ""
-                error = named(outcome.error, f"{source}, {folder}/{name}.xml{after}")
+                error = named(outcome.error, f"{source.path}, {folder}/{name}.xml{after}")
                 raise error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
             results.append(outcome.value)
     finally:
         progress.end()
     if not results:
-        raise InputError(f"{source} holds no annotations", "expected files <wnid>/<image>.xml", _REMEDY)
+        raise InputError(f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", REMEDY)
     problems = sorted((problem for result in results for problem in result.problems), key=str)
     totals = add_up(result.totals for result in results)
     return _Result(b"".join(result.lines for result in results), totals, tuple(problems))

@@ -19,7 +19,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.source import class_tars
+from imagenet_prep.ilsvrc2012.official import class_tars
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.slices import FileSlices

@@ -1,0 +1,29 @@
+"""KINDS, the one table of copies of ImageNet in order of preference, and what of them lies in the raw folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imagenet_prep.ilsvrc2012 import facts, folders, official
+from imagenet_prep.ilsvrc2012.box_files import BoxFiles
+from imagenet_prep.ilsvrc2012.source import ImageSource
+from imagenet_prep.storage.layout import Layout
+
+KINDS = (official.KIND, folders.KIND)
+"""First found first taken, each split and its annotations on their own."""
+
+
+def find_source(layout: Layout, split: str) -> ImageSource | None:
+    """Where the images of a split lie, or None."""
+    return next((found for kind in KINDS if (found := kind.find(layout, split))), None)
+
+
+def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
+    """Where the annotations of a split lie, or None: not always where its images do."""
+    return next((found for kind in KINDS if (found := kind.find_boxes(layout, split))), None)
+
+
+def find_boxes_csv(layout: Layout, split: str) -> Path | None:
+    """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
+    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)

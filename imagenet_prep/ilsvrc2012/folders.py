@@ -1,0 +1,99 @@
+"""ImageFolders, one split as files in class folders; also Kaggle's tree, with folders of annotations beside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_files import BoxFolder
+from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, refuse_misplaced, refuse_twice_in, run
+from imagenet_prep.model import Engine, Progress
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.class_folders import Folder
+from imagenet_prep.storage.layout import Layout
+
+FOLDERS = {
+    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
+    facts.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
+}
+"""Where images are looked for: what untar, torchvision's ImageFolder and the scripts of 2016 have; Kaggle's tree."""
+
+BOX_FOLDERS = {
+    facts.TRAIN: ("ILSVRC/Annotations/CLS-LOC/train", "Annotations/CLS-LOC/train"),
+    facts.VALIDATION: ("ILSVRC/Annotations/CLS-LOC/val", "Annotations/CLS-LOC/val"),
+}
+"""Where annotations are looked for: Kaggle's tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolders:
+    """A folder with a folder a class, or with all images of the split (Kaggle's val/)."""
+
+    path: Path
+    split: str
+    is_unpacked: ClassVar[bool] = True
+    md5: ClassVar[str] = ""
+
+    @property
+    def words(self) -> str:
+        """The name of the folder."""
+        return f"the folder {self.path.name}"
+
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images, listed in parallel."""
+        parts = run(engine, _FolderScan(self.path, self.split), self._tasks())
+        return refuse_twice_in(self.path, finished(parts, self.split))
+
+    def _tasks(self) -> Iterator[str]:
+        """A task a class folder, and one for images that lie in the folder itself."""
+        yield ""
+        for entry in os.scandir(self.path):
+            try:
+                if facts.is_wnid(entry.name) and entry.is_dir():
+                    yield entry.name
+            except OSError as error:  # a link to itself
+                raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderScan:
+    """Lists the images of one class folder (or of the flat folder); other files are left alone."""
+
+    folder: Path
+    split: str
+
+    def __call__(self, wnid: str) -> Catalog:
+        try:
+            return self._scan(wnid)
+        except OSError as error:  # no right to read it, a link to nowhere
+            raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
+
+    def _scan(self, wnid: str) -> Catalog:
+        folder = self.folder / wnid
+        found = Catalog(containers=[Folder(folder)])
+        for entry in os.scandir(folder):
+            label = label_of(os.fsencode(entry.name), self.split, wnid)
+            if label is None:
+                refuse_misplaced(str(folder), entry.name, self.split)
+                continue
+            status = entry.stat()
+            found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+        return found.sorted()
+
+
+def _find(layout: Layout, split: str) -> ImageFolders | None:
+    folders = (layout.raw_dir / name for name in FOLDERS[split])
+    return next((ImageFolders(folder, split) for folder in folders if folder.is_dir()), None)
+
+
+def _find_boxes(layout: Layout, split: str) -> BoxFolder | None:
+    folders = (layout.raw_dir / name for name in BOX_FOLDERS[split])
+    return next((BoxFolder(folder) for folder in folders if folder.is_dir()), None)
+
+
+KIND = SourceKind(name="image folders", find=_find, find_boxes=_find_boxes)
