@@ -38,6 +38,7 @@ class ImageFolders:
     split: str
     is_unpacked: ClassVar[bool] = True
     md5: ClassVar[str] = ""
+    missing: ClassVar[str] = ""
 
     @property
     def words(self) -> str:

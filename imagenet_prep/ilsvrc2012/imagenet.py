@@ -73,12 +73,14 @@ class ImageNet:
         if not any(sources.values()):
             raise InputError(
                 f"no images in {layout.raw_dir}",
-                "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/",
+                "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/, "
+                "or Hugging Face's data/",
                 f"{command('download', layout.data_dir)}    (or name the folder with --raw)",
             )
         found = {split: source for split, source in sources.items() if source is not None}
+        notes = _check_files(found, options)
         catalogs = {split: _read(source, engine, progress) for split, source in found.items()}
-        notes = _check_complete(catalogs, options)
+        notes += _check_complete(catalogs, options)
         splits, doubts = [], []
         for split, catalog in catalogs.items():
             count = options.shards(split)
@@ -210,14 +212,25 @@ def _read(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
     return source.catalog(engine, progress)
 
 
+def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
+    """Whether all files of a copy are there: asked before any of them is read."""
+    lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
+    return _part(lacking, "files", options)
+
+
 def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
     missing = [missing_text(catalogs.get(split), split) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
+    return _part(lacking, "images", options)
+
+
+def _part(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
+    """What to say of a set that lacks something, if it may."""
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             "this is not the whole of ILSVRC2012",
             " | ".join(lacking),
-            "get the missing images, or convert what is there with --allow-incomplete",
+            f"get the missing {what}, or convert what is there with --allow-incomplete",
         )
     return [f"a part of ILSVRC2012: {text}" for text in lacking]
 

@@ -24,6 +24,7 @@ class OfficialTar:
     path: Path
     split: str
     is_unpacked: ClassVar[bool] = False
+    missing: ClassVar[str] = ""
 
     @property
     def words(self) -> str:

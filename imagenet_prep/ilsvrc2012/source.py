@@ -47,6 +47,11 @@ class ImageSource(Protocol):
         """
         ...
 
+    @property
+    def missing(self) -> str:
+        """Which of its files are not there, in words; "" if all are."""
+        ...
+
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images as ``finished`` gives them: official names, true labels, lengths of the image files themselves.
 
