@@ -13,12 +13,14 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.folders import ImageFolders
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Engine, Silent
+from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord import inception
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
@@ -80,3 +82,25 @@ def strip_seals(layout: Layout) -> None:
     lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
     bare = ({key: value for key, value in line.items() if key != "crc"} for line in lines)
     layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in bare))
+
+
+def inception_features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, Feature]:
+    """The features of one record, ``width`` and ``height`` in pixels; what ``record_parts`` encodes, spelled out."""
+    boxes = item.boxes
+    return {
+        "image/encoded": BytesList((encoded,)),
+        "image/height": Int64List((height,)),
+        "image/width": Int64List((width,)),
+        "image/colorspace": BytesList((inception.COLORSPACE,)),
+        "image/channels": Int64List((inception.CHANNELS,)),
+        "image/format": BytesList((inception.FORMAT,)),
+        "image/class/label": Int64List((item.label,)),
+        "image/class/synset": BytesList((item.wnid.encode(),)),
+        "image/class/text": BytesList((item.text.encode(),)),
+        "image/filename": BytesList((item.filename.encode(),)),
+        "image/object/bbox/xmin": FloatList(tuple(box.xmin for box in boxes)),
+        "image/object/bbox/xmax": FloatList(tuple(box.xmax for box in boxes)),
+        "image/object/bbox/ymin": FloatList(tuple(box.ymin for box in boxes)),
+        "image/object/bbox/ymax": FloatList(tuple(box.ymax for box in boxes)),
+        "image/object/bbox/label": Int64List((item.label,) * len(boxes)),
+    }

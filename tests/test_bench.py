@@ -21,6 +21,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind, photograph_bytes
 from imagenet_prep.engines import make_engine
 from imagenet_prep.images import pixels
+from imagenet_prep.images.prepare import prepare
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
@@ -198,9 +199,8 @@ def test_the_codec_loop_sees_every_image(made: MadeSet, load: Any) -> None:
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY])
 def test_the_codec_loop_makes_the_calls_that_convert_makes(kind: Kind, load: Any) -> None:
     """What it encodes is to the byte what convert encodes: the bare codec is the same codec."""
-    content, size = photograph_bytes(4, kind)
-    components = 1 if kind is Kind.GREY else 3
-    ours, _ = pixels.reencode(content, size, components, pixels.Reencode(resize=256, quality=90))
+    content, _ = photograph_bytes(4, kind)
+    ours = prepare(content, "header", pixels.Reencode(resize=256, quality=90)).encoded
     assert load("codec_loop").resize(memoryview(content)) == ours
 
 

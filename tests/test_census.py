@@ -70,10 +70,10 @@ def test_features_are_counted_by_promise() -> None:
             each.take(row, kinds)
             whole.merge(each)
         found = whole.named["x"]
-        assert (found.records, found.not_numbers, whole.others) == (2, 1, 1)
+        assert (found.values.count, found.not_numbers, whole.others) == (2, 1, 1)
         assert (found.values.least, found.values.greatest) == (2, 3)
         assert (found.bounds.least, found.bounds.greatest) == (-2.0, 6.0)
-        assert (whole.named["y"].records, whole.named["y"].bounds.greatest) == (1, 3)
+        assert (whole.named["y"].values.count, whole.named["y"].bounds.greatest) == (1, 3)
 
 
 def test_a_wide_image_is_wide() -> None:

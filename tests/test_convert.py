@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from made_sets import inception_features
 
 from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
@@ -556,7 +557,7 @@ def test_records_are_those_of_the_inception_layout(tiny_data_dir: Path) -> None:
     shard = tiny_data_dir / "train-00000-of-00016"
     for record in tfrecord.iter_records(memoryview(shard.read_bytes())):
         assert example.encode_example(example.parse_example(record.data)) == bytes(record.data)
-        assert set(example.parse_example(record.data)) == set(inception.features(_item(), 1, 1, b""))
+        assert set(example.parse_example(record.data)) == set(inception_features(_item(), 1, 1, b""))
 
 
 def _item() -> inception.Item:

@@ -18,7 +18,7 @@ from existing import existing
 from PIL import Image, ImageChops, ImageStat
 
 from imagenet_prep.demo import archives, photographs
-from imagenet_prep.demo.annotations import MadeAnnotation, Quirk, annotation, boxes_csv, samples
+from imagenet_prep.demo.annotations import MadeAnnotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import UsageError
@@ -219,7 +219,7 @@ def test_smallest_set(tmp_path: Path) -> None:
     """One image of one class is enough, and validation stops at the fifty that the class has."""
     made = make(tmp_path, classes=1, per_class=1, validation=60, tiny=True)
     assert (len(made.of(TRAIN)), len(made.of(VALIDATION))) == (1, 50)
-    assert made.box_files == 1
+    assert len(made.annotations) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"classes": 0}, {"classes": 1001}, {"per_class": 0}, {"validation": -1}])
@@ -231,6 +231,17 @@ def test_impossible_numbers_are_refused(arguments: dict[str, int], tmp_path: Pat
 
 
 # annotations -----------------------------------------------------------------------------------------------------
+
+
+def samples() -> dict[str, MadeAnnotation]:
+    """The sample annotations in data/bounding_boxes by path below it, one for each quirk."""
+    size, boxes = (334, 500), ((2, 131, 252, 497), (20, 30, 120, 330))
+    made = {}
+    for number, quirk in enumerate(Quirk, 1):
+        wnid = "n02092002" if quirk is Quirk.BREED_NAME else "n01440764"
+        some = boxes[:1] if quirk is Quirk.NONE else boxes
+        made[f"{wnid}/{wnid}_{number}.xml"] = annotation(f"{wnid}_{number}", wnid, size, quirk, boxes=some)
+    return made
 
 
 def made_sample(quirk: Quirk) -> MadeAnnotation:
@@ -319,9 +330,10 @@ def test_box_archives_hold_the_annotations(fixture: str, request: pytest.Fixture
     }
     quirks = [each.quirk for each in made.annotations]
     assert all(quirks.count(quirk) == 1 for quirk in Quirk if quirk is not Quirk.NONE)
-    assert len(made.of(TRAIN)) * 0.7 < made.box_files < len(made.of(TRAIN))
-    assert len(made.bad_annotations) == 3
-    assert made.box_count == made.boxes_csv.count(b"\n") > made.box_files
+    assert len(made.of(TRAIN)) * 0.7 < len(made.annotations) < len(made.of(TRAIN))
+    assert sum(each.bad for each in made.annotations) == 3
+    boxes = sum(len(each.lines) for each in made.annotations)
+    assert boxes == made.boxes_csv.count(b"\n") > len(made.annotations)
     assert all(f"{each.name}.JPEG" in made.images for each in made.annotations)
 
 

@@ -12,9 +12,9 @@ import pytest
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.classes import MAX_CLASSES, check_count
+from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.splitting import Shares
 
 
 def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:

@@ -9,6 +9,7 @@ import pytest
 import tf_fixture
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import inception_features
 
 from imagenet_prep.model import Box, Item
 from imagenet_prep.tfrecord import inception
@@ -92,12 +93,12 @@ def test_sizes_and_labels_at_varint_edges_are_tensorflows(tf: Any, size: int) ->
 def test_parts_are_the_features_encoded(label: int, width: int, height: int, encoded: bytes, boxes: list[Box]) -> None:
     """Cut around the image or spelled out as features, a record has the same bytes."""
     item = _item(tuple(boxes), label)
-    assert _record(item, width, height, encoded) == encode_example(inception.features(item, width, height, encoded))
+    assert _record(item, width, height, encoded) == encode_example(inception_features(item, width, height, encoded))
 
 
 def test_no_feature_name_begins_with_another() -> None:
     """Their byte order is the same to every implementation of protobuf."""
-    names = sorted(inception.features(_item(), 1, 1, b""))
+    names = sorted(inception_features(_item(), 1, 1, b""))
     assert len(names) == 15
     assert not any(second.startswith(first) for first, second in itertools.pairwise(names))
 

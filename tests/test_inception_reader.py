@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_sets import inception_features
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -82,7 +83,7 @@ def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) 
 def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it can read, the general parser never sees."""
     item = Item("a.JPEG", 1, "n01440764", "tench", ())
-    data = memoryview(encode_example(inception.features(item, 4, 3, b"image")))
+    data = memoryview(encode_example(inception_features(item, 4, 3, b"image")))
     expected = read_features(parse_example(data))
     monkeypatch.setattr(inception_reader, "read_features", None)
     assert read_record(data) == expected
@@ -91,7 +92,7 @@ def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_stands_before_the_images_name_counts() -> None:
     """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
     item = Item("a.JPEG", 1, "n01440764", "tench", ())
-    features = inception.features(item, 4, 3, b"image")
+    features = inception_features(item, 4, 3, b"image")
     value = delimited(2, delimited(1, delimited(1, b"other")))
     doubled = delimited(1, value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))))
     head, tail = (
@@ -107,7 +108,7 @@ def test_what_stands_before_the_images_name_counts() -> None:
 @given(item=ITEMS, order=st.randoms(use_true_random=False), encoded=st.binary(max_size=50))
 def test_reader_takes_any_order(item: Item, order: random.Random, encoded: bytes) -> None:
     """Features in any order, as another protobuf library may write them, read the same."""
-    features = list(inception.features(item, 3, 4, encoded).items())
+    features = list(inception_features(item, 3, 4, encoded).items())
     order.shuffle(features)
     body = b"".join(encode_entry(name, feature) for name, feature in features)
     assert read_record(memoryview(delimited(1, body))).filename == item.filename
@@ -139,7 +140,7 @@ def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
             content[position] ^= 1 << bit
     for junk in (b"\0", b"\x0a\x00", head + b"12345" + tail):
         assert_same_reading(bytes(content) + junk)
-    entries = encode_example(inception.features(item, 20, 300, b"12345"))[3:]
+    entries = encode_example(inception_features(item, 20, 300, b"12345"))[3:]
     assert delimited(1, entries) == content
     for name, feature in (("image/class/label", Int64List((7,))), ("image/width", FloatList(()))):
         again = delimited(1, entries + encode_entry(name, feature))  # the last entry of a name counts
@@ -198,7 +199,7 @@ def test_what_other_makers_leave_out() -> None:
 def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
     """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: each by name."""
     item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),))
-    features = {**inception.features(item, 4, 3, b"image"), name: feature}
+    features = {**inception_features(item, 4, 3, b"image"), name: feature}
     with pytest.raises(RecordError) as caught:
         read_record(memoryview(encode_example(features)))
     assert name.startswith(caught.value.feature)

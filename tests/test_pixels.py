@@ -86,9 +86,8 @@ def test_every_kind_becomes_a_plain_jpeg_of_the_target_size(kind: Kind) -> None:
 
 def test_quality_decides_the_size() -> None:
     """A higher quality makes a larger file, nearer to the original."""
-    data, size = photographs.photograph_bytes(3)
-    low, _ = pixels.reencode(data, size, 3, Reencode(quality=40))
-    high, _ = pixels.reencode(data, size, 3, Reencode(quality=95))
+    data, _ = photographs.photograph_bytes(3)
+    low, high = (prepare(data, "header", Reencode(quality=quality)).encoded for quality in (40, 95))
     assert len(low) < len(high)
     true = _decoded(data)
     assert np.abs(_decoded(high) - true).mean() < np.abs(_decoded(low) - true).mean()

@@ -327,9 +327,9 @@ def test_bounds_of_numbers() -> None:
         merged.merge(one)
         merged.merge(other)
         x, y = merged.named["x"], merged.named["y"]
-        assert (x.records, x.not_numbers, x.bounds.least, x.bounds.greatest) == (3, 3, -1.0, 2.0)
+        assert (x.values.count, x.not_numbers, x.bounds.least, x.bounds.greatest) == (3, 3, -1.0, 2.0)
         assert (x.values.least, x.values.greatest) == (1, 2)
-        assert (y.records, y.values.least, y.values.greatest, y.bounds.greatest) == (2, 0, 2, 2**60)
+        assert (y.values.count, y.values.least, y.values.greatest, y.bounds.greatest) == (2, 0, 2, 2**60)
         assert "w" not in merged.named
         assert merged.others == 1
 

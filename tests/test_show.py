@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from made_sets import inception_features
 from PIL import Image
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Box, Item
 from imagenet_prep.stages.show import save_image, show
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.tfrecord.sequence_example import encode_sequence_example
 
@@ -45,7 +45,7 @@ ITEM = Item(
     "tench, Tinca tinca",
     (Box(0.1, 0.25, 0.5, 0.75),),
 )
-RECORD = encode_example(inception.features(ITEM, 40, 30, jpeg(40, 30)))
+RECORD = encode_example(inception_features(ITEM, 40, 30, jpeg(40, 30)))
 
 
 def example(**features: Feature) -> bytes:

@@ -103,8 +103,8 @@ class KnownSet(Protocol):
         ...
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
-        """How far the stages before convert have come."""
-        ...
+        """How far the stages before convert have come: nowhere, where there are none."""
+        return ()
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The command that goes on, where convert has not come to its end; ``states`` are those of the stages."""
@@ -115,7 +115,7 @@ class KnownSet(Protocol):
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """What is worth knowing of the set at hand before a shard is read."""
-        ...
+        yield from ()
 
     def examiner(self, foreign: Sequence[Path], *, decode: bool) -> Examiner:
         """What looks at each record; ``foreign`` are the shards where nothing says who made them."""

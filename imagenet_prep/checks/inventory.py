@@ -152,17 +152,14 @@ def manifest_fault(manifest: Manifest) -> str:
         if info.name != name:
             return f"its entry of {name} is damaged"
     for split, totals in manifest.totals.items():
-        widths = [_width(manifest.shards[shard_name(split, i, totals.shards)]) for i in range(totals.shards)]
+        infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
+        widths = [info.records + len(info.set_aside) for info in infos]
         if [stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))] != widths:
             return f"its records per {split} shard are not those of the partition"
-        records = sum(manifest.shards[shard_name(split, i, totals.shards)].records for i in range(totals.shards))
+        records = sum(info.records for info in infos)
         if records != totals.images:
             return f"its {split} shards hold {number_of(records, 'record')}, its totals say {totals.images:,}"
     return ""
-
-
-def _width(info: ShardInfo) -> int:
-    return info.records + len(info.set_aside)
 
 
 # names and sizes -----------------------------------------------------------------------------------------------
@@ -211,9 +208,8 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
         if inventory.sizes[name] != info.size:
             expected, got = str(info.size), str(inventory.sizes[name])
             detail = f"expected {expected} bytes, got {got}"
-            problems.append(
-                Problem(ProblemKind.WRONG_SIZE, name, detail, remedy_own(layout), expected=expected, got=got)
-            )
+            remedy = remedy_own(layout)
+            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, remedy, expected=expected, got=got))
         for path in layout.index_paths(name):
             if not path.is_file():
                 detail = f"it has no index: expected {path}"

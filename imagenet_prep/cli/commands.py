@@ -13,6 +13,7 @@ import click
 
 from imagenet_prep import __version__
 from imagenet_prep.cli import options as o
+from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
@@ -48,17 +49,13 @@ def cli() -> None:
 
 
 @cli.command()
-@o.data_dir
-@o.raw
-@o.output
+@o.places
 @o.fetching
 @click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
 @o.boxes
 @o.converting
 @o.verifying
-@o.workers
-@o.engine
-@o.quiet
+@o.working
 def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Every stage that is needed, in order.
 
@@ -66,7 +63,6 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     imagenet-prep run /data/imagenet
     """
     from imagenet_prep import pipeline
-    from imagenet_prep.cli import printing
 
     layout = Layout(data_dir, raw, output)
     missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"])
@@ -90,7 +86,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 @o.only
 @o.fetching
 @o.quiet
-def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
+def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
     """Fetch the archives with your credentials; resumes, and checks what came.
 
     Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt.
@@ -98,7 +94,6 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     \b
     imagenet-prep download /data/imagenet --only train,validation,boxes
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.download import download, pending
 
     layout = Layout(data_dir)
@@ -115,7 +110,6 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
         progress=make_progress(quiet),
     )
     printing.print_download(summary, quiet)
-    return 0
 
 
 @cli.command()
@@ -123,7 +117,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
 @o.raw
 @o.workers
 @o.quiet
-def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
+def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
     """Make image folders: raw-data/train/<wnid>/ and raw-data/validation/<wnid>/.
 
     convert doesn't need them: it reads the archives in place.
@@ -131,12 +125,10 @@ def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
     \b
     imagenet-prep untar /data/imagenet
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.untar import untar
 
     summary = untar(Layout(data_dir, raw), _engine(given), progress=make_progress(quiet))
     printing.print_untar(summary, quiet)
-    return 0
 
 
 @cli.command()
@@ -146,13 +138,12 @@ def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
 @o.validation_boxes
 @o.workers
 @o.quiet
-def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int:
+def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
     """Bounding boxes from the annotation archive to raw-data/imagenet_2012_bounding_boxes.csv.
 
     \b
     imagenet-prep annotate /data/imagenet
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.annotate import annotate
 
     summary = annotate(
@@ -163,7 +154,6 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int
         progress=make_progress(quiet),
     )
     printing.print_annotate(summary, quiet)
-    return 0
 
 
 @cli.command()
@@ -171,28 +161,22 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> int
 @click.option("--output", type=o.new_file(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
 @o.workers
 @o.quiet
-def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> int:
+def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
     """Look at a folder of images or arrays, and propose a recipe for it.
 
     \b
     imagenet-prep init flowers
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.init import init
 
     printing.print_init(init(folder, output, _engine(given), progress=make_progress(quiet)), quiet)
-    return 0
 
 
 @cli.command()
-@o.data_dir
-@o.raw
-@o.output
+@o.places
 @o.config
 @o.converting
-@o.workers
-@o.engine
-@o.quiet
+@o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Images to shards: 1024 train and 128 validation, record for record those of 2016.
 
@@ -201,7 +185,6 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     imagenet-prep convert /data/out --raw /data/kaggle
     imagenet-prep convert /data/flowers --config flowers.yaml
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.convert import convert
 
     engine, progress = _engine(given), make_progress(quiet)
@@ -215,9 +198,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 @o.data_dir
 @o.verifying
 @o.incomplete
-@o.workers
-@o.engine
-@o.quiet
+@o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """Prove the shards right, or say exactly what is wrong (exit status 3).
 
@@ -240,15 +221,11 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
 
 
 @cli.command()
-@o.data_dir
-@o.raw
-@o.output
+@o.places
 @o.quick
 @o.decode
 @o.reading
-@o.workers
-@o.engine
-@o.quiet
+@o.working
 def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Verify, and make the shards that are wrong or missing again: the same bytes, from the same raw data.
 
@@ -258,7 +235,6 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     imagenet-prep repair /data/imagenet
     """
     from imagenet_prep import pipeline
-    from imagenet_prep.cli import printing
 
     _must_be_there(output or data_dir)
     summary = pipeline.verify_and_repair(
@@ -274,17 +250,14 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 
 
 @cli.command()
-@o.data_dir
-@o.raw
-@o.output
+@o.places
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool) -> int:
+def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool) -> None:
     """Each stage: done, partly, not begun; and what to run next.
 
     \b
     imagenet-prep status /data/imagenet
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.status import status, unknown
     from imagenet_prep.storage.refusals import as_error
 
@@ -296,16 +269,13 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
             raise
         found = unknown(said, output or data_dir)
     printing.print_status(found, as_json)
-    return 0
 
 
 @cli.command()
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @o.samples
-@o.workers
-@o.engine
-@o.quiet
+@o.working
 def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: Any) -> int:
     """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
 
@@ -313,7 +283,6 @@ def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: 
     imagenet-prep report /data/imagenet --open
     """
     from imagenet_prep import pipeline
-    from imagenet_prep.cli import printing
 
     _must_be_there(data_dir)
     _must_be_writable(Layout(data_dir).report_path)
@@ -330,13 +299,12 @@ def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: 
 @click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--image", type=o.new_file(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
-def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> int:
+def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> None:
     """Records of any TFRecord file, readable.
 
     \b
     imagenet-prep show /data/imagenet/train-00000-of-01024 --limit 3
     """
-    from imagenet_prep.cli import printing
     from imagenet_prep.stages.show import save_image, show
 
     shown = None
@@ -346,7 +314,6 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
         say(f"{file} holds no records", error=True)
     if image is not None:
         save_image(file, record or 0, image)
-    return 0
 
 
 @cli.command()
@@ -366,7 +333,6 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     import shutil
     import tempfile
 
-    from imagenet_prep.cli import printing
     from imagenet_prep.demo.tour import run_demo
 
     folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
@@ -524,9 +490,9 @@ def _open(page: Path) -> None:
 
 
 def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:
-    from imagenet_prep.cli import printing
-
     printing.print_verdict(verdict)
     if json_file is not None:
-        printing.save_verdict(verdict, json_file)
+        from imagenet_prep.storage.atomic import save_json
+
+        save_json(json_file, verdict.as_dict())
     return PROBLEMS_FOUND if verdict.problems or set_aside else 0

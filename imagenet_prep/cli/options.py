@@ -89,8 +89,11 @@ def _fault(path: Path, beginning: bytes | None) -> str:
             return f"no right to write in the folder {path.parent}"
         if beginning is None or not os.path.lexists(path):
             return ""
-        is_replaceable = path.is_file() and not _is_state(path) and _begins(path, beginning)
-        return "" if is_replaceable else "it is there and holds something else; expected a new file"
+        if path.is_file() and not _is_state(path):
+            with path.open("rb") as file:
+                if file.read(len(beginning)) == beginning:
+                    return ""
+        return "it is there and holds something else; expected a new file"
     except OSError as error:
         return error.strerror or str(error)
 
@@ -99,11 +102,6 @@ def _is_state(path: Path) -> bool:
     """Whether a file is one of those that are kept beside shards: a manifest is JSON too."""
     folder = path.resolve().parent
     return folder == Layout(folder.parent).state_dir
-
-
-def _begins(path: Path, beginning: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(beginning)) == beginning
 
 
 def byte_count(value: str) -> int:
@@ -123,6 +121,9 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+places = _all_of(data_dir, raw, output)
+working = _all_of(workers, engine, quiet)
 
 only = click.option(
     "--only",

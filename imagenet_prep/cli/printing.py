@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,18 +53,14 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     if not quiet:
         say(f"found {summary.found}")
         if summary.classes:
-            say(f"classes: {_counts(summary.classes)}")
+            shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
+            more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
+            say(f"classes: {shown}{more}")
         say(*(f"passed over: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
         recipe = quoted(path_word(summary.recipe))
         say(to_copy(f"next: imagenet-prep convert {quoted(path_word(shards))} --config {recipe}"))
-
-
-def _counts(classes: Mapping[str, int]) -> str:
-    """Classes with the number of their files: of very many the first, and how many there are."""
-    shown = ", ".join(f"{name} {count:,}" for name, count in list(classes.items())[:SHOWN_CLASSES])
-    return shown + (f", ... ({len(classes):,} in all)" if len(classes) > SHOWN_CLASSES else "")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -82,7 +78,8 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """What was fetched, what was there."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        say(f"download: fetched {fetched} ({_size(summary.size)}); {_were_there(len(summary.present))}")
+        present = number_of(len(summary.present), "archive was", "archives were")
+        say(f"download: fetched {fetched} ({_size(summary.size)}); {present} there")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
@@ -206,13 +203,6 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
         say(f"{count} found: see the page.", colour="red", error=True)
 
 
-def save_verdict(verdict: Verdict, path: Path) -> None:
-    """The verdict for machines (docs/cli.md)."""
-    from imagenet_prep.storage.atomic import save_json
-
-    save_json(path, verdict.as_dict())
-
-
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:
@@ -265,10 +255,6 @@ def _print_findings(problems: tuple[Problem, ...]) -> None:
         say(f"{problem.subject}: {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
         say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
-
-
-def _were_there(count: int) -> str:
-    return f"{number_of(count, 'archive')} {'was' if count == 1 else 'were'} there"
 
 
 def _size(count: float) -> str:

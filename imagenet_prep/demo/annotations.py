@@ -67,27 +67,22 @@ class MadeAnnotation:
         return self.quirk in BAD_QUIRKS
 
 
-def annotation(name: str, wnid: str, size: tuple[int, int], quirk: Quirk = Quirk.NONE, seed: int = 1) -> MadeAnnotation:
-    """An annotation with one to three boxes for the image ``name`` of ``size`` pixels, 4 or more either way."""
-    rng = random.Random(f"boxes {seed} {name}")
-    return _finished(name, wnid, quirk, _draft(name, wnid, size, _random_boxes(rng, size, quirk)))
+def annotation(
+    name: str,
+    wnid: str,
+    size: tuple[int, int],
+    quirk: Quirk = Quirk.NONE,
+    seed: int = 1,
+    boxes: tuple[Corners, ...] = (),
+) -> MadeAnnotation:
+    """An annotation for the image ``name`` of ``size`` pixels, 4 or more either way: ``boxes``, or one to three."""
+    boxes = boxes or _random_boxes(random.Random(f"boxes {seed} {name}"), size, quirk)
+    return _finished(name, wnid, quirk, _Draft(name, wnid, size, (wnid,) * len(boxes), boxes, boxes))
 
 
 def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
     """The whole CSV that must come out, its lines sorted by byte value."""
     return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
-
-
-def samples() -> dict[str, MadeAnnotation]:
-    """The sample annotations in data/bounding_boxes by path below it, one for each quirk."""
-    size, boxes = (334, 500), ((2, 131, 252, 497), (20, 30, 120, 330))
-    made = {}
-    for number, quirk in enumerate(Quirk, 1):
-        wnid = "n02092002" if quirk is Quirk.BREED_NAME else "n01440764"
-        name = f"{wnid}_{number}"
-        draft = _draft(name, wnid, size, boxes[:1] if quirk is Quirk.NONE else boxes)
-        made[f"{wnid}/{name}.xml"] = _finished(name, wnid, quirk, draft)
-    return made
 
 
 # how a file comes about: a plain draft, a quirk, the text --------------------------------------------------------
@@ -104,10 +99,6 @@ class _Draft:
     boxes: tuple[Corners, ...]
     kept: tuple[Corners, ...]
     skipped: int = 0
-
-
-def _draft(name: str, wnid: str, size: tuple[int, int], boxes: tuple[Corners, ...]) -> _Draft:
-    return _Draft(name, wnid, size, (wnid,) * len(boxes), boxes, boxes)
 
 
 def _random_boxes(rng: random.Random, size: tuple[int, int], quirk: Quirk) -> tuple[Corners, ...]:

@@ -86,26 +86,6 @@ class MadeSet:
         """The CSV that annotate must write for the train boxes."""
         return boxes_csv(self.annotations)
 
-    @property
-    def validation_boxes_csv(self) -> bytes:
-        """The CSV that annotate must write for the validation boxes."""
-        return boxes_csv(self.validation_annotations)
-
-    @property
-    def box_files(self) -> int:
-        """XML files of train images, the bad ones included."""
-        return len(self.annotations)
-
-    @property
-    def box_count(self) -> int:
-        """Boxes of train images that must come out."""
-        return sum(len(each.lines) for each in self.annotations)
-
-    @property
-    def bad_annotations(self) -> tuple[str, ...]:
-        """The names, such as n01440764_10026.xml, of the annotations that must be Problems."""
-        return tuple(f"{each.name}.xml" for each in self.annotations if each.bad)
-
 
 def make(
     raw_dir: Path, *, classes: int = 20, per_class: int = 12, validation: int = 60, seed: int = 1, tiny: bool = False

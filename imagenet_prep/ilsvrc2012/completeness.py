@@ -180,13 +180,11 @@ def name_label_patterns(split: str, reports: Sequence[ShardReport], problems: Se
         is_chance = problem.kind in LABEL_PATTERNS
         kept.append(dataclasses.replace(problem, kind=ProblemKind.WRONG_LABEL) if is_chance else problem)
     wrong = sum(_count(kind, reports) for kind in LABEL_PATTERNS)  # of a class or two a label is wrong in both ways
-    return [_label_pattern(kind, split, wrong, records) for kind in named] + kept
+    for kind in reversed(named):
+        what, remedy = LABEL_PATTERNS[kind]
+        kept.insert(0, Problem(kind, split, what.format(f"{wrong:,}", f"{records:,}"), remedy, count=wrong))
+    return kept
 
 
 def _count(kind: ProblemKind, reports: Sequence[ShardReport]) -> int:
     return sum(report.counts.get(kind, 0) for report in reports)
-
-
-def _label_pattern(kind: ProblemKind, split: str, count: int, records: int) -> Problem:
-    what, remedy = LABEL_PATTERNS[kind]
-    return Problem(kind, split, what.format(f"{count:,}", f"{records:,}"), remedy, count=count)

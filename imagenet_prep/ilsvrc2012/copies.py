@@ -55,7 +55,12 @@ def find_copies(split: str, shards: Sequence[str], reports: Sequence[ShardReport
     for group in groups:
         original = [report.name for report in group if report.name in placed]
         if len(original) == 1:
-            problems += [_copy(report.name, original[0]) for report in group if report.name not in placed]
+            detail = f"this is a copy of {original[0]}, which is in its own place"
+            problems += [
+                Problem(ProblemKind.EXCHANGED_SHARD, name, detail, REMEDY_FOREIGN, expected=name, got=original[0])
+                for name in (report.name for report in group)
+                if name not in placed
+            ]
         else:
             problems.append(_same(split, [report.name for report in group]))
     named = frozenset(problem.subject for problem in problems) - {split}
@@ -71,7 +76,12 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
     counts = set(range(found - copies, found + copies + 1)) if copies <= MANY else set()
     if 2 * found > facts.IMAGES[split]:
         counts.add(facts.IMAGES[split])
-    ranks = {report.name: _ranks(_listed(report, split)) for report in reports if report.records >= FEW}
+    listed = {  # what the original's listing was sorted by, of each record: the class, then the name
+        report.name: [(class_of(name.decode(), split) or "", name) for name in report.filenames]
+        for report in reports
+        if report.records >= FEW
+    }
+    ranks = {name: _ranks(values) for name, values in listed.items()}
     best: set[str] = set()
     for count in sorted(counts):
         picked = order.shuffled(count, order.SEED)
@@ -83,19 +93,9 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
     return best if 2 * len(best) >= len(shards) else set()
 
 
-def _listed(report: ShardReport, split: str) -> list[tuple[str, bytes]]:
-    """What the original's listing was sorted by, of each record: the class, then the name."""
-    return [(class_of(name.decode(), split) or "", name) for name in report.filenames]
-
-
 def _ranks(values: Sequence[Any]) -> list[int]:
     """The numbers of the values from the least to the greatest."""
     return sorted(range(len(values)), key=values.__getitem__)
-
-
-def _copy(name: str, original: str) -> Problem:
-    detail = f"this is a copy of {original}, which is in its own place"
-    return Problem(ProblemKind.EXCHANGED_SHARD, name, detail, REMEDY_FOREIGN, expected=name, got=original)
 
 
 def _same(split: str, names: Sequence[str]) -> Problem:

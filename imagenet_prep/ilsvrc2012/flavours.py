@@ -74,7 +74,7 @@ def recognise(paths: Sequence[Path]) -> Flavour:
         _shared(record.traits.channels for record in samples),
         _shared(record.traits.format for record in samples),
     )
-    own_words = not any(record.text in (None, _words(record)) for record in samples)
+    own_words = not any(record.text in (None, facts.texts().get(record.wnid or "")) for record in samples)
     own_names = not any(record.filename == plain_name(record.filename) for record in samples)
     differences = tuple(_differences(nearest, traits, own_words=own_words, own_names=own_names))
     return Flavour(nearest.name, traits, own_words, own_names, differences)
@@ -99,10 +99,6 @@ def _shared(values: Iterable[V | None]) -> V | None:
     """The one value that all have, or None."""
     every = set(values)
     return every.pop() if len(every) == 1 else None
-
-
-def _words(record: ImageRecord) -> str | None:
-    return facts.texts().get(record.wnid or "")
 
 
 def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names: bool) -> Iterator[str]:

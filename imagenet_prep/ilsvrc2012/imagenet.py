@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.examiner import Examiner, Published, SetFindings
+from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFindings
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
@@ -18,7 +18,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
-from imagenet_prep.ilsvrc2012.raw_data import stages_before
+from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.ilsvrc2012.source import ImageSource, missing_text
 from imagenet_prep.images.prepare import Check
@@ -28,7 +28,6 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
 
@@ -47,7 +46,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class ImageNet:
+class ImageNet(KnownSet):
     """ILSVRC2012; ``manifest`` is that of shards that were made of it, if there is one."""
 
     manifest: Manifest | None = None
@@ -267,13 +266,8 @@ def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Chec
     """How closely to look at images: "auto" trusts a file whose published digest was checked."""
     if options.check != "auto":
         return options.check
-    checked = load_json(layout.checked_path) if source.md5 else None
-    known = checked.get(source.path.name) if isinstance(checked, dict) else None
-    if not isinstance(known, dict):
-        return "decode"
-    status = source.path.stat()
-    unchanged = (known.get("size"), known.get("mtime_ns")) == (status.st_size, status.st_mtime_ns)
-    return "header" if unchanged and known.get("md5") == source.md5 else "decode"
+    is_published = source.md5 and checked_md5(layout, source.path) == source.md5
+    return "header" if is_published else "decode"
 
 
 def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:

@@ -21,7 +21,7 @@ def stages_before(layout: Layout) -> tuple[StageStatus, ...]:
 def _download(layout: Layout) -> StageStatus:
     archives = [facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES]
     present = [archive for archive in archives if layout.archive_path(archive).is_file()]
-    checked = sum(_is_checked(layout, archive) for archive in present)
+    checked = sum(bool(checked_md5(layout, layout.archive_path(archive))) for archive in present)
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
     detail = f"{len(present)} of {len(archives)} archives, {checked} of them checked"
     if begun:
@@ -34,16 +34,14 @@ def _download(layout: Layout) -> StageStatus:
     return StageStatus("download", _state(found, len(archives), begun > 0), detail)
 
 
-def _is_checked(layout: Layout, archive: facts.OfficialArchive) -> bool:
-    """Whether an archive's digest was compared, and the file not touched since."""
+def checked_md5(layout: Layout, archive: Path) -> str:
+    """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
     checked = load_json(layout.checked_path)
-    entry = checked.get(archive.filename) if isinstance(checked, dict) else None
-    found = layout.archive_path(archive).stat()
-    return (
-        isinstance(entry, dict)
-        and bool(entry.get("md5"))
-        and (entry.get("size"), entry.get("mtime_ns")) == (found.st_size, found.st_mtime_ns)
-    )
+    entry = checked.get(archive.name) if isinstance(checked, dict) else None
+    found = archive.stat()
+    if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (found.st_size, found.st_mtime_ns):
+        return ""
+    return str(entry.get("md5") or "")
 
 
 def _untar(layout: Layout) -> StageStatus:

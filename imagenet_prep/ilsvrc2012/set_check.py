@@ -28,7 +28,11 @@ def check_set(
     for split in facts.SPLITS:
         shards = inventory.of(split)
         found = [reports[name] for name in shards if name in reports]
-        is_proven = inventory.manifest is not None and _are_sound(found, shards)
+        is_proven = (  # the very records that convert wrote: no name is twice then, the order kept
+            inventory.manifest is not None
+            and len(found) == len(shards)
+            and not any(report.problems for report in found)
+        )
         if not is_proven:
             orderings[split] = examine_order(split, shards, found)
         problems += _check_split(inventory, split, found, orderings, is_proven=is_proven, is_part=is_part)
@@ -58,11 +62,6 @@ def _order(inventory: Inventory, orderings: Mapping[str, Ordering | None]) -> st
     if False in known:
         return "not canonical"
     return "canonical" if known and all(known) else "unknown"
-
-
-def _are_sound(reports: Sequence[ShardReport], shards: Sequence[str]) -> bool:
-    """Whether all shards hold the very records that convert wrote: no name is twice then, the order kept."""
-    return len(reports) == len(shards) and not any(report.problems for report in reports)
 
 
 def _check_split(

@@ -10,12 +10,13 @@ import contextlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.images import jpeg, png
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL import Image
     from PIL.ImageFile import ImageFile
 
@@ -68,31 +69,8 @@ def check_decode(data: Buffer) -> None:
     Raises:
         ImageError: with libjpeg's own words.
     """
-    import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
-
-    _check_size(data)
-    try:
-        simplejpeg.decode_jpeg(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True)
-    except ValueError as error:
-        if "subsampling" not in str(error):
-            raise ImageError(f"the JPEG does not decode: {error}") from None
-        decode_rgb(data)  # simplejpeg knows the usual sampling factors only; Pillow decodes the others, less strictly
-
-
-def reencode(
-    data: Buffer, size: tuple[int, int], components: int, how: Reencode, orientation: int = 1
-) -> tuple[bytes, tuple[int, int]]:
-    """Decode a JPEG of this size and number of components, strictly; resize; turn; encode. Grey stays grey.
-
-    Returns:
-        The new JPEG and its size in pixels.
-
-    Raises:
-        ImageError: the image is damaged.
-    """
-    target = how.target(*size)
-    image = turn_upright(shrink(decode_for(data, components, target), target), orientation)
-    return encode(image, how.quality), image.size
+    if _decoded(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8) is None:
+        decode_rgb(data)
 
 
 def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.Image:
@@ -101,24 +79,32 @@ def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.
     Raises:
         ImageError: the image is damaged.
     """
-    import simplejpeg
     from PIL import Image
+
+    pixels = _decoded(
+        data,
+        colorspace="GRAY" if components == 1 else "RGB",
+        min_width=REDUCE * target[0],
+        min_height=REDUCE * target[1],
+        min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
+    )
+    if pixels is None:
+        return decode_rgb(data)
+    return Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
+
+
+def _decoded(data: Buffer, **how: Any) -> np.ndarray[Any, Any] | None:
+    """A JPEG decoded by simplejpeg, strictly; None for odd sampling factors: Pillow decodes those, less strictly."""
+    import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
 
     _check_size(data)
     try:
-        pixels = simplejpeg.decode_jpeg(
-            data,
-            colorspace="GRAY" if components == 1 else "RGB",
-            min_width=REDUCE * target[0],
-            min_height=REDUCE * target[1],
-            min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
-            strict=True,
-        )
+        found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(data, strict=True, **how)
     except ValueError as error:
         if "subsampling" not in str(error):
             raise ImageError(f"the JPEG does not decode: {error}") from None
-        return decode_rgb(data)
-    return Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
+        return None
+    return found
 
 
 def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:
@@ -220,8 +206,5 @@ def codec() -> str:
     import simplejpeg
     from PIL import features
 
-    return f"Pillow {PIL.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, {_version(simplejpeg)}"
-
-
-def _version(module: object) -> str:
-    return f"{getattr(module, '__name__', '')} {getattr(module, '__version__', '')}"
+    decoder = f"simplejpeg {getattr(simplejpeg, '__version__', '')}"
+    return f"Pillow {PIL.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}, {decoder}"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from imagenet_prep.images import exif, jpeg, pixels, png
 from imagenet_prep.images.pixels import Reencode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Buffer = bytes | memoryview
 Check = Literal["header", "decode"]
@@ -63,27 +66,32 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
         ImageError: the image is damaged, or isn't one.
     """
     if png.is_png(data):
-        return _repair(data, "png", how, upright)
+        return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
     header = jpeg.read_header(data)
     jpeg.check_ends(data)
     if header.components == 4:
         if check == "decode" or how is not None:
             pixels.check_decode(data)
-        return _repair(data, "cmyk", how, upright)
+        return _encoded(data, pixels.decode_rgb(data), how, upright, "cmyk")
     if how is not None:
-        orientation = exif.read_orientation(data) if upright else exif.UPRIGHT
-        size = (header.width, header.height)
-        encoded, size = pixels.reencode(data, size, header.components, how, orientation)
-        return Prepared(encoded, *size, orientation=orientation)
+        target = how.target(header.width, header.height)
+        return _encoded(data, pixels.decode_for(data, header.components, target), how, upright, target=target)
     if check == "decode":
         pixels.check_decode(data)
     return Prepared(data, header.width, header.height)
 
 
-def _repair(data: Buffer, repair: str, how: Reencode | None, upright: bool) -> Prepared:
-    image = pixels.decode_rgb(data)
+def _encoded(
+    data: Buffer,
+    image: Image,
+    how: Reencode | None,
+    upright: bool,
+    repair: str = "",
+    target: tuple[int, int] | None = None,
+) -> Prepared:
+    """An image that was decoded: made smaller, turned, and encoded again."""
     if how is not None:
-        image = pixels.shrink(image, how.target(*image.size))
+        image = pixels.shrink(image, target or how.target(*image.size))
     orientation = exif.read_orientation(data) if upright else exif.UPRIGHT
     image = pixels.turn_upright(image, orientation)
     encoded = pixels.encode(image, how.quality if how else REPAIR_QUALITY)

@@ -101,7 +101,8 @@ def check_wishes(
             continue
         if wish.column not in known:
             raise file.fault(key, f"no column {wish.column!r}", *_instead(wish.column, known, extra, content))
-        kinds = _possible(wish.column, known[wish.column])
+        kind = known[wish.column]
+        kinds = ("float", "int64") if wish.column == "values" else ("int64", "float") if kind == "int64" else (kind,)
         if wish.kind is not None and wish.kind not in kinds:
             raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
 
@@ -109,12 +110,6 @@ def check_wishes(
 def available(content: Content, is_labelled: bool) -> dict[str, Kind]:
     """The columns that an item has, without those of a labels file."""
     return {**OF_ITEM, **(OF_CLASS if is_labelled else {}), **OF_CONTENT[content]}
-
-
-def _possible(column: str, kind: Kind) -> tuple[Kind, ...]:
-    if column == "values":
-        return "float", "int64"
-    return ("int64", "float") if kind == "int64" else (kind,)
 
 
 def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], content: Content) -> tuple[str, str]:

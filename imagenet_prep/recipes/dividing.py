@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile, shortened
-from imagenet_prep.recipes.splitting import Shares
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
 from imagenet_prep.sources.patterns import compile_pattern
@@ -20,6 +21,8 @@ FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", 
 
 ONLY = "train"
 """The name of the split where there is but one."""
+
+_ALL = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +134,26 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
             owner[row] = division.name
     left = len(listing) - len(owner)
     return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
+
+
+# by the hash of a name ------------------------------------------------------------------------------------------
+
+
+class Shares:
+    """Splits by fractions, in the order in which they are named: files that come later move none.
+
+    A name's SHA-256 (UTF-8), its first 8 bytes as a big-endian number over 2^64, falls in the range of one split.
+
+    Args:
+        fractions: of each split; they sum to 1.
+    """
+
+    def __init__(self, fractions: Mapping[str, float]) -> None:
+        edges = [round(edge * _ALL) for edge in accumulate(fractions.values())]
+        edges[-1] = _ALL
+        self._edges = list(zip(edges, fractions, strict=True))
+
+    def split_of(self, name: str) -> str:
+        """The split of a name."""
+        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+        return next(split for edge, split in self._edges if place < edge)

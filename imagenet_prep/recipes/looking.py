@@ -71,7 +71,10 @@ def look_at(folder: Path, engine: Engine) -> Look:
         inside, kind = list_tars([folder / name for name in archives], engine, folder_each=False), "tar"
         content = _main_content(inside)
     if content is None:
-        raise all_of([*remarks.obstacles, _nothing(folder, listing)])
+        what = f"{folder} holds nothing to make records of"
+        found = counted(listing.names, 5) or "nothing"
+        expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
+        raise all_of([*remarks.obstacles, InputError(what, expected)])
     rows = [row for row, name in enumerate(inside.names) if is_of(content, name)]
     shape = _shape_of([inside.names[row] for row in rows], kind)
     tables = Tables()
@@ -88,16 +91,15 @@ def look_at(folder: Path, engine: Engine) -> Look:
         obstacles += _wrong_shape(folder, shape)
     if obstacles:
         raise all_of(obstacles)
-    lengths = [inside.lengths[row] for row in rows]
-    return _with(shape, content, lengths, archives if kind == "tar" else (), tables, (*passed, *_apart(remarks)))
-
-
-def _nothing(folder: Path, listing: Catalog) -> InputError:
-    return InputError(
-        f"{folder} holds nothing to make records of",
-        "expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found "
-        + (counted(listing.names, 5) or "nothing"),
-    )
+    lengths, passed = [inside.lengths[row] for row in rows], [*passed, *_apart(remarks)]
+    if tables.taken is None:
+        tars = archives if kind == "tar" else ()
+        of = (shape.lead, tars, shape.splits, shape.classes)
+        return Look(shape.kind, content, shape.names, lengths, *of, passed=tuple(passed))
+    counts: Counter[int | str] = Counter(tables.taken.labels or ())
+    classes = {str(label): counts[label] for label in sorted(counts)}
+    names = [shape.lead + name for name in shape.names]
+    return Look("files", content, names, lengths, classes=classes, table=tables.taken, passed=tuple(passed))
 
 
 def _main_content(listing: Catalog) -> Content | None:
@@ -255,24 +257,3 @@ def _apart(remarks: Remarks) -> list[str]:
     found = [(remarks.passed[key], forms) for key, forms in words.items() if key in remarks.passed]
     said = [f"{len(names):,} {forms[len(names) > 1]}: {listed(names)}" for names, forms in found]
     return said + [f"{name}: macOS keeps its own data there" for name in remarks.passed.get(MACOSX, ())]
-
-
-def _with(
-    shape: _Shape,
-    content: Content,
-    lengths: Sequence[int],
-    archives: Sequence[str],
-    tables: Tables,
-    passed: tuple[str, ...],
-) -> Look:
-    """All of it; a file of labels, where there is one, decides the classes."""
-    if tables.taken is None:
-        return Look(
-            shape.kind, content, shape.names, lengths, shape.lead, archives, shape.splits, shape.classes, None, passed
-        )
-    classes: dict[str, int] = {}
-    if tables.taken.has_labels:
-        counts: Counter[int | str] = Counter(tables.taken.labels())
-        classes = {str(label): counts[label] for label in sorted(counts)}
-    names = [shape.lead + name for name in shape.names]
-    return Look("files", content, names, lengths, classes=classes, table=tables.taken, passed=passed)

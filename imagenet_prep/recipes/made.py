@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.examiner import Examiner, SetFindings, no_words
+from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.model import Engine, Problem, Progress, State
 from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.storage.layout import Layout
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeByRecipe:
+class MadeByRecipe(KnownSet):
     """A data set made by a recipe; see KnownSet.
 
     Args:
@@ -61,10 +61,6 @@ class MadeByRecipe:
         totals = self.manifest.totals if self.manifest else {}
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
 
-    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
-        """None: a recipe's files are there."""
-        return ()
-
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """To repair what was whole, or to go on with the conversion."""
         if self.manifest is None:
@@ -88,10 +84,6 @@ class MadeByRecipe:
             f"expected {layout.manifest_path.name}, which is written when every shard is done",
             f"{again}: finished shards are kept",
         )
-
-    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """Nothing is known beside what the recipe promises."""
-        yield from ()
 
     def examiner(self, foreign: Sequence[Path], *, decode: bool) -> PromiseExaminer:
         """What compares each record with the promise."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from imagenet_prep.escaping import escaped, quoted
 from imagenet_prep.recipes.columns import Content, column_name, usual
+from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.looking import Look
 from imagenet_prep.recipes.rules import MAX_SHARDS, SHARD_SIZE
-from imagenet_prep.recipes.splitting import Shares
 from imagenet_prep.sources.patterns import literal
 
 SHARES = {"train": 0.9, "validation": 0.1}
@@ -97,7 +97,7 @@ def _render_labels(look: Look, where: str) -> str:
     found, table = look.table, look.table.table
     name = _quoted(_below(where, found.where))
     more = [] if found.path is None else [f"path: {_quoted(found.path)}"]
-    if table.labels is not None and not found.is_class:
+    if table.labels is not None and not found.has_labels:
         more.append("label: false")
     columns = f", with the columns {escaped(', '.join(table.columns))}" if table.columns else ""
     value = f"{{file: {name}, {', '.join(more)}}}" if more else name
@@ -160,12 +160,12 @@ def _extra(look: Look) -> list[str]:
     if look.table is None:
         return []
     table = look.table.table
-    label = ["label"] if table.labels is not None and not look.table.is_class else []
+    label = ["label"] if table.labels is not None and not look.table.has_labels else []
     return [*label, *table.columns]
 
 
 def _numbers(look: Look) -> list[int]:
     """The labels of a file where they are numbers: records get those."""
-    if look.table is None or not look.table.has_labels:
+    if look.table is None:
         return []
-    return [label for label in set(look.table.labels()) if isinstance(label, int)]
+    return [label for label in set(look.table.labels or ()) if isinstance(label, int)]

@@ -215,9 +215,7 @@ def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, A
     parts.append(encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist())))))
 
 
-@functools.lru_cache(maxsize=256)
-def _split_entry(feature: str, kind: bytes) -> SplitEntry:
-    return SplitEntry(feature, kind)
+_split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
 
 
 def _entry(feature: str, kind: Kind, value: Any) -> bytes:

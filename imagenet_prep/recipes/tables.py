@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import (
@@ -34,24 +36,18 @@ class Table:
         where: its path from the folder of the data.
         table: what it says.
         path: the column of paths, where that has no usual name.
-        is_class: whether its labels can be classes; numbers with a fraction can't.
+        labels: the label of each file; None if there are none, or they can't be classes: numbers with a fraction can't.
     """
 
     where: str
     table: LabelTable
     path: str | None = None
-    is_class: bool = True
+    labels: list[int] | list[str] | None = None
 
     @property
     def has_labels(self) -> bool:
         """Whether it says which class a file is of."""
-        return self.is_class and self.table.labels is not None
-
-    def labels(self) -> list[int] | list[str]:
-        """The label of each file."""
-        assert self.table.labels is not None
-        _, values = typed(self.table.labels, self.table.lines, self.table.is_text)
-        return values
+        return self.labels is not None
 
 
 @dataclass(slots=True)
@@ -180,14 +176,13 @@ def _fitting(
     if empty:
         what = f"{path} has {empty:,} line{'s' * (empty > 1)} without a label"
         return InputError(what, "expected one in each", f"{beginning}unlabelled: skip}} leaves such files out")
-    return Table(where, table, column, _are_classes(table))
+    return Table(where, table, column, _classes(table))
 
 
-def _are_classes(table: LabelTable) -> bool:
-    if table.labels is None:
-        return False
-    try:
-        kind, values = typed(table.labels, table.lines, table.is_text)
-    except LabelsFault:
-        return False
-    return kind != "float" and not any(isinstance(value, list) for value in values)
+def _classes(table: LabelTable) -> list[Any] | None:
+    """The labels of a table, if they can be classes."""
+    with contextlib.suppress(LabelsFault):
+        kind, values = typed(table.labels or (), table.lines if table.labels else (), table.is_text)
+        if table.labels is not None and kind != "float" and not any(isinstance(value, list) for value in values):
+            return values
+    return None

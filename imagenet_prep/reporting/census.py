@@ -17,7 +17,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.feature_census import FeaturesCensus
+from imagenet_prep.reporting.feature_census import FeaturesCensus, Spread
 from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, see
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.example import ExampleError, parse_example
@@ -38,28 +38,6 @@ GREY, FOUR, ROTATED, PNG, BROKEN = "grey", "four-component", "rotated", "png", "
 def bin_of(value: float, steps: int) -> int:
     """The bin of a positive number, ``steps`` of them an octave: bin k has 2 ** (k / steps) in its middle."""
     return round(math.log2(value) * steps)
-
-
-@dataclass(slots=True)
-class Spread:
-    """How many numbers there were, their sum, the least and the greatest."""
-
-    count: int = 0
-    total: int = 0
-    least: int | None = None
-    greatest: int | None = None
-
-    def add(self, value: int) -> None:
-        """Take one number."""
-        self.merge(Spread(1, value, value, value))
-
-    def merge(self, other: Spread) -> None:
-        """Take all that another one has seen."""
-        self.count += other.count
-        self.total += other.total
-        if other.least is not None and other.greatest is not None:
-            self.least = other.least if self.least is None else min(self.least, other.least)
-            self.greatest = other.greatest if self.greatest is None else max(self.greatest, other.greatest)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -227,35 +205,25 @@ class _Counting:
 
     def _look_at_image(self, number: int, seen: Shown) -> tuple[int, int] | None:
         """Width and height by the image's own header, else by the record; what is odd about it is noted."""
-        if seen.encoded is None:
+        encoded = seen.encoded
+        if encoded is None:
             return seen.size
-        self._split.sizes[bin_of(max(1, len(seen.encoded)), BYTE_STEPS)] += 1
-        self._split.bytes.add(len(seen.encoded))
-        if png.is_png(seen.encoded):
-            return self._look_at_png(number, seen, seen.encoded)
+        self._split.sizes[bin_of(max(1, len(encoded)), BYTE_STEPS)] += 1
+        self._split.bytes.add(len(encoded))
+        header: png.PngHeader | jpeg.JpegHeader
         try:
-            header = jpeg.read_header(seen.encoded)
+            if png.is_png(encoded):  # odd in ILSVRC2012, as good as a JPEG elsewhere
+                header = png.read_header(encoded)
+                kinds = [PNG if self._promise is None else GREY if header.channels < 3 else ""]
+            else:
+                header = jpeg.read_header(encoded)
+                is_rotated = exif.read_orientation(encoded) != exif.UPRIGHT
+                kinds = [{1: GREY, 3: ""}.get(header.components, FOUR), ROTATED if is_rotated else ""]
         except ImageError:
             self._note(BROKEN, number, seen)
             return seen.size
-        if header.components != 3:
-            self._note(GREY if header.components == 1 else FOUR, number, seen)
-        if exif.read_orientation(seen.encoded) != exif.UPRIGHT:
-            self._note(ROTATED, number, seen)
-        self._propose(number, seen)
-        return header.width, header.height
-
-    def _look_at_png(self, number: int, seen: Shown, encoded: memoryview) -> tuple[int, int] | None:
-        """The size of a PNG: odd in ILSVRC2012, as good as a JPEG elsewhere."""
-        try:
-            header = png.read_header(encoded)
-        except ImageError:
-            self._note(BROKEN, number, seen)
-            return seen.size
-        if self._promise is None:
-            self._note(PNG, number, seen)
-        elif header.channels < 3:
-            self._note(GREY, number, seen)
+        for kind in filter(None, kinds):
+            self._note(kind, number, seen)
         self._propose(number, seen)
         return header.width, header.height
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
+from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus
 from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks
+from imagenet_prep.reporting.feature_census import Spread
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.layout import parse_shard_name
 
@@ -289,7 +290,7 @@ def _join(sentences: Iterable[str]) -> str:
     return f"{text}." if text else ""
 
 
-def _range(low: int | None, high: int | None) -> str:
+def _range(low: float | None, high: float | None) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 

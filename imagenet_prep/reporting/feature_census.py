@@ -9,52 +9,53 @@ from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature
 
 
 @dataclass(slots=True)
-class Bounds:
-    """The least and the greatest of some numbers; None before there are any."""
+class Spread:
+    """How many numbers there were, their sum, the least and the greatest; None before there are any."""
 
+    count: int = 0
+    total: float = 0
     least: float | None = None
     greatest: float | None = None
 
-    def add(self, low: float, high: float) -> None:
-        """Take numbers of which these are the least and the greatest."""
-        self.least = low if self.least is None else min(self.least, low)
-        self.greatest = high if self.greatest is None else max(self.greatest, high)
+    def add(self, *values: float) -> None:
+        """Take some numbers."""
+        self.merge(Spread(len(values), sum(values), min(values), max(values)))
 
-    def merge(self, other: Bounds) -> None:
+    def merge(self, other: Spread) -> None:
         """Take all that another one has seen."""
+        self.count += other.count
+        self.total += other.total
         if other.least is not None and other.greatest is not None:
-            self.add(other.least, other.greatest)
+            self.least = other.least if self.least is None else min(self.least, other.least)
+            self.greatest = other.greatest if self.greatest is None else max(self.greatest, other.greatest)
 
 
 @dataclass(slots=True)
 class FeatureCensus:
     """One feature in every record that has it in the promised kind.
 
-    ``values`` bounds how many values a record has; ``bounds`` the numbers themselves, of byte strings their lengths;
+    ``values`` are how many values the records have; ``bounds`` the numbers themselves, of byte strings their lengths;
     ``not_numbers`` counts records with a NaN.
     """
 
-    records: int = 0
-    values: Bounds = field(default_factory=Bounds)
-    bounds: Bounds = field(default_factory=Bounds)
+    values: Spread = field(default_factory=Spread)
+    bounds: Spread = field(default_factory=Spread)
     not_numbers: int = 0
 
     def take(self, feature: Feature) -> None:
         """Count one record's."""
         count = len(feature.values)
-        self.records += 1
-        self.values.add(count, count)
+        self.values.add(count)
         if isinstance(feature, BytesList):
             numbers: list[float] = [len(value) for value in feature.values]
         else:
             numbers = [value for value in feature.values if value == value]  # a NaN has no place between bounds
             self.not_numbers += len(numbers) < count
         if numbers:
-            self.bounds.add(min(numbers), max(numbers))
+            self.bounds.add(*numbers)
 
     def merge(self, other: FeatureCensus) -> None:
         """Take all that another one has seen."""
-        self.records += other.records
         self.not_numbers += other.not_numbers
         self.values.merge(other.values)
         self.bounds.merge(other.bounds)

@@ -21,9 +21,6 @@ Words = Callable[[str | None, str], str]
 
 LONGEST_TEXT = 100
 
-_IMAGE = ("image/encoded", "image")
-_NAME = ("image/filename", "file_name", "filename")
-_LABEL = ("image/class/label", "label")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -79,6 +76,18 @@ class Naming:
         )
 
 
+_BY_ANYONE = Naming(
+    image=("image/encoded", "image"),
+    likely_image=(),
+    filename=("image/filename", "file_name", "filename"),
+    label=("image/class/label", "label"),
+    words=("image/class/text",),
+    width=("image/width",),
+    height=("image/height",),
+)
+"""That of records of ILSVRC2012, whoever made them."""
+
+
 def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Shown | None:
     """What a record's data show, or None if they are no tf.train.Example.
 
@@ -90,19 +99,19 @@ def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_wo
             return see(parse_example(data), naming)
         return _of_record(read_record(data), words_of)
     except RecordError:
-        return _of_features(parse_example(data), words_of)
+        return see(parse_example(data), _BY_ANYONE, words_of)
     except ExampleError:
         return None
 
 
-def see(features: Mapping[str, Feature], naming: Naming) -> Shown:
-    """What the features of a recipe's record show."""
-    filename = _text(features, *naming.filename)
+def see(features: Mapping[str, Feature], naming: Naming, words_of: Words = no_words) -> Shown:
+    """What the features of a record show by their names."""
+    filename = _text(features, naming.filename)
     return Shown(
         filename,
-        _int(features, *naming.label),
-        _text(features, *naming.words),
-        _size(_int(features, *naming.width), _int(features, *naming.height)),
+        _int(features, naming.label),
+        _text(features, naming.words) or words_of(_text(features, ("image/class/synset",)), filename),
+        _size(_int(features, naming.width), _int(features, naming.height)),
         tuple(_boxes(features)),
         _image(features, naming.image) or _likely_image(features, naming.likely_image),
     )
@@ -122,18 +131,6 @@ def _of_record(record: ImageRecord, words_of: Words) -> Shown:
         _size(record.width, record.height),
         record.boxes,
         record.encoded,
-    )
-
-
-def _of_features(features: Mapping[str, Feature], words_of: Words) -> Shown:
-    filename = _text(features, *_NAME)
-    return Shown(
-        filename,
-        _int(features, *_LABEL),
-        _text(features, "image/class/text") or words_of(_text(features, "image/class/synset"), filename),
-        _size(_int(features, "image/width"), _int(features, "image/height")),
-        tuple(_boxes(features)),
-        _image(features, _IMAGE),
     )
 
 
@@ -163,12 +160,12 @@ def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> me
     return next((each for each in found if each and (is_jpeg(each) or is_png(each))), None)
 
 
-def _int(features: Mapping[str, Feature], *names: str) -> int | None:
+def _int(features: Mapping[str, Feature], names: tuple[str, ...]) -> int | None:
     value = _first(features, names, Int64List)
     return value if isinstance(value, int) else None
 
 
-def _text(features: Mapping[str, Feature], *names: str) -> str:
+def _text(features: Mapping[str, Feature], names: tuple[str, ...]) -> str:
     value = _first(features, names, BytesList)
     return _clean(str(value, "utf-8", "replace")) if isinstance(value, bytes | memoryview) else ""
 

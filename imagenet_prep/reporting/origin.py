@@ -27,9 +27,9 @@ def origin(verdict: Verdict, manifest: Manifest | None, *, is_own: bool) -> Iter
         yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False
         for split, source in manifest.sources.items():
             yield from _source(split, source, is_own=is_own)
-        settings = _recipe_settings if is_own else _settings
-        for name, value in settings(manifest.settings):
-            yield name, value, False
+        usual = ((name.replace("_", " "), _plain(value)) for name, value in manifest.settings.items())
+        for name, text in _recipe_settings(manifest.settings) if is_own else usual:
+            yield name, text, False
     yield "report by", _versions(), False
 
 
@@ -42,11 +42,6 @@ def _source(split: str, source: object, *, is_own: bool) -> Iterator[tuple[str, 
         count = f"{number:,} {'file' if number == 1 else 'files'}" if is_count else _plain(rest)
         yield f"{split} from", f"{name}; {count}", False
         yield f"{split}, names and sizes", str(digest), True
-
-
-def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in settings.items():
-        yield name.replace("_", " "), _plain(value)
 
 
 # a recipe's ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import heapq
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ class TakeSamples:
 
     def __call__(self, name: str) -> list[Sample]:
         """The samples of one shard; a record that has become unreadable since the census is left out."""
-        return list(self._take(name, heapq.nlargest(1, self.numbers[name])[0]))
+        return list(self._take(name, max(self.numbers[name])))
 
     def _take(self, name: str, last: int) -> Iterator[Sample]:
         try:

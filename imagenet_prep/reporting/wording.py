@@ -10,7 +10,7 @@ from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census
 from imagenet_prep.reporting.charts import size_text
-from imagenet_prep.reporting.feature_census import Bounds, FeatureCensus
+from imagenet_prep.reporting.feature_census import FeatureCensus, Spread
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.state.manifest import Manifest
@@ -241,10 +241,10 @@ def feature_rows(facts: Facts) -> Iterator[FeatureRow]:
     for name, promised in sorted(facts.subject.features.items()):
         found = facts.census.features.named.get(name, FeatureCensus())
         kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
-        differs = found.records < total and not is_optional
+        differs = found.values.count < total and not is_optional
         bounds = _bounds_text(found, kind) + (f", NaN in {found.not_numbers:,} records" if found.not_numbers else "")
         values = _between(found.values, "{:,.0f}")
-        yield FeatureRow(name, kind, is_optional, found.records, differs, values, bounds)
+        yield FeatureRow(name, kind, is_optional, found.values.count, differs, values, bounds)
 
 
 def _bounds_text(found: FeatureCensus, kind: str) -> str:
@@ -254,7 +254,7 @@ def _bounds_text(found: FeatureCensus, kind: str) -> str:
     return _between(found.bounds, "{:,}" if kind == "int64" else "{:.6g}")
 
 
-def _between(bounds: Bounds, form: str) -> str:
+def _between(bounds: Spread, form: str) -> str:
     if bounds.least is None or bounds.greatest is None:
         return ""
     low, high = form.format(bounds.least), form.format(bounds.greatest)

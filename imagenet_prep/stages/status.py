@@ -76,11 +76,6 @@ def _has_index(layout: Layout, name: str) -> bool:
     return all(path.exists() for path in layout.index_paths(name))
 
 
-def _lost_indices(layout: Layout, manifest: Manifest | None) -> bool:
-    """Whether a finished shard has lost its index: verify would say so."""
-    return not all(_has_index(layout, name) for name in _recorded(layout, manifest))
-
-
 def _manifest(layout: Layout) -> Manifest | None:
     """The manifest as verify and repair have it, with what they correct; verify says what is wrong with it."""
     with contextlib.suppress(InputError):
@@ -117,7 +112,8 @@ def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Sta
     kept = load_verdict(layout)
     if kept is None:
         return StageStatus("verify", "not begun", "the shards have not been verified yet")
-    if not kept.is_current or (not kept.verdict.problems and _lost_indices(layout, manifest)):
+    indexed = (_has_index(layout, name) for name in _recorded(layout, manifest))
+    if not kept.is_current or not (kept.verdict.problems or all(indexed)):
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:

@@ -43,33 +43,10 @@ _ENCODED = example.SplitEntry("image/encoded")
 _FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
 
 
-def features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, example.Feature]:
-    """The features of one record, ``width`` and ``height`` in pixels; what ``record_parts`` encodes, spelled out."""
-    boxes = item.boxes
-    return {
-        "image/encoded": BytesList((encoded,)),
-        "image/height": Int64List((height,)),
-        "image/width": Int64List((width,)),
-        "image/colorspace": BytesList((COLORSPACE,)),
-        "image/channels": Int64List((CHANNELS,)),
-        "image/format": BytesList((FORMAT,)),
-        "image/class/label": Int64List((item.label,)),
-        "image/class/synset": BytesList((item.wnid.encode(),)),
-        "image/class/text": BytesList((item.text.encode(),)),
-        "image/filename": BytesList((item.filename.encode(),)),
-        "image/object/bbox/xmin": FloatList(tuple(box.xmin for box in boxes)),
-        "image/object/bbox/xmax": FloatList(tuple(box.xmax for box in boxes)),
-        "image/object/bbox/ymin": FloatList(tuple(box.ymin for box in boxes)),
-        "image/object/bbox/ymax": FloatList(tuple(box.ymax for box in boxes)),
-        "image/object/bbox/label": Int64List((item.label,) * len(boxes)),
-    }
-
-
 def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
     """What comes before and after the ``length`` bytes of the image in the record of ``item``.
 
-    ``width`` and ``height`` are in pixels. Equal to ``encode_example(features(...))`` cut around the image; what many
-    records share is encoded once.
+    ``width`` and ``height`` are in pixels. What many records share is encoded once.
     """
     name = item.filename.encode()
     tail = (

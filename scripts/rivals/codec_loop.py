@@ -32,7 +32,7 @@ def decode(data: memoryview) -> None:
 
 
 def resize(data: memoryview) -> bytes:
-    """Decode, shrink, encode, as imagenet_prep.images.pixels.reencode does."""
+    """Decode, shrink, encode, as imagenet_prep.images.prepare.prepare does."""
     height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
     scale = min(1.0, SHORTER_SIDE / min(width, height))
     target = round(width * scale), round(height * scale)
