@@ -76,22 +76,29 @@ class PromiseExaminer:
                 yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
         image = self._held(features, "encoded", BytesList)
         if isinstance(image, memoryview) and jpeg.is_jpeg(image):
-            yield from self._check_jpeg(image, features)
+            stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
+            yield from check_jpeg(image, stated, decode=self.decode)
 
-    def _check_jpeg(self, image: memoryview, features: Mapping[str, Feature]) -> Iterator[Finding]:
-        try:
-            header = jpeg.read_header(image)
-            jpeg.check_ends(image)
-            if self.decode:
-                pixels.check_decode(image)
-        except jpeg.ImageError as error:
-            yield Finding(ProblemKind.BAD_IMAGE, str(error))
-            return
-        for side, expected in (("height", header.height), ("width", header.width)):
-            got = self._held(features, side, Int64List)
-            if got not in (None, expected):
-                detail = f"{side} of a JPEG: expected {expected}, got {got}"
-                yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
+
+def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool, most: int = 4) -> Iterator[Finding]:
+    """Whether an image is a whole JPEG, of at most so many components and of the size that its record states.
+
+    ``stated`` are width and height, each by what the record calls it; None where it says nothing.
+    """
+    try:
+        header = jpeg.read_header(image)
+        if header.components > most:
+            raise jpeg.ImageError(f"a JPEG of {header.components} components (CMYK); every record says RGB")
+        jpeg.check_ends(image)
+        if decode:
+            pixels.check_decode(image)
+    except jpeg.ImageError as error:
+        yield Finding(ProblemKind.BAD_IMAGE, str(error))
+        return
+    for (name, got), expected in zip(stated.items(), (header.width, header.height), strict=True):
+        if got not in (None, expected):
+            detail = f"{name} of a JPEG: expected {expected}, got {got}"
+            yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
 
 
 def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:

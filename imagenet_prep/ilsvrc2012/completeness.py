@@ -180,10 +180,9 @@ def name_label_patterns(split: str, reports: Sequence[ShardReport], problems: Se
         is_chance = problem.kind in LABEL_PATTERNS
         kept.append(dataclasses.replace(problem, kind=ProblemKind.WRONG_LABEL) if is_chance else problem)
     wrong = sum(_count(kind, reports) for kind in LABEL_PATTERNS)  # of a class or two a label is wrong in both ways
-    for kind in reversed(named):
-        what, remedy = LABEL_PATTERNS[kind]
-        kept.insert(0, Problem(kind, split, what.format(f"{wrong:,}", f"{records:,}"), remedy, count=wrong))
-    return kept
+    counts = f"{wrong:,}", f"{records:,}"
+    said = [(kind, *LABEL_PATTERNS[kind]) for kind in named]
+    return [Problem(kind, split, what.format(*counts), remedy, count=wrong) for kind, what, remedy in said] + kept
 
 
 def _count(kind: ProblemKind, reports: Sequence[ShardReport]) -> int:

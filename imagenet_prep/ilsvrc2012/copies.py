@@ -53,16 +53,17 @@ def find_copies(split: str, shards: Sequence[str], reports: Sequence[ShardReport
     placed = _in_place(split, shards, reports, copies)
     problems: list[Problem] = []
     for group in groups:
-        original = [report.name for report in group if report.name in placed]
+        names = [report.name for report in group]
+        original = [name for name in names if name in placed]
         if len(original) == 1:
             detail = f"this is a copy of {original[0]}, which is in its own place"
             problems += [
                 Problem(ProblemKind.EXCHANGED_SHARD, name, detail, REMEDY_FOREIGN, expected=name, got=original[0])
-                for name in (report.name for report in group)
+                for name in names
                 if name not in placed
             ]
         else:
-            problems.append(_same(split, [report.name for report in group]))
+            problems.append(_same(split, names))
     named = frozenset(problem.subject for problem in problems) - {split}
     return Copies(tuple(problems), frozenset(report.name for group in groups for report in group), named)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from imagenet_prep.checks.examiner import Seen
 from imagenet_prep.checks.findings import Finding, printable
+from imagenet_prep.checks.promise import check_jpeg
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION, Flavour, plain_name
-from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.model import Box, ProblemKind
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.inception_reader import BoxesError, ImageRecord, RecordError, read_record
@@ -55,7 +55,8 @@ def check_content(record: ImageRecord, split: str, flavour: Flavour, *, decode: 
     yield from check_class(record, split, flavour)
     if record.boxes:
         yield from check_boxes(record)
-    yield from check_image(record, decode=decode)
+    sides = {"image/width": record.width, "image/height": record.height}
+    yield from check_jpeg(record.encoded, sides, decode=decode, most=3)
 
 
 def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
@@ -122,7 +123,7 @@ def _way(got: int, wnid: str, label: int) -> ProblemKind:
     return ProblemKind.DEVKIT_LABELS if got == facts.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
 
 
-# boxes and image -----------------------------------------------------------------------------------------------
+# boxes -----------------------------------------------------------------------------------------------
 
 
 def check_boxes(record: ImageRecord) -> Iterator[Finding]:
@@ -140,23 +141,6 @@ def check_boxes(record: ImageRecord) -> Iterator[Finding]:
 
 def _is_sound(box: Box) -> bool:  # false for NaN too
     return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
-
-
-def check_image(record: ImageRecord, *, decode: bool) -> Iterator[Finding]:
-    """The image is a whole JPEG of one or three components, of the size that the record says."""
-    try:
-        header = jpeg.read_header(record.encoded)
-        if header.components == 4:
-            raise jpeg.ImageError("a JPEG of 4 components (CMYK); every record says RGB")
-        jpeg.check_ends(record.encoded)
-        if decode:
-            pixels.check_decode(record.encoded)
-    except jpeg.ImageError as error:
-        yield Finding(ProblemKind.BAD_IMAGE, str(error))
-        return
-    for name, expected, got in (("width", header.width, record.width), ("height", header.height, record.height)):
-        if got not in (None, expected):
-            yield _wrong(ProblemKind.SIZE_MISMATCH, f"image/{name} of a JPEG", str(expected), str(got))
 
 
 def _wrong(kind: ProblemKind, what: str, expected: str, got: str) -> Finding:

@@ -64,15 +64,16 @@ class Record:
         try:
             return parse(self.data)
         except ExampleError as error:
-            reason = f"it is no tf.train.Example: {error}"
-            raise _damaged(self.shard, self.number, self.offset, self._compression, reason) from error
+            raise _damaged(*self._place, f"it is no tf.train.Example: {error}") from error
         except RecordError as error:
-            what = _place(self.shard, self.number, self.offset, self._compression)
-            hint = "its `features` tell what it holds"
-            raise InputError(f"{what} is no image's in Inception's layout", str(error), hint) from error
+            what = f"{_in_words(*self._place)} is no image's in Inception's layout"
+            raise InputError(what, str(error), "its `features` tell what it holds") from error
         except ValueRuleError as error:
-            what = _place(self.shard, self.number, self.offset, self._compression)
-            raise UsageError(what, str(error), error.hint) from error
+            raise UsageError(_in_words(*self._place), str(error), error.hint) from error
+
+    @property
+    def _place(self) -> tuple[Path, int, int, Compression]:
+        return self.shard, self.number, self.offset, self._compression
 
     @property
     def features(self) -> dict[str, Any]:
@@ -206,13 +207,13 @@ class Shard:
             raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
 
 
-def _place(path: Path, number: int, offset: int, compression: Compression) -> str:
+def _in_words(path: Path, number: int, offset: int, compression: Compression) -> str:
     where = "" if compression == "none" else f" of its {compression} content"
     return f"{path}: record {number} at byte {offset}{where}"
 
 
 def _damaged(path: Path, number: int, offset: int, compression: Compression, reason: str) -> InputError:
-    return InputError(f"{_place(path, number, offset, compression)} is damaged", reason, remedy(path))
+    return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
 
 
 def remedy(path: Path) -> str:

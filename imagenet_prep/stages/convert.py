@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from imagenet_prep import __version__
 from imagenet_prep.checks.index_check import is_indexed
@@ -230,19 +229,11 @@ def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Jour
     info = journal.get(plan_name(plan))
     if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
         return False
-    if _size(layout.shard_path(info.name)) != info.size:
+    if layout.shards.size(info.name) != info.size:
         return False
     left_out = set(info.set_aside)
     names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
     return is_indexed(layout, info, names)
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file, -1 if there is none."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return -1
 
 
 # the work ------------------------------------------------------------------------------------------------------
