@@ -295,11 +295,11 @@ def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path
 
 def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
     """A download of days signs in again each time, as long as something was fetched in between."""
-    server.faults = Faults(login="page")
+    server.faults = Faults(login="page", cut=100_000)
     session = _enter(server)
     _let_sessions_end(server, 2, times=2)
     part = tmp_path / "part"
-    fetch(session, server.url + "a.tar", part, Silent(), connections=2, pace=PACE)
+    fetch(session, server.url + "a.tar", part, Silent(), connections=1, pace=PACE)
     assert part.read_bytes() == CONTENT
     assert len(_posts(server)) == 3
 

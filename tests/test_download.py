@@ -31,7 +31,7 @@ from imagenet_prep.storage.layout import Layout
 CONTENTS = {
     "train": random.Random(1).randbytes(2_000_000),
     "validation": random.Random(2).randbytes(700_000),
-    "boxes": random.Random(3).randbytes(30_000),
+    "boxes": b"\x1f\x8b\x08\0" + random.Random(3).randbytes(30_000),
 }
 DIGESTS = {key: hashlib.md5(content).hexdigest() for key, content in CONTENTS.items()}
 ADA = Credentials(USERNAME, PASSWORD)

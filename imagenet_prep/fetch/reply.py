@@ -149,7 +149,12 @@ def read_head(response: requests.Response, size: int = PROBE) -> bytes:
 
 def is_page(response: requests.Response, head: bytes) -> bool:
     """Whether a response is a web page, by its type or its first bytes."""
-    return is_page_type(response) or head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
+    return is_page_type(response) or is_page_start(head)
+
+
+def is_page_start(head: bytes) -> bool:
+    """Whether a file that begins like this is a web page."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
 
 
 def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None:

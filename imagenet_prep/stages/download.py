@@ -11,6 +11,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.looks import check_look, look_at
 from imagenet_prep.fetch.partial import durable_bytes, finish, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
@@ -209,6 +210,8 @@ class _Download:
                     f"expected {target.size:,} bytes, the server's has {total:,}",
                     "check the address given with --base-url; nothing was fetched",
                 )
+            if not target.md5:
+                look_at(session, urls[target.path], remotes[target.path], self.pace)
         needed = sum(remotes[t.path].total - durable_bytes(t.partial, remotes[t.path]) for t in missing)
         check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
         return remotes
@@ -227,6 +230,8 @@ class _Download:
         digest = self._digest(target.partial) if target.md5 else None
         if digest != target.md5:
             raise self._set_aside(target, str(digest))
+        if not target.md5:
+            check_look(target.partial, target.archive.filename)
         finish(target.partial, target.path)
         target.remember(digest)
 

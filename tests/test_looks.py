@@ -1,0 +1,224 @@
+"""Where no digest is known: what arrives must look like what it should be, at both ends, and not be encoded."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import random
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from existing import existing
+from fault_server import Faults, FaultServer, fault_server
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.fetch.looks import check_look, look_at, look_of
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import inspect
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.stages.download import download
+from imagenet_prep.storage.layout import Layout
+
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2)
+NOISE = random.Random(1).randbytes(100_000)
+
+
+def _tar(kind: int) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=kind) as tar:
+        member = tarfile.TarInfo("n01440764.tar")
+        member.size = len(NOISE)
+        tar.addfile(member, io.BytesIO(NOISE))
+    return file.getvalue()
+
+
+def _zip(comment: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr("ILSVRC/a.JPEG", NOISE)
+        archive.comment = comment
+    return file.getvalue()
+
+
+def _parquet() -> bytes:
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"label": [1, 2], "image": [NOISE, b""]}), file)
+    return file.getvalue()
+
+
+GOOD = {
+    "ustar.tar": _tar(tarfile.USTAR_FORMAT),
+    "gnu.tar": _tar(tarfile.GNU_FORMAT),
+    "pax.TAR": _tar(tarfile.PAX_FORMAT),
+    "a.tar.gz": gzip.compress(NOISE),
+    "a.tgz": gzip.compress(b""),
+    "stored.zip": _zip(b""),
+    "deflated.zip": _zip(b"", zipfile.ZIP_DEFLATED),
+    "commented.zip": _zip(b"PK\5\6" + b"c" * 60_000),
+    "a.parquet": _parquet(),
+    "a.bin": NOISE,
+}
+ENDINGS = [".tar", ".tar.gz", ".zip", ".parquet", ".bin"]
+ZIP, TAR, PARQUET = GOOD["stored.zip"], GOOD["gnu.tar"], GOOD["a.parquet"]
+BAD = [
+    *((f"a{ending}", b"", "an empty file") for ending in ENDINGS),
+    *((f"a{ending}", b'\n {"error": "no access"}' + b" " * 600, "JSON") for ending in ENDINGS),
+    *((f"a{ending}", b"Too many requests.\r\n" * 60, "text") for ending in ENDINGS),
+    *((f"a{ending}", NOISE[:1024], "") for ending in ENDINGS[:-1]),
+    ("a.tar", GOOD["a.tar.gz"], "1f 8b 08"),
+    ("a.tar", TAR[:-1], "a tar archive"),
+    ("a.tar", TAR[:512], "a tar archive"),
+    ("a.tar", TAR[512:], "a tar archive"),
+    ("a.gz", TAR, "gzip data"),
+    ("a.gz", b"\x1f\x8b\x08\xe0" + NOISE, "gzip data"),
+    ("a.gz", b"\x1f\x8b\x07\x00" + NOISE, "gzip data"),
+    ("a.gz", GOOD["a.tar.gz"][:17], "gzip data"),
+    ("a.zip", PARQUET, "a zip archive"),
+    ("a.zip", ZIP[:-1], "cut"),
+    ("a.zip", ZIP[: len(ZIP) // 2], "cut"),
+    ("a.zip", ZIP + b"\0", "cut"),
+    ("a.zip", GOOD["commented.zip"][:-1], "cut"),
+    ("a.zip", _zip(b"")[-22:], "a zip archive"),
+    ("a.parquet", ZIP, "a parquet file"),
+    ("a.parquet", PARQUET[:-1], "cut"),
+    ("a.parquet", PARQUET[: len(PARQUET) // 2], "cut"),
+    ("a.parquet", b"PAR1PAR1", "cut"),
+    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\1PAR1", "cut"),
+    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\0PAR1", "cut"),
+]
+every_good = pytest.mark.parametrize("name", GOOD)
+every_bad = pytest.mark.parametrize(("name", "content", "said"), BAD, ids=lambda value: str(value)[:12])
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[FaultServer]:
+    """A server of an empty folder."""
+    (tmp_path / "served").mkdir()
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+def _look(server: FaultServer, name: str, content: bytes) -> None:
+    (server.folder / name).write_bytes(content)
+    server.faults.ignore_range |= not content  # else 416, which is tried again for minutes, and then status 5
+    session, url = Session(server.url, 2), server.url + name
+    look_at(session, url, inspect(session, url, PACE), PACE)
+
+
+@every_good
+def test_what_it_should_be_passes(server: FaultServer, tmp_path: Path, name: str) -> None:
+    """Archives as they are made everywhere look right, on the server and once they have arrived."""
+    _look(server, name, GOOD[name])
+    assert sum(int(seen.headers["Range"].partition("-")[2]) - seen.start + 1 for seen in server.seen) < 80_000
+    check_look(server.folder / name, name)
+
+
+@every_bad
+def test_something_else_is_refused(server: FaultServer, name: str, content: bytes, said: str) -> None:
+    """An empty file, JSON, text, another kind of file, one that is cut: before it is fetched, and if it was."""
+    kind = r"has something else under the name"
+    with pytest.raises(InputError, match=kind) as caught:
+        _look(server, name, content)
+    assert said in caught.value.detail
+    (server.folder / name).write_bytes(content)
+    with pytest.raises(InputError, match="is something else; it is kept") as caught:
+        check_look(server.folder / name, name)
+    assert said in caught.value.detail
+    assert f"rm {server.folder / name}" in caught.value.hint
+    assert len(str(caught.value).splitlines()) == 3
+
+
+@every_bad
+def test_a_server_without_parts_is_found_out_at_the_end(
+    server: FaultServer, name: str, content: bytes, said: str
+) -> None:
+    """Where the end can't be asked for beforehand, only the beginning counts then."""
+    server.faults = Faults(ignore_range=True)
+    if said == "cut" and len(content) > 65_557:  # else it is all asked for
+        _look(server, name, content)
+    else:
+        with pytest.raises(InputError):
+            _look(server, name, content)
+
+
+@given(head=st.binary(max_size=600), tail=st.binary(max_size=600), total=st.integers(0, 1 << 50))
+def test_looks_take_anything(head: bytes, tail: bytes, total: int) -> None:
+    """No bytes make a look fail, and chance never looks like an archive with an end."""
+    for ending in ENDINGS:
+        fault = look_of(f"a{ending}").fault(head, tail, total)
+        assert fault or ending in (".bin", ".tar", ".tar.gz") or head.startswith((b"PK", b"PAR1"))
+
+
+# the stage ---------------------------------------------------------------------------------------------------------
+
+
+def _download(server: FaultServer, layout: Layout, key: str = "boxes", **options: object) -> None:
+    download(layout, only=[key], base_url=server.url, pace=PACE, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["train", "boxes"])
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [(b"", 4), (b'{"a": 1}', 4), (b"gone\n", 4), (b"<!doctype html><p>Hello", 6), (NOISE, 4)],
+    ids=["empty", "JSON", "text", "HTML", "noise"],
+)
+def test_nothing_of_it_is_fetched(server: FaultServer, tmp_path: Path, key: str, content: bytes, status: int) -> None:
+    """With --no-digest what is no archive is refused before anything is written."""
+    (server.folder / ARCHIVES[key].filename).write_bytes(content)
+    server.faults = Faults(ignore_range=not content)
+    layout = Layout(tmp_path / "data")
+    with pytest.raises(PrepError) as caught:
+        _download(server, layout, key, check_digest=False)
+    assert caught.value.exit_code == status
+    assert not layout.own_raw_dir.exists()
+
+
+def test_what_changes_on_the_way_gets_no_name(
+    server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server whose file is replaced by another of its size and date, after the look at it: it is looked at again."""
+    served, layout = server.folder / ARCHIVES["train"].filename, Layout(tmp_path / "data")
+    served.write_bytes(TAR)
+    stat = served.stat()
+
+    def look_and_replace(*arguments: Any) -> None:
+        look_at(*arguments)
+        served.write_bytes(NOISE + bytes(stat.st_size - len(NOISE)))
+        os.utime(served, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
+
+    monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
+    with pytest.raises(InputError, match="is something else; it is kept as"):
+        _download(server, layout, "train", check_digest=False)
+    assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "x-gzip", "identity, gzip"])
+def test_what_is_encoded_is_refused(server: FaultServer, tmp_path: Path, encoding: str) -> None:
+    """Its bytes are not those of the file. With a digest that tells what arrived, it does not matter."""
+    content = GOOD["a.tar.gz"]
+    (server.folder / ARCHIVES["boxes"].filename).write_bytes(content)
+    server.faults = Faults(headers={"Content-Encoding": encoding})
+    layout = Layout(tmp_path / "data")
+    with pytest.raises(InputError, match="though identity was asked for"):
+        _download(server, layout, check_digest=False)
+    assert not layout.own_raw_dir.exists()
+    _download(server, layout, digests={"boxes": hashlib.md5(content).hexdigest()})
+    assert layout.download_path(ARCHIVES["boxes"]).read_bytes() == content
+
+
+def test_identity_is_no_encoding(server: FaultServer, tmp_path: Path) -> None:
+    """A server may say that it did not encode."""
+    (server.folder / ARCHIVES["boxes"].filename).write_bytes(GOOD["a.tar.gz"])
+    server.faults = Faults(headers={"Content-Encoding": "Identity"})
+    _download(server, Layout(tmp_path / "data"), check_digest=False)
