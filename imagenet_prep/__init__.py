@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from imagenet_prep.engines import make_engine
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.pipeline import DownloadOptions, report, run
@@ -39,6 +40,7 @@ _HOMES = {
     "annotate": "stages.annotate",
     "convert": "stages.convert",
     "download": "stages.download",
+    "find_part": "ilsvrc2012.part",
     "make_engine": "engines",
     "open": "reading.shard_set",
     "repair": "stages.repair",
@@ -60,6 +62,7 @@ __all__ = [
     "annotate",
     "convert",
     "download",
+    "find_part",
     "make_engine",
     "open",
     "records",

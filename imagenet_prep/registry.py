@@ -16,4 +16,4 @@ KNOWN_SPLITS = ILSVRC2012.splits
 
 def known_set(layout: Layout, manifest: Manifest | None) -> ImageNet | MadeByRecipe:
     """The data set of the shards: by their manifest, else by what their conversion began with, else ILSVRC2012."""
-    return find_made(layout, manifest) or ImageNet(manifest)
+    return find_made(layout, manifest) or ImageNet.made(layout, manifest)

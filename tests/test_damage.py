@@ -19,7 +19,7 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012 import facts, part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item, Problem, ProblemKind
@@ -160,7 +160,7 @@ def test_a_part_that_lacks_a_class_says_so(tmp_path: Path, made_tiny: MadeSet, m
     layout = Layout(made(tmp_path, made_tiny, PART))
     there = sorted({image.wnid for image in made_tiny.of("train")})
     table = {wnid: facts.labels()[wnid] for wnid in [*there, "n15075141"]}
-    monkeypatch.setattr(facts, "labels", lambda: table)  # 11 classes in place of 1000
+    monkeypatch.setattr(part, "WHOLE", part.Part(facts.NAME, table))  # 11 classes in place of 1000
     notes = look(layout).notes
     assert "train: no image of n15075141 (toilet tissue, toilet paper, bathroom tissue)" in notes
 

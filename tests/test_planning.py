@@ -121,7 +121,9 @@ def test_a_whole_split_does_not_make_up_for_the_other(
 ) -> None:
     """With all images of one split there, and some of the other missing, the set is incomplete."""
     true_text = imagenet.missing_text  # a split of 50,000 images is not made for this
-    monkeypatch.setattr(imagenet, "missing_text", lambda catalog, split: split != whole and true_text(catalog, split))
+    monkeypatch.setattr(
+        imagenet, "missing_text", lambda catalog, split, part: split != whole and true_text(catalog, split)
+    )
     with pytest.raises(IncompleteError) as caught:
         ImageNet().plan(Layout(tiny_data_dir), ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
     assert whole not in caught.value.detail

@@ -427,7 +427,7 @@ def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> No
     assert text == (
         f"train: {total:,} of 1,281,167 images, {1_281_167 - total:,} missing"
         "; 2 classes without any: n01440764, n01443537"
-        "; 1 classes with fewer than 732: n01491361 (731)"
+        "; 1 class with fewer than 732: n01491361 (731)"
     )
     text = missing_text(read_catalog(made_tiny.archives["validation"], "validation", ENGINE), "validation")
     assert text is not None
@@ -439,7 +439,7 @@ def test_a_split_that_is_not_there_misses_everything() -> None:
     """No source at all is said as such."""
     text = missing_text(None, "validation")
     assert text is not None
-    assert text.startswith("validation: 0 of 50,000 images, 50,000 missing; 1000 classes without any: n01440764")
+    assert text.startswith("validation: 0 of 50,000 images, 50,000 missing; 1,000 classes without any: n01440764")
 
 
 def test_a_whole_split_misses_nothing() -> None:
@@ -454,7 +454,7 @@ def test_a_whole_split_misses_nothing() -> None:
     assert missing_text(_catalog_of(train), "train") == "train: 1,281,257 of 1,281,167 images, 90 too many"
     counts[1000] = 49
     text = missing_text(_catalog_of(counts, "validation"), "validation")
-    assert text == "validation: 49,999 of 50,000 images, 1 missing; 1 classes with fewer than 50: n15075141 (49)"
+    assert text == "validation: 49,999 of 50,000 images, 1 missing; 1 class with fewer than 50: n15075141 (49)"
 
 
 # fingerprints --------------------------------------------------------------------------------------------------

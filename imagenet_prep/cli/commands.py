@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.dataset import Dataset, MakingOptions
     from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.ilsvrc2012.part import Part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
@@ -53,6 +54,7 @@ def cli() -> None:
 @o.fetching
 @click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
 @o.boxes
+@o.part
 @o.converting
 @o.verifying
 @o.working
@@ -175,6 +177,7 @@ def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
 @cli.command()
 @o.places
 @o.config
+@o.part
 @o.converting
 @o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
@@ -183,6 +186,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     \b
     imagenet-prep convert /data/imagenet
     imagenet-prep convert /data/out --raw /data/kaggle
+    imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette --relabel 0
     imagenet-prep convert /data/flowers --config flowers.yaml
     """
     from imagenet_prep.stages.convert import convert
@@ -407,7 +411,15 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         allow_incomplete=given["allow_incomplete"],
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
+        part=_part(given),
     )
+
+
+def _part(given: Mapping[str, Any]) -> Part:
+    from imagenet_prep.ilsvrc2012.part import find_part
+
+    relabel = given["relabel"]
+    return find_part(given["classes"], None if relabel == "none" else int(relabel))
 
 
 def _job(

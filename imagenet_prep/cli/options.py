@@ -132,6 +132,21 @@ only = click.option(
     help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
 )
 
+part = _all_of(
+    click.option(
+        "--classes",
+        metavar="FILE|NAME",
+        help="These classes alone: a file of wnids, or imagenette, imagewoof, imagenet-100.",
+    ),
+    click.option(
+        "--relabel",
+        type=click.Choice(["none", "0", "1"]),
+        default="none",
+        show_default=True,
+        help="Count labels from 0 or 1, in the order of sorted wnids; none: the official labels.",
+    ),
+)
+
 fetching = _all_of(
     click.option("--base-url", default=BASE_URL, show_default=True, help="Where the archives are."),
     click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
@@ -202,6 +217,8 @@ OF_RECIPES = (
     "no_shuffle",
     "validation_boxes",
     "allow_incomplete",
+    "classes",
+    "relabel",
 )
 """Options of convert that a recipe says by keys of its own."""
 

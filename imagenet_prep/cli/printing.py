@@ -159,7 +159,7 @@ def print_verdict(verdict: Verdict) -> None:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         say("  ".join(cells))
     if verdict.depth != "quick":
-        if verdict.dataset == "ILSVRC2012":
+        if verdict.flavour != "recipe":
             differences = "; ".join(verdict.differences)
             say(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
             say(f"order: {verdict.order}")
@@ -173,9 +173,12 @@ def print_verdict(verdict: Verdict) -> None:
     elif verdict.depth == "quick":
         say("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
     elif verdict.is_part and not verdict.has_manifest:
-        say("These records of ILSVRC2012 are right; whether any is missing only a manifest could tell.", colour="green")
+        say(
+            f"These records of {verdict.dataset} are right; whether any is missing only a manifest could tell.",
+            colour="green",
+        )
     elif verdict.is_part:
-        say("These shards are whole and right as what they are: a part of ILSVRC2012.", colour="green")
+        say(f"These shards are whole and right as what they are: a part of {verdict.dataset}.", colour="green")
     else:
         say(f"These shards are {verdict.dataset}, whole and right.", colour="green")
 

@@ -12,8 +12,10 @@ from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.copies import find_copies
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.text import listed, number_of
 
 LABEL_PATTERNS = {
@@ -79,7 +81,7 @@ def check_facts(
     yield from check_unique(reports, copies.shards | strays)
     is_all_read = all(report.is_whole for report in reports) and len(reports) == len(shards)
     has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
-    gone = missing_classes(reports) if is_all_read and has_labels and not is_part else []
+    gone = missing_classes(reports, WHOLE) if is_all_read and has_labels and not is_part else []
     for problem, lost in departures:
         if not lost or not gone or not all(class_of(name, split) in gone for name in lost):
             yield problem
@@ -87,7 +89,7 @@ def check_facts(
         own = [report for report in reports if report.name not in copies.overwritten | strays]
         yield from check_complete(split, shards, own, ordering, {name for _, lost in departures for name in lost})
     if gone:
-        yield _missing_classes(split, gone)
+        yield classes_problem(split, gone, WHOLE)
 
 
 def check_complete(
@@ -143,13 +145,25 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     )
 
 
-def missing_classes(reports: Sequence[ShardReport]) -> list[str]:
+def missing_classes(reports: Sequence[ShardReport], part: Part) -> list[str]:
     """The wnids of which there is no image."""
     labels = {label for report in reports for label in report.labels}
-    return [wnid for wnid, label in facts.labels().items() if label not in labels]
+    return [wnid for wnid, label in part.labels.items() if label not in labels]
 
 
-def _missing_classes(split: str, wnids: Sequence[str]) -> Problem:
+def check_classes(
+    split: str, reports: Sequence[ShardReport], part: Part, manifest: Manifest | None
+) -> Iterator[Problem]:
+    """Every class of a part whose shards could all be read has an image, unless its images may have been set aside."""
+    has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
+    if has_labels and manifest is not None and not manifest.has_set_aside and all(each.is_whole for each in reports):
+        gone = missing_classes(reports, part)
+        if gone:
+            yield classes_problem(split, gone, part)
+
+
+def classes_problem(split: str, wnids: Sequence[str], part: Part) -> Problem:
+    """The problem that no image of these classes is there."""
     shown = listed(f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids)
     what = number_of(len(wnids), "class has", "classes have")
     return Problem(
@@ -157,8 +171,8 @@ def _missing_classes(split: str, wnids: Sequence[str]) -> Problem:
         split,
         f"{what} no image: {shown}",
         "make the set again from all classes; if a part is meant, verify with --allow-incomplete",
-        expected=str(facts.CLASSES),
-        got=str(facts.CLASSES - len(wnids)),
+        expected=str(len(part.labels)),
+        got=str(len(part.labels) - len(wnids)),
         count=len(wnids),
     )
 

@@ -18,6 +18,9 @@ IMAGES = {TRAIN: 1_281_167, VALIDATION: 50_000}
 SHARDS = {TRAIN: 1024, VALIDATION: 128}
 CLASSES = 1000
 
+FEWEST = {TRAIN: 732, VALIDATION: 50}
+"""Images of the smallest class; in validation all are alike."""
+
 PUBLISHED_SIZES = {
     "train-00000-of-01024": 143_009_929,
     "train-00001-of-01024": 144_699_468,
@@ -68,6 +71,11 @@ ARCHIVES: dict[str, OfficialArchive] = {
 """By the name ``download --only`` takes. Sizes and MD5 sums: image-net.org, as listed by torchvision and TFDS."""
 
 DEFAULT_ARCHIVES = ("train", "validation", "boxes")
+
+
+def class_list(name: str) -> Path:
+    """Where the list of a part's classes lies that ships with the package."""
+    return _TABLES / f"{name}.txt"
 
 
 def _read_table(name: str) -> str:

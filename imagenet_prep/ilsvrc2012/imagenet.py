@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
 from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
-from imagenet_prep.ilsvrc2012.source import ImageSource, missing_text
+from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.recipes.made import refuse_made
@@ -47,17 +48,42 @@ PUBLISHED = {
 
 @dataclass(frozen=True, slots=True)
 class ImageNet(KnownSet):
-    """ILSVRC2012; ``manifest`` is that of shards that were made of it, if there is one."""
+    """ILSVRC2012, or a part of it.
+
+    Args:
+        manifest: that of the shards that were made of it, if there is one.
+        part: the classes that these shards are of.
+        begun: how many images a part's conversion set out to make, by split.
+    """
 
     manifest: Manifest | None = None
+    part: Part = WHOLE
+    begun: Mapping[str, int] = field(default_factory=dict)
 
-    name = facts.NAME
     splits = facts.SPLITS
     options = ConvertOptions()
     recipe_file = None
-    published = PUBLISHED
     words_of = staticmethod(facts.words_of)
     is_known_before_its_end = True
+
+    @classmethod
+    def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
+        """That of finished shards: by their manifest, before there is one by what their conversion began with.
+
+        Raises:
+            InputError: the manifest has classes or labels that can't be.
+        """
+        if manifest is not None:
+            return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
+        begun = load_beginning(layout)
+        with suppress(InputError):
+            return cls(None, recorded_part(begun.name, begun.classes), begun.images) if begun else cls()
+        return cls()
+
+    @property
+    def name(self) -> str:
+        """ILSVRC2012, or what the part is called."""
+        return self.part.name
 
     # what is made of it ----------------------------------------------------------------------------------------
 
@@ -78,7 +104,7 @@ class ImageNet(KnownSet):
             )
         found = {split: source for split, source in sources.items() if source is not None}
         notes = _check_files(found, options)
-        catalogs = {split: _read(source, engine, progress) for split, source in found.items()}
+        catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
         notes += _check_complete(catalogs, options)
         splits, doubts = [], []
         for split, catalog in catalogs.items():
@@ -88,11 +114,12 @@ class ImageNet(KnownSet):
                 doubts.append(UsageError(what, f"expected at most {most:,}"))
             notes += _attach_boxes(catalog, layout, options)
             splits.append(_plan_split(catalog, found[split], layout, options))
+        part = options.part
         return PlannedSet(
-            entry=ENTRY,
+            entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
             splits=tuple(splits),
             settings=options.settings(),
-            expected=facts.IMAGES,
+            expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
             options=options.words(),
             notes=tuple(notes),
             doubts=tuple(doubts),
@@ -123,7 +150,7 @@ class ImageNet(KnownSet):
                     "expected the archive or the folder that the shards were made from",
                     "put it back, or name the folder that holds it with --raw",
                 )
-            catalog = _read(source, engine, progress)
+            catalog = _read(source, engine, progress, options.part)
             _attach_boxes(catalog, layout, options)
             planned.append(_plan_split(catalog, source, layout, dataclasses.replace(options, check="header")))
             refuse_other_images(planned[-1], manifest)
@@ -143,8 +170,8 @@ class ImageNet(KnownSet):
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
             return command("annotate", layout.data_dir, *(("--raw", str(layout.raw)) if layout.raw else ()))
         begun = load_beginning(layout)
-        words = begun.options if begun and self.manifest is None else ()
-        if self.manifest is not None:
+        words = begun.options if begun else ()
+        if self.manifest is not None and not (begun and self.part.recorded):  # of a file it knows no more than the name
             with suppress(InputError):
                 words = options_from(self.manifest).words()
         return command("convert", layout.data_dir, *layout.options(begun.raw if begun else None), *words)
@@ -155,7 +182,7 @@ class ImageNet(KnownSet):
     def images(self) -> Mapping[str, int]:
         """How many images each split should have: by the manifest, if there is one."""
         if self.manifest is None:
-            return facts.IMAGES
+            return {split: self.part.images(split, self.begun.get(split, 0)) for split in facts.SPLITS}
         totals = self.manifest.totals
         return {split: totals[split].images if split in totals else 0 for split in facts.SPLITS}
 
@@ -164,26 +191,44 @@ class ImageNet(KnownSet):
         """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
         if self.manifest is None:
             return False
-        totals = self.manifest.totals
-        whole = {split: (facts.IMAGES[split], facts.CLASSES) for split in facts.SPLITS}
-        return {split: (totals[split].images, totals[split].classes) for split in totals} != whole
+        return {split: (total.images, total.classes) for split, total in self.manifest.totals.items()} != {
+            split: (published.images, published.classes) for split, published in self.published.items()
+        }
+
+    @property
+    def published(self) -> Mapping[str, Published]:
+        """What is known of each split as a whole; of a part's train images, that they are what a whole copy had."""
+        if self.part.is_whole:
+            return PUBLISHED
+        totals = self.manifest.totals if self.manifest else {}
+        counted = {**self.begun, **{split: total.expected for split, total in totals.items()}}
+        return {
+            split: Published(
+                self.part.images(split, counted.get(split, 0)), len(self.part.labels), facts.SHARDS[split], None
+            )
+            for split in facts.SPLITS
+        }
 
     def refuse_unfinished(self, layout: Layout, damage: str) -> None:
         """Nothing: without a manifest, the facts tell what shards must be."""
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """What the shards are compared with, and which of them have a size that was published."""
+        name = self.part.name
+        if self.part.recorded:
+            yield f"{name}: {self.part.words}"
         if inventory.manifest is None:
             what = "a part of it, whatever is there" if is_part else "a whole"
             if inventory.infos:
                 yield "no manifest that could be used; each shard is held against the journal of the conversion"
             else:
-                yield f"no manifest; held against ILSVRC2012 as {what}"
+                yield f"no manifest; held against {name} as {what}"
         elif is_part:
-            counts = (f"{self.images[split]:,} of {count:,} {split} images" for split, count in facts.IMAGES.items())
-            yield f"this is a part of ILSVRC2012, held against its own record: {', '.join(counts)}"
+            published = self.published.items()
+            counts = (f"{self.images[split]:,} of {each.images:,} {split} images" for split, each in published)
+            yield f"this is a part of {name}, held against its own record: {', '.join(counts)}"
         known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
-        if known and not is_part:
+        if known and not is_part and not self.part.recorded:
             equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
             yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 
@@ -192,7 +237,7 @@ class ImageNet(KnownSet):
         from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
         from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
-        return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode=decode)
+        return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 
     def check_set(
         self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
@@ -206,32 +251,36 @@ class ImageNet(KnownSet):
 # planning ------------------------------------------------------------------------------------------------------
 
 
-def _read(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
+def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
     progress.note(f"indexing {source.path}")
-    return source.catalog(engine, progress)
+    catalog = source.catalog(engine, progress)
+    if part.is_whole:
+        return catalog
+    labels = part.rows()
+    return catalog.whole([row for row, label in enumerate(catalog.labels) if label in labels])
 
 
 def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
     """Whether all files of a copy are there: asked before any of them is read."""
     lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
-    return _part(lacking, "files", options)
+    return _told(lacking, "files", options)
 
 
 def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
-    missing = [missing_text(catalogs.get(split), split) for split in facts.SPLITS]
+    missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
-    return _part(lacking, "images", options)
+    return _told(lacking, "images", options)
 
 
-def _part(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
+def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
     """What to say of a set that lacks something, if it may."""
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
-            "this is not the whole of ILSVRC2012",
+            f"this is not the whole of {options.part.name}",
             " | ".join(lacking),
             f"get the missing {what}, or convert what is there with --allow-incomplete",
         )
-    return [f"a part of ILSVRC2012: {text}" for text in lacking]
+    return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
 def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
@@ -257,7 +306,7 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
 
 
 def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
-    recorder = InceptionRecorder(_depth(source, layout, options), options.reencode)
+    recorder = InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
     seed = options.seed if options.shuffle else None
     return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.deciding())
 

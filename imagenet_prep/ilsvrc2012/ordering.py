@@ -15,6 +15,7 @@ from imagenet_prep.checks.index_check import departure
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.model import Problem, ProblemKind
 
 
@@ -31,13 +32,15 @@ class Ordering:
     is_mostly: bool
 
 
-def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport]) -> Ordering | None:
+def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part) -> Ordering | None:
     """Hold the shards of a split that were read to their end against the canonical order; None if it can't be known.
 
-    The order is that of the official validation images, or of the train images that are there: if one of these is
-    missing, all others are elsewhere.
+    The order is that of the official validation images of a part, or of the train images that are there: if one of
+    these is missing, all others are elsewhere.
     """
-    names = _listing(split, reports, is_complete=len(reports) == len(shards))  # each once, though a record is doubled
+    names = _listing(
+        split, reports, part, is_complete=len(reports) == len(shards)
+    )  # each once, though a record is doubled
     if not names or not shards:
         return None
     picked = order.shuffled(len(names), order.SEED)
@@ -50,15 +53,15 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
     return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
 
 
-def _listing(split: str, reports: Sequence[ShardReport], *, is_complete: bool) -> list[bytes]:
+def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
     """Every name of the split in the order of the original's listing; nothing if they can't all be known."""
     found = list({name for report in reports for name in report.filenames})
     if split == facts.TRAIN:
         return sorted(found) if is_complete and all(found) else []
     if not all(facts.validation_number(name.decode()) for name in found):
         return []
-    if not is_complete or 2 * len(found) > facts.IMAGES[split]:
-        found = [facts.validation_filename(n).encode() for n in range(1, facts.IMAGES[split] + 1)]
+    if not is_complete or 2 * len(found) > part.images(split, 0):
+        found = [name.encode() for name in part.validation_filenames()]
     return sorted(found, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
 
 

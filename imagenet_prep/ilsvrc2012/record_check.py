@@ -1,8 +1,7 @@
-"""What a record says, held against the tables of ILSVRC2012, its own image, and what its maker promises."""
+"""ImageNetExaminer: a record beside the tables of ILSVRC2012, its own image, and what its maker promises."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from imagenet_prep.checks.findings import Finding, printable
 from imagenet_prep.checks.promise import check_jpeg
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.flavours import INCEPTION, Flavour, plain_name
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.model import Box, ProblemKind
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.inception_reader import BoxesError, ImageRecord, RecordError, read_record
@@ -18,10 +18,14 @@ from imagenet_prep.tfrecord.inception_reader import BoxesError, ImageRecord, Rec
 
 @dataclass(frozen=True, slots=True)
 class ImageNetExaminer:
-    """Holds records against ILSVRC2012 and their ``flavour``; ``decode``: decodes every image too."""
+    """Compares records with ``part``, the classes and labels they should have, and with their ``flavour``.
+
+    ``decode``: decodes every image too.
+    """
 
     flavour: Flavour = INCEPTION
     decode: bool = False
+    part: Part = WHOLE
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""
@@ -30,8 +34,18 @@ class ImageNetExaminer:
         except (ExampleError, RecordError) as error:
             return Seen("", None, 0, (Finding(_kind(error), str(error)),) if intact else ())
         name = plain_name(record.filename) if self.flavour.has_own_names else record.filename
-        findings = check_content(record, split, self.flavour, decode=self.decode) if intact else ()
+        findings = self._check(record, split) if intact else ()
         return Seen(name, record.label, len(record.boxes), findings)
+
+    def _check(self, record: ImageRecord, split: str) -> Iterator[Finding]:
+        """Everything that is wrong with a well-formed record of ``split``."""
+        if record.traits is not self.flavour.traits:
+            yield from check_traits(record, self.flavour)
+        yield from check_class(record, split, self.flavour, self.part)
+        if record.boxes:
+            yield from check_boxes(record, self.part)
+        sides = {"image/width": record.width, "image/height": record.height}
+        yield from check_jpeg(record.encoded, sides, decode=self.decode, most=3)
 
     def recorded(self, name: str) -> str:
         """The name itself."""
@@ -48,17 +62,6 @@ def _kind(error: Exception) -> ProblemKind:
             return ProblemKind.BAD_EXAMPLE
 
 
-def check_content(record: ImageRecord, split: str, flavour: Flavour, *, decode: bool) -> Iterator[Finding]:
-    """Everything that is wrong with a well-formed record of ``split``; ``decode``: decode its image too."""
-    if record.traits is not flavour.traits:
-        yield from check_traits(record, flavour)
-    yield from check_class(record, split, flavour)
-    if record.boxes:
-        yield from check_boxes(record)
-    sides = {"image/width": record.width, "image/height": record.height}
-    yield from check_jpeg(record.encoded, sides, decode=decode, most=3)
-
-
 def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
     """Every feature is there that the maker promises, with the constants that it promises."""
     promised, traits = flavour.traits, record.traits
@@ -73,16 +76,16 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
 # the class -----------------------------------------------------------------------------------------------------
 
 
-def check_class(record: ImageRecord, split: str, flavour: Flavour) -> Iterator[Finding]:
+def check_class(record: ImageRecord, split: str, flavour: Flavour, part: Part) -> Iterator[Finding]:
     """File name, label, wnid and words belong together; the class that the file name tells is the true one."""
     name = plain_name(record.filename) if flavour.has_own_names else record.filename
     true = class_of(name, split)
-    if true == record.wnid and _is_class(record.label, record.wnid, None if flavour.has_own_words else record.text):
+    if true == record.wnid and _is_class(record, None if flavour.has_own_words else record.text, part):
         return
     if true is None and "image/filename" in record.traits.features:
         form = "<wnid>_<number>.JPEG" if split == facts.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
         yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
-    yield from _check_label(record, true or record.wnid, flavour)
+    yield from _check_label(record, true or record.wnid, flavour, part)
 
 
 def class_of(filename: str, split: str) -> str | None:
@@ -93,21 +96,22 @@ def class_of(filename: str, split: str) -> str | None:
     return facts.validation_wnids()[number - 1] if number else None
 
 
-@functools.lru_cache(maxsize=4096)
-def _is_class(label: int, wnid: str | None, text: str | None) -> bool:
-    return wnid is not None and facts.labels().get(wnid) == label and text in (None, facts.texts()[wnid])
+def _is_class(record: ImageRecord, text: str | None, part: Part) -> bool:
+    wnid = record.wnid
+    return wnid is not None and part.labels.get(wnid) == record.label and text in (None, facts.texts()[wnid])
 
 
-def _check_label(record: ImageRecord, true: str | None, flavour: Flavour) -> Iterator[Finding]:
-    label = facts.labels().get(true or "")
+def _check_label(record: ImageRecord, true: str | None, flavour: Flavour, part: Part) -> Iterator[Finding]:
+    label = part.labels.get(true or "")
     if label is None:
-        if true is not None or not 1 <= record.label <= facts.CLASSES:
-            expected = f"1 to {facts.CLASSES} and a wnid of ILSVRC2012"
+        if true is not None or record.label not in part.labels.values():
+            values = part.labels.values()
+            expected = f"{min(values)} to {max(values)} and a wnid of {part.name}"
             got = f"{record.label}, {printable(true or 'none')}"
             yield _wrong(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
         return
     if record.label != label:
-        kind = _way(record.label, true or "", label)
+        kind = _way(record.label, true or "", label) if part.first is None else ProblemKind.WRONG_LABEL
         yield _wrong(kind, f"image/class/label of an image of {true}", str(label), str(record.label))
     elif record.wnid not in (None, true):
         yield _wrong(ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or ""))
@@ -126,14 +130,14 @@ def _way(got: int, wnid: str, label: int) -> ProblemKind:
 # boxes -----------------------------------------------------------------------------------------------
 
 
-def check_boxes(record: ImageRecord) -> Iterator[Finding]:
+def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
     """Every box lies within the image and carries the image's label."""
     for number, box in enumerate(record.boxes):
         if not _is_sound(box):
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
             yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
     if record.box_labels.count(record.label) != len(record.box_labels):
-        right = {record.label, facts.labels().get(record.wnid or "")}  # these differ where the record's is wrong
+        right = {record.label, part.labels.get(record.wnid or "")}  # these differ where the record's is wrong
         for number, label in enumerate(record.box_labels):
             if label not in right:
                 yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))

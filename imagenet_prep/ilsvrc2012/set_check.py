@@ -11,8 +11,15 @@ from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.checks.whole import check_totals
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.completeness import check_facts, check_unique, missing_classes, name_label_patterns
+from imagenet_prep.ilsvrc2012.completeness import (
+    check_classes,
+    check_facts,
+    check_unique,
+    missing_classes,
+    name_label_patterns,
+)
 from imagenet_prep.ilsvrc2012.ordering import Ordering, examine_order
+from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Problem
 
@@ -34,9 +41,11 @@ def check_set(
             and not any(report.problems for report in found)
         )
         if not is_proven:
-            orderings[split] = examine_order(split, shards, found)
+            orderings[split] = examine_order(split, shards, found, examiner.part)
         problems += _check_split(inventory, split, found, orderings, is_proven=is_proven, is_part=is_part)
-        notes += _class_notes(inventory, split, found, is_part=is_part)
+        if not is_part and found and len(found) == len(shards):
+            problems += check_classes(split, found, examiner.part, inventory.manifest)
+        notes += _class_notes(inventory, split, found, examiner.part, is_part=is_part)
     has_records = any(report.records for report in reports.values())
     return SetFindings(
         tuple(problems),
@@ -89,9 +98,11 @@ def _check_split(
     return own + list(check_facts(split, shards, reports, orderings[split], is_part=is_part))
 
 
-def _class_notes(inventory: Inventory, split: str, reports: Sequence[ShardReport], *, is_part: bool) -> Iterator[str]:
+def _class_notes(
+    inventory: Inventory, split: str, reports: Sequence[ShardReport], part: Part, *, is_part: bool
+) -> Iterator[str]:
     """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
-    lacking = missing_classes(reports)
+    lacking = missing_classes(reports, part)
     if is_part and 0 < len(lacking) <= 5:
         yield f"{split}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
     if inventory.manifest is None and reports:

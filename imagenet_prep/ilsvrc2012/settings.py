@@ -13,6 +13,7 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import parse_shard_name
@@ -32,9 +33,10 @@ SHIPPED = Path(__file__).with_name("imagenet.yaml")
 class ConvertOptions(MakingOptions):
     """How to convert; the defaults make the record set of 2016.
 
-    ``check`` "auto" decodes every image unless the archive's digest is the published one. ``read_order`` "sequential"
-    passes over each archive once, holding up to ``memory`` bytes (None: a quarter of what is free); "auto" does so
-    where seeking is dear and memory can't hold the archive.
+    ``part`` are the classes and their labels (``part.find_part``). ``check`` "auto" decodes every image unless the
+    archive's digest is the published one. ``read_order`` "sequential" passes over each archive once, holding up to
+    ``memory`` bytes (None: a quarter of what is free); "auto" does so where seeking is dear and memory can't hold the
+    archive.
     """
 
     train_shards: int = facts.SHARDS["train"]
@@ -45,6 +47,7 @@ class ConvertOptions(MakingOptions):
     reencode: Reencode | None = None
     validation_boxes: bool = False
     allow_incomplete: bool = False
+    part: Part = WHOLE
 
     def shards(self, split: str) -> int:
         """How many shards a split gets."""
@@ -52,6 +55,13 @@ class ConvertOptions(MakingOptions):
 
     def deciding(self) -> dict[str, object]:
         """The settings that decide the bytes of a shard besides its items."""
+        deciding = self._deciding()
+        if self.part.first is not None:
+            deciding["labels"] = dict(self.part.labels)
+        return deciding
+
+    def _deciding(self) -> dict[str, object]:
+        """The same but for the labels, of which the manifest tells where it describes the data set."""
         deciding: dict[str, object] = {"format": FORMAT_VERSION, "compression": self.compression}
         if self.reencode is not None:
             deciding["reencode"] = {**dataclasses.asdict(self.reencode), "codec": codec()}
@@ -60,12 +70,14 @@ class ConvertOptions(MakingOptions):
     def settings(self) -> dict[str, object]:
         """All that decides the bytes of the set besides its items: with those that say which item goes where."""
         more = {"seed": self.seed, "shuffle": self.shuffle, "validation_boxes": self.validation_boxes}
-        return {**self.deciding(), **more}
+        return {**self._deciding(), **more}
 
     def words(self) -> tuple[str, ...]:
         """The same as words of the command line: those that matter, without defaults."""
         how, usual = self.reencode, ConvertOptions()
         values = (
+            ("--classes", self.part.said or None, None),
+            ("--relabel", self.part.first, None),
             ("--train-shards", self.train_shards, usual.train_shards),
             ("--validation-shards", self.validation_shards, usual.validation_shards),
             ("--seed", self.seed, usual.seed),
@@ -113,7 +125,17 @@ def options_of_recipe(file: RecipeFile) -> ConvertOptions:
         validation_boxes=said.validation_boxes,
         allow_incomplete=said.allow_incomplete,
         skip_bad=said.skip_bad,
+        part=_part_of_recipe(file),
     )
+
+
+def _part_of_recipe(file: RecipeFile) -> Part:
+    """The classes that a recipe of ILSVRC2012 names: a list, or a file beside the recipe."""
+    said, relabel = file.recipe.classes, file.recipe.relabel
+    if isinstance(said, str) and said not in LISTS:
+        said = str(file.path.parent / said)
+    assert said is None or isinstance(said, str)
+    return find_part(said, None if relabel in (None, "none") else int(relabel))
 
 
 def options_from(manifest: Manifest) -> ConvertOptions:
@@ -134,6 +156,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         )
     if not _is_known(settings):
         raise not_understood("settings")
+    part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
     counts = {**facts.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
     if not all(_is_one_of(name, counts) for name in manifest.shards):
         raise not_understood("names of shards")
@@ -145,8 +168,9 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         reencode=_reencode_from(settings.get("reencode")),
         compression=settings["compression"],
         validation_boxes=settings["validation_boxes"],
-        allow_incomplete=not all(_was_complete(manifest, split) for split in facts.SPLITS),
+        allow_incomplete=not all(_was_complete(manifest, split, part) for split in facts.SPLITS),
         skip_bad=manifest.has_set_aside,
+        part=part,
     )
 
 
@@ -171,7 +195,7 @@ def _reencode_from(recorded: object) -> Reencode | None:
     return Reencode(**numbers)
 
 
-def _was_complete(manifest: Manifest, split: str) -> bool:
+def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:
     source, totals = manifest.sources.get(split), manifest.totals.get(split)
     images = source.get("images") if isinstance(source, dict) else None
-    return totals is not None and (images, totals.classes) == (facts.IMAGES[split], facts.CLASSES)
+    return totals is not None and (images, totals.classes) == (part.images(split, totals.expected), len(part.labels))

@@ -11,9 +11,11 @@ from typing import Protocol
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.model import Engine, Failed, Progress, R, T
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import listed, number_of
 
 
 class ImageSource(Protocol):
@@ -136,25 +138,29 @@ def refuse_twice_in(path: Path, catalog: Catalog) -> Catalog:
 # completeness --------------------------------------------------------------------------------------------------
 
 
-def missing_text(catalog: Catalog | None, split: str) -> str | None:
-    """What a split lacks against ILSVRC2012, in words, or None if it is whole."""
-    expected = facts.IMAGES[split]
+def expected_images(catalog: Catalog | None, split: str, part: Part) -> int:
+    """How many images there should be of a split; of train classes no more is known than that none has few."""
+    if part.is_whole:
+        return facts.IMAGES[split]
+    counts = catalog.count_by_label() if catalog and split == facts.TRAIN else {}
+    return sum(max(counts.get(label, 0), facts.FEWEST[split]) for label in part.rows())
+
+
+def missing_text(catalog: Catalog | None, split: str, part: Part = WHOLE) -> str | None:
+    """What a split lacks against ILSVRC2012, or a part of it, in words, or None if it is whole."""
+    expected, floor = expected_images(catalog, split, part), facts.FEWEST[split]
     counts = catalog.count_by_label() if catalog else {}
     got = sum(counts.values())
-    if got == expected and len(counts) == facts.CLASSES:
+    if got == expected and len(counts) == len(part.labels):
         return None
     wnids = facts.synsets()
-    floor = 50 if split == facts.VALIDATION else 732  # the smallest train class has 732 images
-    absent = [wnid for label, wnid in enumerate(wnids, 1) if label not in counts]
+    absent = [wnid for label, wnid in enumerate(wnids, 1) if wnid in part.labels and label not in counts]
     short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
     difference = f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
-    text = f"{split}: {got:,} of {expected:,} images, {difference}"
+    least = "" if part.is_whole or split == facts.VALIDATION else "at least "
+    text = f"{split}: {got:,} of {least}{expected:,} images, {difference}"
     if absent:
-        text += f"; {len(absent)} classes without any: {_some(absent)}"
+        text += f"; {number_of(len(absent), 'class', 'classes')} without any: {listed(absent)}"
     if short:
-        text += f"; {len(short)} classes with fewer than {floor}: {_some(short)}"
+        text += f"; {number_of(len(short), 'class', 'classes')} with fewer than {floor}: {listed(short)}"
     return text
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

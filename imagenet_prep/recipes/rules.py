@@ -22,7 +22,7 @@ SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
 _NOT_IMAGENET = (
-    *("classes", "first_label", "labels", "splits", "array", "min_val", "max_val"),
+    *("first_label", "labels", "splits", "array", "min_val", "max_val"),
     *("shard_size", "num_shards", "output_file_prefix"),
 )
 
@@ -45,8 +45,8 @@ def check_rules(file: RecipeFile) -> None:
     if is_imagenet(file):
         _check_imagenet(file)
     else:
-        for key in ("validation_boxes", "allow_incomplete"):
-            if getattr(file.recipe, key):
+        for key in ("validation_boxes", "allow_incomplete", "relabel"):
+            if (said := getattr(file.recipe, key)) is not None and said is not False:
                 raise file.fault((key,), "only ImageNet has that", "expected it beside source: {imagenet: true}")
 
 
@@ -260,6 +260,8 @@ def _check_imagenet(file: RecipeFile) -> None:
     for key in _NOT_IMAGENET:
         if getattr(file.recipe, key) is not None:
             raise file.fault((key,), "ImageNet's is fixed", "expected no such key beside source: {imagenet: true}")
+    if not isinstance(file.recipe.classes, str | None):
+        raise file.fault(("classes",), "ImageNet has classes of its own", "expected the name of a list, or of a file")
     if file.recipe.images is not None and file.recipe.images.upright:
         raise file.fault(("images", "upright"), "ImageNet's images stay as in 2016", "expected no such key, or false")
     if file.recipe.content not in (None, "image") or file.recipe.record not in (None, "inception"):

@@ -17,7 +17,7 @@ from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan,
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
-from imagenet_prep.state.beginning import save_beginning
+from imagenet_prep.state.beginning import Beginning, save_beginning
 from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
@@ -104,8 +104,7 @@ def convert(
                 works = lay_out(splits, todo, options)
                 _check_room(works, layout)
                 dataset.prepare()
-                shards = {split.catalog.split: len(split.plans) for split in splits}
-                save_beginning(layout, shards, planned.options, dataset.recipe_file)
+                save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
                 remember(splits, todo, layout, journal)
                 tasks = prepare_tasks(works, layout, options, progress)
                 problems = _run(tasks, layout, splits, todo, engine, journal, progress)
@@ -187,6 +186,7 @@ def _what_differs(layout: Layout, dataset: PlannedSet, reason: str | None) -> st
         return "an input or an option changed since then"
     then, now = manifest.settings, dataset.settings
     found = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+    found += ["classes"] if manifest.dataset.classes != dataset.entry.classes else []
     for split in dataset.splits:
         name, totals = split.catalog.split, manifest.totals.get(split.catalog.split)
         if totals is None or totals.shards != len(split.plans):
@@ -234,6 +234,12 @@ def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Jour
     left_out = set(info.set_aside)
     names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
     return is_indexed(layout, info, names)
+
+
+def _beginning(planned: PlannedSet, layout: Layout) -> Beginning:
+    shards = {split.catalog.split: len(split.plans) for split in planned.splits}
+    entry = planned.entry
+    return Beginning(shards, planned.options, layout.raw, entry.name, entry.classes, planned.expected)
 
 
 # the work ------------------------------------------------------------------------------------------------------

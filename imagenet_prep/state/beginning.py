@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
@@ -15,19 +15,26 @@ from imagenet_prep.storage.plain import load_json
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the last conversion set out to make: shards by split; its options, as words of a command; its ``--raw``."""
+    """What the last conversion set out to make: shards by split; its options, as words of a command; its ``--raw``.
+
+    Of a data set that has ``classes`` to tell of, as its entry in a manifest has, also these, what it is called, and
+    how many images it should have by split.
+    """
 
     shards: Mapping[str, int]
     options: tuple[str, ...]
     raw: Path | None = None
+    name: str = ""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    images: Mapping[str, int] = field(default_factory=dict)
 
 
-def save_beginning(
-    layout: Layout, shards: Mapping[str, int], options: Sequence[str], recipe_file: Mapping[str, str] | None
-) -> None:
+def save_beginning(layout: Layout, begun: Beginning, recipe_file: Mapping[str, str] | None) -> None:
     """Keep what a conversion begins with: status and repair know it then, whatever happens to the conversion."""
-    raw = str(layout.raw.resolve()) if layout.raw else None
-    save_json(layout.conversion_path, {"shards": shards, "options": list(options), "raw": raw})
+    raw = str(begun.raw.resolve()) if begun.raw else None
+    part = {"name": begun.name, "classes": dict(begun.classes), "images": dict(begun.images)} if begun.classes else {}
+    value = {"shards": dict(begun.shards), "options": list(begun.options), "raw": raw, **part}
+    save_json(layout.conversion_path, value)
     if recipe_file is None:
         layout.recipe_path.unlink(missing_ok=True)
     else:
@@ -39,7 +46,9 @@ def load_beginning(layout: Layout) -> Beginning | None:
     try:
         value = load_json(layout.conversion_path)
         shards = {str(split): int(count) for split, count in value["shards"].items()}
-        return Beginning(shards, tuple(map(str, value["options"])), kept_path(value["raw"]))
+        classes, images = ({str(k): int(n) for k, n in value.get(key, {}).items()} for key in ("classes", "images"))
+        options, name = tuple(map(str, value["options"])), str(value.get("name", ""))
+        return Beginning(shards, options, kept_path(value["raw"]), name, classes, images)
     except (InputError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None
 

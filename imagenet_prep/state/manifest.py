@@ -192,6 +192,7 @@ class DatasetEntry:
     ``kind`` tells by which rules it is checked and made again; ``splits`` are in order, each is what the names of its
     shards begin with. ``features`` are what every record holds: by name its "kind", whether it is "optional", and how
     many "values" it has (None: any number). ``turned`` counts, by split, the images that were turned upright.
+    ``classes`` are those of a part of ILSVRC2012, or of all of it with other labels: the label of each, by its wnid.
     """
 
     kind: str
@@ -199,6 +200,7 @@ class DatasetEntry:
     splits: tuple[str, ...]
     features: Mapping[str, Mapping[str, Any]]
     turned: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    classes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def _dataset(value: dict[str, Any]) -> DatasetEntry:
@@ -208,21 +210,29 @@ def _dataset(value: dict[str, Any]) -> DatasetEntry:
         known: dict[str, Any] = {"kind": RECIPE, "name": "data set", "splits": sorted(value["totals"])}
         found: dict[str, Any] = _UNSAID if earlier is None else {**known, **earlier}
     else:
-        found = value["dataset"]
+        found = {"classes": {}, **value["dataset"]}
         if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
             raise ValueError("dataset")
     if found["kind"] not in (ILSVRC2012, RECIPE):
         raise ValueError("kind")
-    features, turned = found["features"], found.get("turned", {})
+    features, turned, classes = found["features"], found.get("turned", {}), found.get("classes", {})
     kinds = (each["kind"] for each in features.values())
     splits = _texts(found["splits"])
-    _texts([found["kind"], found["name"], *features, *kinds])
+    _texts([found["kind"], found["name"], *features, *kinds, *classes])
     for each in features.values():
         if type(each["optional"]) is not bool:
             raise TypeError("expected true or false")
         _counts(each["values"] or 0)
-    _counts(*turned.values())
-    return DatasetEntry(found["kind"], found["name"], splits, dict(features), dict(turned))
+    _counts(*turned.values(), *classes.values())
+    return DatasetEntry(found["kind"], found["name"], splits, dict(features), dict(turned), dict(classes))
+
+
+def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
+    """The JSON form of a DatasetEntry: without classes, if none are told, it is that of earlier versions."""
+    value = dataclasses.asdict(entry)
+    if not entry.classes:
+        del value["classes"]
+    return value
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
@@ -274,7 +284,7 @@ class Manifest:
         shards = {name: info_dict(info) for name, info in self.shards.items()}
         value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS}, "shards": shards}
         totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
-        dataset = dataclasses.asdict(self.dataset)
+        dataset = _entry_dict(self.dataset)
         found: dict[str, Any] = json.loads(json.dumps({**value, "dataset": dataset, "totals": totals}))
         return found
 

@@ -1,0 +1,454 @@
+"""Shards of a part of ImageNet: made of any copy, with official labels and others, and known as that part by all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_sets import ENGINE, copied, data_of, edit_manifest, write
+
+import imagenet_prep
+from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.part import Part, find_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from, options_of_recipe
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.pipeline import report, verify_and_repair
+from imagenet_prep.recipes.loading import read
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.status import status
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_record
+
+SHARDS = {"train_shards": 4, "validation_shards": 2}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
+    """Four classes as large as the smallest real one, with all of their validation images, of 16x16 pixels."""
+    return make(tmp_path_factory.mktemp("whole"), classes=4, per_class=732, validation=200, tiny=True)
+
+
+@pytest.fixture(scope="module")
+def three(whole: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A list of three of these classes."""
+    path = tmp_path_factory.mktemp("lists") / "three.txt"
+    path.write_text("".join(f"{wnid} {facts.texts()[wnid]}\n" for wnid in reversed(whole.wnids[1:])))
+    return path
+
+
+def _prep(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _layout(folder: Path, source: MadeSet) -> Layout:
+    layout = Layout(folder)
+    layout.raw_dir.mkdir(parents=True)
+    for archive in source.archives.values():
+        shutil.copy2(archive, layout.raw_dir)
+    return layout
+
+
+def _options(three: Path, first: int | None = None, **more: Any) -> ConvertOptions:
+    return ConvertOptions(**SHARDS, part=find_part(str(three), first), **more)
+
+
+@pytest.fixture(scope="module")
+def made_parts(whole: MadeSet, three: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, Layout]:
+    """The three classes converted: with official labels, from 0 and from 1. Read only."""
+    found = {}
+    for first in (None, 0, 1):
+        layout = _layout(tmp_path_factory.mktemp("part") / "data", whole)
+        annotate(layout, ENGINE)
+        convert(layout, ENGINE, _options(three, first))
+        found[first] = layout
+    return found
+
+
+def _records(layout: Layout) -> list[ImageRecord]:
+    shards = sorted(layout.find_shards(facts.SPLITS))
+    return [read_record(memoryview(data)) for name in shards for data in data_of(layout.shard_path(name))]
+
+
+def _shards(layout: Layout) -> dict[str, bytes]:
+    return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
+
+
+# what is made --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [None, 0, 1])
+def test_records_of_a_part_have_its_labels(
+    made_parts: dict[int | None, Layout], whole: MadeSet, first: int | None
+) -> None:
+    """Just the images of the list are there, each with the label of the part, its boxes too; synset and words stay."""
+    wnids = sorted(whole.wnids[1:])
+    expected = {wnid: facts.labels()[wnid] if first is None else n for n, wnid in enumerate(wnids, first or 0)}
+    records = _records(made_parts[first])
+    assert len(records) == 3 * (732 + 50)
+    assert {each.filename for each in records} == {
+        name for name, image in whole.images.items() if image.wnid in expected
+    }
+    for record in records:
+        assert record.label == expected[record.wnid or ""]
+        assert record.text == facts.texts()[record.wnid or ""]
+        assert set(record.box_labels) <= {record.label}
+    assert sum(len(each.boxes) for each in records) > 0
+
+
+def test_official_labels_make_the_same_records_as_the_whole(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """A record of a part with official labels is, byte for byte, the one in the shards of all classes."""
+    layout = _layout(tmp_path / "all", whole)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
+    everything = {data for name in layout.find_shards(facts.SPLITS) for data in data_of(layout.shard_path(name))}
+    part = made_parts[None]
+    assert {data for name in part.find_shards(facts.SPLITS) for data in data_of(part.shard_path(name))} < everything
+
+
+def test_relabelling_from_1_differs_from_0_in_labels_alone(made_parts: dict[int | None, Layout]) -> None:
+    """The same images stand in the same places, whatever their labels count from."""
+    names = {first: [each.filename for each in _records(layout)] for first, layout in made_parts.items()}
+    assert names[None] == names[0] == names[1]
+    assert [each.label + 1 for each in _records(made_parts[0])] == [each.label for each in _records(made_parts[1])]
+
+
+def test_a_part_is_the_same_from_folders(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """From archives or from image folders, with classes that are not of the part among them: the same shards."""
+    layout = _layout(tmp_path / "data", whole)
+    annotate(layout, ENGINE)
+    untar(layout, ENGINE)
+    for split in facts.SPLITS:
+        layout.archive_path(facts.ARCHIVES[split]).unlink()
+    convert(layout, ENGINE, _options(three, 0))
+    assert _shards(layout) == _shards(made_parts[0])
+
+
+def test_the_manifest_describes_the_part(made_parts: dict[int | None, Layout], three: Path) -> None:
+    """Name, wnids and labels stand in the entry of the data set; the options that made it come back from it."""
+    for first, layout in made_parts.items():
+        manifest = load_manifest(layout.manifest_path)
+        assert manifest is not None
+        part = find_part(str(three), first)
+        assert (manifest.dataset.name, manifest.dataset.classes) == ("three", part.labels)
+        assert manifest.totals["train"].expected == manifest.totals["train"].images == 3 * 732
+        assert manifest.totals["validation"].expected == 150
+        options = options_from(manifest)
+        assert (options.part, options.allow_incomplete) == (part, False)
+
+
+def test_the_whole_has_no_classes_in_its_manifest(whole: MadeSet, tmp_path: Path) -> None:
+    """A set of ILSVRC2012 itself is recorded as it always was."""
+    layout = _layout(tmp_path / "all", whole)
+    convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
+    described = json.loads(layout.manifest_path.read_bytes())["dataset"]
+    assert (described["name"], "classes" in described) == ("ILSVRC2012", False)
+    assert "classes" not in json.loads(layout.conversion_path.read_bytes())
+
+
+# what is missing -----------------------------------------------------------------------------------------------
+
+
+def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> None:
+    """A part that lacks a class, or images of one, is refused until --allow-incomplete says otherwise."""
+    layout = _layout(tmp_path / "data", whole)
+    path = tmp_path / "two.txt"
+    path.write_text(f"{whole.wnids[0]}\nn02102040\n")
+    options = ConvertOptions(**SHARDS, part=find_part(str(path), 0))
+    with pytest.raises(IncompleteError, match="not the whole of two") as caught:
+        convert(layout, ENGINE, options)
+    detail = "732 of at least 1,464 images, 732 missing; 1 class without any: n02102040"
+    assert detail in caught.value.detail
+    assert "validation: 50 of 100 images, 50 missing" in caught.value.detail
+    convert(layout, ENGINE, dataclasses.replace(options, allow_incomplete=True))
+    verdict = verify(layout, ENGINE)
+    assert (verdict.problems, verdict.is_part, verdict.is_whole) == ((), True, False)
+    assert any("732 of 1,464 train images, 50 of 100 validation images" in note for note in verdict.notes)
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert options_from(manifest).allow_incomplete
+
+
+def test_a_short_class_is_missed(whole: MadeSet, three: Path, tmp_path: Path) -> None:
+    """No train class has fewer than 732 images: one image less, and the copy is not whole."""
+    layout = _layout(tmp_path / "data", whole)
+    untar(layout, ENGINE)
+    layout.archive_path(facts.ARCHIVES["train"]).unlink()
+    next((layout.images_dir("train") / whole.wnids[2]).iterdir()).unlink()
+    with pytest.raises(IncompleteError) as caught:
+        convert(layout, ENGINE, _options(three))
+    assert "2,195 of at least 2,196 images, 1 missing; 1 class with fewer than 732" in caught.value.detail
+    assert "validation" not in caught.value.detail
+    next((layout.images_dir("train") / whole.wnids[0]).iterdir()).unlink()  # of no class of the part
+    with pytest.raises(IncompleteError, match="not the whole of three"):
+        convert(layout, ENGINE, _options(three))
+
+
+def test_nothing_of_a_part_is_there(whole: MadeSet, tmp_path: Path) -> None:
+    """Where no image of the part lies in the archives, the refusal says so."""
+    layout = _layout(tmp_path / "data", whole)
+    with pytest.raises(IncompleteError, match="not the whole of imagewoof"):
+        convert(layout, ENGINE, ConvertOptions(**SHARDS, part=find_part("imagewoof")))
+
+
+# verify --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [None, 0, 1])
+def test_a_part_is_whole_as_that_part(made_parts: dict[int | None, Layout], first: int | None) -> None:
+    """verify says whole and right of it, without being told of a part, and says which classes these are."""
+    verdict = verify(made_parts[first], ENGINE, depth="decode")
+    assert (verdict.problems, verdict.is_part, verdict.is_whole, verdict.dataset) == ((), False, True, "three")
+    assert [(total.records, total.expected, total.classes) for total in verdict.totals] == [
+        (2196, 2196, 3),
+        (150,) * 2 + (3,),
+    ]
+    labels = {None: "with their official labels", 0: "labelled 0 to 2 (0 is a class here", 1: "labelled 1 to 3"}
+    assert any(f"3 of the 1,000 classes of ILSVRC2012, {labels[first]}" in note for note in verdict.notes)
+    assert verdict.order == "canonical"
+
+
+def _kinds(verdict: Verdict) -> set[ProblemKind]:
+    return {problem.kind for problem in verdict.problems}
+
+
+def _relabelled(layout: Layout, part: Part) -> Callable[[dict[str, Any]], None]:
+    def change(value: dict[str, Any]) -> None:
+        value["dataset"]["classes"] = dict(part.labels)
+
+    return change
+
+
+def test_labels_are_compared_with_those_of_the_part(
+    made_parts: dict[int | None, Layout], three: Path, tmp_path: Path
+) -> None:
+    """A manifest that says other labels than the records hold is contradicted by every record."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    edit_manifest(layout, _relabelled(layout, find_part(str(three), 1)))
+    verdict = verify(layout, ENGINE)
+    assert ProblemKind.WRONG_LABEL in _kinds(verdict)
+    assert any("expected 1, got 0" in problem.detail for problem in verdict.problems)
+
+
+def test_an_official_part_whose_labels_count_from_0_is_told(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """Records labelled from 0, called official by the manifest, are wrong labels."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    edit_manifest(layout, _relabelled(layout, find_part(str(three))))
+    assert ProblemKind.WRONG_LABEL in _kinds(verify(layout, ENGINE))
+
+
+def test_exactly_these_classes_are_there(made_parts: dict[int | None, Layout], whole: MadeSet, tmp_path: Path) -> None:
+    """A class that the part has not is a wrong label, one that it has and of which nothing is there is missing."""
+    layout = copied(made_parts[None], tmp_path / "copy")
+    other = tmp_path / "three.txt"
+    other.write_text("\n".join([*whole.wnids[1:3], "n02102040"]))
+    edit_manifest(layout, _relabelled(layout, find_part(str(other))))
+    problems = verify(layout, ENGINE).problems
+    missing = [problem for problem in problems if problem.kind is ProblemKind.MISSING_CLASS]
+    assert [problem.subject for problem in missing] == ["train", "validation"]
+    assert all("n02102040 (English springer" in problem.detail for problem in missing)
+    assert (missing[0].expected, missing[0].got) == ("3", "2")
+    assert any(f"and a wnid of three, got {facts.labels()[whole.wnids[3]]}" in each.detail for each in problems)
+
+
+def test_classes_that_are_no_part_are_refused(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
+    """A manifest whose labels follow no rule can't be understood, and says so."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    edit_manifest(layout, lambda value: value["dataset"].update(classes={"n02102040": 7}))
+    with pytest.raises(InputError, match="classes in the manifest"):
+        verify(layout, ENGINE)
+
+
+def test_damage_in_a_part_is_found_as_elsewhere(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
+    """A record lost from a part's shard is named; a lost index hides nothing of the order of the images."""
+    layout = copied(made_parts[1], tmp_path / "copy")
+    path = layout.shard_path("validation-00001-of-00002")
+    layout.index_path(path.name).unlink()
+    verdict = verify(layout, ENGINE)
+    assert (_kinds(verdict), verdict.order) == ({ProblemKind.BAD_INDEX}, "canonical")
+    path.write_bytes(made_parts[1].shard_path(path.name).read_bytes())
+    shutil.copy(made_parts[1].index_path(path.name), layout.index_path(path.name))
+    write(path, data_of(path)[1:])
+    assert _kinds(verify(layout, ENGINE)) == {ProblemKind.MISSING_RECORD}
+
+
+# going on, repairing, telling ----------------------------------------------------------------------------------
+
+
+def test_a_part_is_gone_on_with_as_that_part_alone(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """The same part finds everything done; another one, or other labels, is refused until --overwrite."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    assert [split.made for split in convert(layout, ENGINE, _options(three, 0)).splits] == [0, 0]
+    with pytest.raises(UsageError) as caught:
+        convert(layout, ENGINE, _options(three, 1))
+    assert "changed since then: classes" in caught.value.detail
+    with pytest.raises(UsageError, match="made from other inputs"):
+        convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
+    two = tmp_path / "two.txt"
+    two.write_text("\n".join(whole.wnids[2:]))
+    with pytest.raises(UsageError, match="made from other inputs"):
+        convert(layout, ENGINE, _options(two, 0))
+    assert _shards(layout) == _shards(made_parts[0])
+    convert(layout, ENGINE, _options(three, 1, overwrite=True))
+    assert _shards(layout) == _shards(made_parts[1])
+
+
+def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
+    """Before its manifest is there, or when that is damaged, a part is known by what its conversion began with."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    layout.manifest_path.unlink()
+    verdict = verify(layout, ENGINE)
+    assert (verdict.problems, verdict.dataset, verdict.has_manifest) == ((), "three", False)
+    assert [total.expected for total in verdict.totals] == [2196, 150]
+    layout.shard_path("train-00001-of-00004").unlink()
+    found = status(layout)
+    assert "--relabel 0" in found.next_command
+    assert "three.txt" in found.next_command
+    value = json.loads(layout.conversion_path.read_bytes())
+    layout.conversion_path.write_text(json.dumps({**value, "classes": {"n02102040": 7}}))
+    assert verify(layout, ENGINE, allow_incomplete=True).dataset == "ILSVRC2012"
+
+
+def test_a_part_is_repaired(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
+    """A shard of a relabelled part is made again with the same bytes, by the manifest alone."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    path = layout.shard_path("train-00002-of-00004")
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-9] + b"x" * 9)
+    found = verify_and_repair(layout, ENGINE)
+    assert found.repair.made == (path.name,)
+    assert path.read_bytes() == sound
+    assert found.verdict.is_whole
+
+
+def test_status_calls_a_part_by_its_name(made_parts: dict[int | None, Layout], three: Path, tmp_path: Path) -> None:
+    """A verified part is that part, whole and right; one that lost a shard is gone on with by its own command."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    verify(layout, ENGINE)
+    assert status(layout).stages[-1].detail == "three, whole and right"
+    layout.shard_path("train-00001-of-00004").unlink()
+    for path in (layout.verdict_path, layout.problems_path):
+        path.unlink(missing_ok=True)
+    assert f"--classes {three} --relabel 0 --train-shards 4" in status(layout).next_command
+
+
+def test_the_report_is_about_the_part(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
+    """The page names the part, holds its totals against it, and counts class 0 as a class."""
+    layout = copied(made_parts[0], tmp_path / "copy")
+    page = report(layout, ENGINE, samples=4).path.read_text()
+    assert "These shards are three, whole and right." in page
+    assert "all of three" in page
+    assert "3 of the 1,000 classes of ILSVRC2012, labelled 0 to 2" in page
+    assert "no label" not in page
+
+
+def test_records_of_a_part_are_read_like_any(made_parts: dict[int | None, Layout]) -> None:
+    """imagenet_prep.open reads them, with the label that they hold."""
+    records = imagenet_prep.open(made_parts[0].data_dir, "validation")
+    assert len(records) == 150
+    assert {record.label for record in records} == {0, 1, 2}
+
+
+# the command line and a recipe ---------------------------------------------------------------------------------
+
+
+def test_the_command_line_makes_a_part(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """convert --classes --relabel makes the same shards, and verify then says whole and right with status 0."""
+    layout = _layout(tmp_path / "data", whole)
+    annotate(layout, ENGINE)
+    shards = ["--train-shards", "4", "--validation-shards", "2"]
+    done = _prep("convert", layout.data_dir, "--classes", three, "--relabel", "0", *shards)
+    assert done.returncode == 0, done.stderr
+    assert _shards(layout) == _shards(made_parts[0])
+    done = _prep("verify", layout.data_dir)
+    assert (done.returncode, "These shards are three, whole and right." in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--classes", "imagenete"], "expected imagenette, imagewoof, imagenet-100, or a file"),
+        (["--relabel", "2"], "--relabel"),
+    ],
+)
+def test_a_part_that_can_not_be_is_wrong_usage(words: list[str], said: str, tmp_path: Path) -> None:
+    """A name that is no list and no file, or a label to count from that is not offered: status 2."""
+    done = _prep("convert", tmp_path, *words)
+    assert (done.returncode, said in done.stderr) == (2, True)
+
+
+def test_a_recipe_can_say_the_same(
+    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
+) -> None:
+    """classes and relabel are keys of a recipe of ImageNet, its file named relative to the recipe."""
+    shutil.copy(three, tmp_path)
+    recipe = tmp_path / "part.yaml"
+    text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"
+    recipe.write_text(text)
+    layout = _layout(tmp_path / "data", whole)
+    annotate(layout, ENGINE)
+    assert _prep("convert", layout.data_dir, "--config", recipe).returncode == 0
+    assert _shards(layout) == _shards(made_parts[0])
+    done = _prep("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette")
+    assert (done.returncode, "--classes and --config" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "first", "count"),
+    [("classes: imagenette", None, 10), ("relabel: 0", 0, 1000), ("classes: imagewoof\nrelabel: none", None, 10)],
+)
+def test_keys_of_a_recipe(keys: str, first: int | None, count: int, tmp_path: Path) -> None:
+    """A list that ships is meant by its name; either key can stand alone."""
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"source: {{imagenet: true}}\n{keys}\n")
+    part = options_of_recipe(read(path)).part
+    assert (part.first, len(part.labels)) == (first, count)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("source: {imagenet: true}\nclasses: [n01440764]\n", "line 2"),
+        ("source: {imagenet: true}\nrelabel: 2\n", "line 2"),
+        ("source: {folders: x}\nrelabel: 0\n", "only ImageNet has that"),
+        ("source: {folders: x}\nrelabel: none\n", "only ImageNet has that"),
+    ],
+)
+def test_keys_that_can_t_be(text: str, said: str, tmp_path: Path) -> None:
+    """Another form of classes, another label, or another data set: refused with the line."""
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read(path)
+    assert said in str(caught.value)
+
+
+def test_python_can_make_a_part() -> None:
+    """The public face has what names a part."""
+    script = "import imagenet_prep as p; print(p.ConvertOptions(part=p.find_part('imagewoof', 0)).part.words)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("10 of the 1,000 classes of ILSVRC2012, labelled 0 to 9")
