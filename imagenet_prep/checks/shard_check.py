@@ -23,6 +23,8 @@ from imagenet_prep.tfrecord.index import Index
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
+_KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
+
 
 def remedy_own(layout: Layout) -> str:
     """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
@@ -210,7 +212,8 @@ class _Reading:
         except FramingError as error:
             is_plain = shard.compression == "none"
             rest = f"; {len(shard.view) - error.offset} bytes from here on can't be checked" if is_plain else ""
-            self.findings.add(Finding(_kind(error), error.reason + rest), Place(error.record, error.offset))
+            kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
+            self.findings.add(Finding(kind, error.reason + rest), Place(error.record, error.offset))
 
     def _take(self, record: Framed) -> None:
         seen = self._examine(record.data, self._split, intact=record.intact)
@@ -255,13 +258,3 @@ class _Reading:
             self.index.digest,
             self.is_whole,
         )
-
-
-def _kind(error: FramingError) -> ProblemKind:
-    match error:
-        case CompressionError():
-            return ProblemKind.BAD_COMPRESSION
-        case LengthError():
-            return ProblemKind.BAD_LENGTH
-        case _:
-            return ProblemKind.TRUNCATED

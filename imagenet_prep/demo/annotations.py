@@ -151,19 +151,11 @@ def _object(name: str, corners: Corners) -> str:
 # the quirks ------------------------------------------------------------------------------------------------------
 
 
-def _percent_name(draft: _Draft) -> _Draft:
-    return replace(draft, filename="%s")
-
-
 def _other_size(draft: _Draft) -> _Draft:
     """The annotator was shown the image twice as large."""
     assert draft.size is not None
     boxes = tuple((2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes)
     return replace(draft, size=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
-
-
-def _swapped(draft: _Draft) -> _Draft:
-    return replace(draft, boxes=tuple((xmax, ymax, xmin, ymin) for xmin, ymin, xmax, ymax in draft.boxes))
 
 
 def _beyond(draft: _Draft) -> _Draft:
@@ -207,34 +199,24 @@ def _minus_one(draft: _Draft) -> _Draft:
     return replace(draft, names=(draft.wnid,) * len(boxes), boxes=boxes, kept=(first,))
 
 
-def _zero_size(draft: _Draft) -> _Draft:
-    return replace(draft, size=(0, 0), kept=())
-
-
-def _no_size(draft: _Draft) -> _Draft:
-    return replace(draft, size=None, kept=())
-
-
-def _broken(draft: _Draft) -> _Draft:
-    return replace(draft, kept=())
-
-
 def _another(wnid: str) -> str:
     """The class 500 further on."""
     return synsets()[(synsets().index(wnid) + 500) % len(synsets())]
 
 
 _QUIRKY: dict[Quirk, Callable[[_Draft], _Draft]] = {
-    Quirk.PERCENT_NAME: _percent_name,
+    Quirk.PERCENT_NAME: lambda draft: replace(draft, filename="%s"),
     Quirk.OTHER_SIZE: _other_size,
-    Quirk.SWAPPED: _swapped,
+    Quirk.SWAPPED: lambda draft: replace(
+        draft, boxes=tuple((xmax, ymax, xmin, ymin) for xmin, ymin, xmax, ymax in draft.boxes)
+    ),
     Quirk.BEYOND: _beyond,
     Quirk.NO_AREA: _no_area,
     Quirk.BREED_NAME: _breed_name,
     Quirk.OTHER_CLASS: _other_class,
     Quirk.FIRST_NAME: _first_name,
     Quirk.MINUS_ONE: _minus_one,
-    Quirk.ZERO_SIZE: _zero_size,
-    Quirk.NO_SIZE: _no_size,
-    Quirk.BROKEN: _broken,
+    Quirk.ZERO_SIZE: lambda draft: replace(draft, size=(0, 0), kept=()),
+    Quirk.NO_SIZE: lambda draft: replace(draft, size=None, kept=()),
+    Quirk.BROKEN: lambda draft: replace(draft, kept=()),
 }

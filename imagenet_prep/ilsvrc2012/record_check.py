@@ -15,6 +15,12 @@ from imagenet_prep.model import Box, ProblemKind
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.inception_reader import BoxesError, ImageRecord, RecordError, read_record
 
+_KINDS = {
+    BoxesError: ProblemKind.BAD_BOX,
+    RecordError: ProblemKind.BAD_FIELD,
+    ExampleError: ProblemKind.BAD_EXAMPLE,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ImageNetExaminer:
@@ -32,7 +38,7 @@ class ImageNetExaminer:
         try:
             record = read_record(data)
         except (ExampleError, RecordError) as error:
-            return Seen("", None, 0, (Finding(_kind(error), str(error)),) if intact else ())
+            return Seen("", None, 0, (Finding(_KINDS[type(error)], str(error)),) if intact else ())
         name = plain_name(record.filename) if self.flavour.has_own_names else record.filename
         findings = self._check(record, split) if intact else ()
         return Seen(name, record.label, len(record.boxes), findings)
@@ -50,16 +56,6 @@ class ImageNetExaminer:
     def recorded(self, name: str) -> str:
         """The name itself."""
         return name
-
-
-def _kind(error: Exception) -> ProblemKind:
-    match error:
-        case BoxesError():
-            return ProblemKind.BAD_BOX
-        case RecordError():
-            return ProblemKind.BAD_FIELD
-        case _:
-            return ProblemKind.BAD_EXAMPLE
 
 
 def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:

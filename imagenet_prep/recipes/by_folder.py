@@ -41,8 +41,11 @@ def label_by_folder(
     doubts: list[InputError] = []
     if given is None:
         files = _by_class(listing, names, divisions)
-        notes += _untold(files)
-        doubts += _doubts(inputs, files)
+        if inner := nested(files):
+            notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
+        if wrong := misread(files):
+            what, hint = f"{inputs.origin}: {wrong.what}", f"name the choice: {wrong.choice}"
+            doubts.append(InputError(what, "expected a folder a class", hint))
     else:
         _refuse_strange(file, inputs, listing, names, given)
     without = [name for name in classes.names if name not in present]
@@ -102,23 +105,6 @@ def _by_class(listing: Catalog, names: Mapping[int, str], divisions: Sequence[Di
                 inner = listing.names[row].removeprefix(division.lead).removeprefix(f"{names[row]}/")
                 files.setdefault(names[row], []).append(inner)
     return files
-
-
-def _doubts(inputs: Inputs, files: Mapping[str, Sequence[str]]) -> list[InputError]:
-    """What speaks against taking these folders for classes."""
-    wrong = misread(files)
-    if wrong is None:
-        return []
-    hint = f"name the choice: {wrong.choice}"
-    return [InputError(f"{inputs.origin}: {wrong.what}", "expected a folder a class", hint)]
-
-
-def _untold(files: Mapping[str, Sequence[str]]) -> list[str]:
-    """What to tell the user of folders within classes."""
-    inner_folders = nested(files)
-    if not inner_folders:
-        return []
-    return [f"the first folder is the class: {listed(inner_folders)} are only told apart by their paths"]
 
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:

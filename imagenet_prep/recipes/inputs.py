@@ -174,27 +174,28 @@ def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, e
 
 
 def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
+    """Where the names of a pattern's files begin, a folder that is there, and the pattern from there."""
+    base, rest = _parted(pattern, root)
+    try:
+        compile_pattern(pattern.removeprefix("./"))
+    except ValueError as error:
+        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", str(error)) from error
+    _need_folder(file, key, base / split_pattern(rest)[0])
+    if ".." in rest.split("/"):
+        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", "expected .. before the first special sign only")
+    return base, rest
+
+
+def _parted(pattern: str, root: Path) -> tuple[Path, str]:
     """Where the names of a pattern's files begin, and the pattern from there.
 
     That is the root of the data, or, for a pattern that leads out of it, the folders before its first special sign.
     """
-    pattern = pattern.removeprefix("./")
-    lead = f"{root.as_posix().rstrip('/')}/"
-    pattern = pattern.removeprefix(lead)
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", str(error)) from error
+    pattern = pattern.removeprefix("./").removeprefix(f"{root.as_posix().rstrip('/')}/")
     if not pattern.startswith("/") and ".." not in pattern.split("/"):
-        fixed, _ = split_pattern(pattern)
-        _need_folder(file, key, root / fixed)
         return root, pattern
     fixed, rest = split_pattern(pattern)
-    base = Path(os.path.normpath(root / fixed))
-    _need_folder(file, key, base)
-    if ".." in rest.split("/"):
-        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", "expected .. before the first special sign only")
-    return base, rest
+    return Path(os.path.normpath(root / fixed)), rest
 
 
 def _union(listings: Sequence[Catalog]) -> Catalog:
@@ -219,7 +220,8 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         assert pattern is not None
         return _matching(file, ("input_file_pattern",), [pattern], root, engine)
     path = find_manifest(recipe.manifest_file, root, layout)
-    base = root if pattern is None else _base_of(pattern, root)
+    base = root if pattern is None else _parted(pattern, root)[0]
+    base = base if base.is_dir() else root
     if kind_of(path) != "nothing":
         return _listed(need_file(file, ("manifest_file",), path), base, engine)
     parts = {split: find_manifest(name, root, layout) for split, name in _names_by_split(file).items()}
@@ -245,16 +247,6 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
     names = tuple(lead + name for name in found.names)
     made = ManifestFile(path, names, parts, lead)
     return Inputs(found, inputs.remarks, base, path, is_ordered=True, manifest=made)
-
-
-def _base_of(pattern: str, root: Path) -> Path:
-    """Where the names of a manifest begin: as ``_based`` has it, but for a folder that is gone."""
-    if not pattern.startswith("/") or pattern.startswith(f"{root.as_posix().rstrip('/')}/"):
-        fixed = split_pattern(pattern)[0] if ".." in pattern.split("/") else ""
-    else:
-        fixed = split_pattern(pattern)[0]
-    base = Path(os.path.normpath(root / fixed))
-    return base if base.is_dir() else root
 
 
 def _names_by_split(file: RecipeFile) -> dict[str, str]:

@@ -265,11 +265,12 @@ def _bytes_text(series: Sequence[Series]) -> str:
 
 
 def _boxes_text(series: Sequence[Series], thing: str) -> str:
-    counts = {each.split: each.found for each in series if each.found.records}
-    return _join(
-        f"{split}: {_share(found.records - found.boxes[0], found.records, thing)} have boxes"
-        for split, found in counts.items()
-    )
+    sentences = []
+    for split, found in ((each.split, each.found) for each in series if each.found.records):
+        share = f"{100 * (found.records - found.boxes[0]) / found.records:.1f}% of the"
+        share = "no" if found.boxes[0] == found.records else "all" if not found.boxes[0] else share
+        sentences.append(f"{split}: {share} {thing}s have boxes")
+    return _join(sentences)
 
 
 def _shards_text(series: Sequence[Series]) -> str:
@@ -278,11 +279,6 @@ def _shards_text(series: Sequence[Series]) -> str:
         f"{split}: {size_text(min(found))}" + (f" to {size_text(max(found))}" if len(found) > 1 else "")
         for split, found in sizes.items()
     )
-
-
-def _share(count: int, total: int, thing: str) -> str:
-    share = f"{100 * count / total:.1f}% of the {thing}s"
-    return f"no {thing}s" if not count else f"all {thing}s" if count == total else share
 
 
 def _join(sentences: Iterable[str]) -> str:

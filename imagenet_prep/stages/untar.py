@@ -99,7 +99,9 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
         _check_space(layout, classes)
         found = _untar_classes(classes, _Unpacker(layout, archives), engine, progress)
-        _remove_empty(*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir)
+        for folder in (*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir):
+            with contextlib.suppress(OSError):  # something is left in it
+                folder.rmdir()
         return UntarSummary(tuple(found.values()))
 
 
@@ -358,9 +360,3 @@ def _sizes(folder: Path) -> dict[str, int]:
             }
     except FileNotFoundError:
         return {}
-
-
-def _remove_empty(*folders: Path) -> None:
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
