@@ -35,7 +35,7 @@ class DownloadOptions:
 
     base_url: str = BASE_URL
     cookies: Path | None = None
-    connections: int = 1
+    connections: int = 4
     check_digest: bool = True
     digests: Mapping[str, str] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import threading
 import time
@@ -47,6 +48,10 @@ class Faults:
         redirect_length: bytes of a body that a redirect announces, and that never come.
         login: "redirect", "page" or "forbidden": how one without a session cookie is led to a sign-in form.
         form: that form.
+        etags: the ETags of several servers behind this one address, in turn, a request each.
+        most: how many requests for parts are answered at a time; more get ``refusal``.
+        trickle: seconds between two bytes of the headers of an answer.
+        hints: send 103 Early Hints before each answer.
     """
 
     when: Callable[[int], bool] = lambda start: True
@@ -66,6 +71,11 @@ class Faults:
     redirect_length: int = 0
     login: str | None = None
     form: str = FORM
+    etags: tuple[str, ...] = ()
+    most: int | None = None
+    refusal: int = 503
+    trickle: float = 0
+    hints: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,7 @@ class FaultServer(FileServer):
         self.over = threading.Event()
         self.open: set[int] = set()  # where the parts begin that are being sent, or waited with
         self.gathered = threading.Event()
+        self.busy = 0  # parts that are being sent
 
     @property
     def url(self) -> str:
@@ -148,7 +159,11 @@ class FaultHandler(FileHandler):
         faults = self.server.faults
         self.struck = self._strike()
         path = urlsplit(self.path).path
-        if faults.statuses:
+        if faults.hints:
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
+        if self.struck and faults.trickle:
+            self._trickle(faults.trickle)
+        elif faults.statuses:
             self.send_nothing(*faults.statuses.pop(0))
         elif faults.login and not self._is_signed_in():
             self._lead_to_form(faults, path)
@@ -174,10 +189,34 @@ class FaultHandler(FileHandler):
         faults = self.server.faults
         if self.struck and faults.content_range is not None and "Content-Range" in headers:
             headers["Content-Range"] = faults.content_range
+        if faults.etags:
+            headers["ETag"] = faults.etags[len(self.server.seen) % len(faults.etags)]
         headers = {name: value for name, value in {**headers, **faults.headers}.items() if value}
         if self.struck and faults.short is not None:
             stop = min(stop, start + faults.short)
-        super().send_part(file, start, stop, status, headers)
+        if faults.most is None or self.headers.get("Range") == PROBE:
+            super().send_part(file, start, stop, status, headers)
+            return
+        with self.server.lock:
+            self.server.busy += 1
+            is_refused = self.server.busy > faults.most
+        try:
+            if is_refused:
+                self.send_nothing(faults.refusal)
+            else:
+                super().send_part(file, start, stop, status, headers)
+        finally:
+            with self.server.lock:
+                self.server.busy -= 1
+
+    def _trickle(self, seconds: float) -> None:
+        """Send headers without end, a byte at a time."""
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000:
+                self.wfile.write(bytes([byte]))
+                if self.server.over.wait(seconds):
+                    return
 
     def send_bytes(self, file: BinaryIO, start: int, stop: int) -> None:
         """Send bytes, fewer or slower than announced."""

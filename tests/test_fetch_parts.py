@@ -123,12 +123,14 @@ def test_a_date_that_is_over_asks_for_no_wait() -> None:
         ({"etag": None}, True),
         ({"etag": None, "last_modified": "Tue"}, False),
         ({"last_modified": "Tue"}, True),
-        ({"etag": None, "last_modified": None}, True),
+        ({"etag": None, "last_modified": None}, False),
+        ({"etag": 'W/"1"'}, True),
+        ({"etag": 'W/"1"', "last_modified": None}, False),
     ],
     ids=str,
 )
 def test_parts_of_one_version_fit_together(change: dict[str, Any], is_same: bool) -> None:
-    """Address and length must be the same; then the ETags decide, if both have one, else the dates."""
+    """Address and length must be the same; then strong ETags decide, if both have one, else dates, which both have."""
     fields: dict[str, Any] = {"url": "http://a/", "total": 10, "etag": '"1"', "last_modified": "Mon"}
     one, other = Remote(**fields), Remote(**{**fields, **change})
     assert one.is_same_version(other) is other.is_same_version(one) is is_same

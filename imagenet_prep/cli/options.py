@@ -151,7 +151,7 @@ fetching = _all_of(
     click.option("--base-url", default=BASE_URL, show_default=True, help="Where the archives are."),
     click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
     click.option(
-        "--connections", type=click.IntRange(1, 16), default=1, show_default=True, help="Connections for each archive."
+        "--connections", type=click.IntRange(1, 16), default=4, show_default=True, help="Connections for each archive."
     ),
     click.option("--no-digest", is_flag=True, help="Take the server's word for size and content."),
 )

@@ -1,4 +1,4 @@
-"""How long to keep trying: waits between attempts, and when to give up."""
+"""Patience: how long to keep trying; waits between attempts, told to the user, and when to give up."""
 
 from __future__ import annotations
 
@@ -6,20 +6,37 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from imagenet_prep.errors import NetworkError
+
+_TRIES_OF_LASTING = 3
 
 
 class CutError(Exception):
     """A request that failed in a way that another attempt may mend.
 
-    ``reason`` never holds a URL; ``retry_after`` is the wait in seconds that the server asked for.
+    Args:
+        reason: what failed, in words that never hold a URL.
+        retry_after: the wait in seconds that the server asked for.
+        kind: "unknown": no such host, which before the first answer is final. "refused": the server takes no more
+            requests than it has, perhaps. "slow": bytes came, and too few for that to be called progress.
+        lasting: what it is where it stays after a few attempts.
     """
 
-    def __init__(self, reason: str, retry_after: float = 0) -> None:
+    def __init__(
+        self,
+        reason: str,
+        retry_after: float = 0,
+        *,
+        kind: Literal["cut", "unknown", "refused", "slow"] = "cut",
+        lasting: Exception | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
+        self.kind = kind
+        self.lasting = lasting
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +48,12 @@ class Pace:
         first_wait: the wait after the first failure; it doubles from one failure to the next.
         longest_wait: the cap of that doubling.
         longest_retry_after: the cap of what a server may ask for in Retry-After.
-        stall: a connection that is silent for this long is cut.
+        stall: a connection that is silent for this long is cut, and one whose headers take longer.
+        least_speed: bytes a second; a connection that is slower over ``slow_after`` seconds is cut.
         save_every: how often progress is made durable.
-        segment: bytes of one piece where several connections share a file.
+        save_bytes: it is saved earlier when this many bytes have come, as long as saving takes little of the time.
+        segment: bytes of the largest piece where several connections share a file.
+        crumb: bytes of the smallest.
     """
 
     tries: int = 10
@@ -41,8 +61,12 @@ class Pace:
     longest_wait: float = 60
     longest_retry_after: float = 300
     stall: float = 60
+    least_speed: float = 1000
+    slow_after: float = 60
     save_every: float = 5
-    segment: int = 64 << 20
+    save_bytes: int = 32 << 20
+    segment: int = 32 << 20
+    crumb: int = 1 << 20
 
 
 @dataclass(slots=True)
@@ -53,11 +77,17 @@ class Patience:
         what: what is being tried, for the error.
         pace: waits and budget.
         pause: waits for some seconds; ``Event.wait`` makes a wait that can be cut short.
+        note: told of each wait: why, which try of how many, how long.
+        kept: how many bytes of it are there.
+        was_answered: whether the server was reached before, so that a name which isn't known now may be known later.
     """
 
     what: str
     pace: Pace
     pause: Callable[[float], object] = time.sleep
+    note: Callable[[str], object] = lambda text: None
+    kept: Callable[[], int] = lambda: 0
+    was_answered: bool = False
     failures: int = 0
     mark: int = 0
 
@@ -66,16 +96,33 @@ class Patience:
 
         Raises:
             NetworkError: the budget is spent.
+            Exception: ``cut.lasting``, if that has lasted.
         """
-        if mark != self.mark:
-            self.mark, self.failures = mark, 0
+        if mark != self.mark and cut.kind != "slow":
+            self.failures = 0
+        self.mark = mark
         self.failures += 1
-        if self.failures >= self.pace.tries:
-            raise NetworkError(
-                f"{self.what}: given up after {self.failures} attempts without progress",
-                f"the last one failed with: {cut.reason}",
-                "what has arrived is kept: run the same command again to go on from there",
-            )
+        tries = min(self.pace.tries, _TRIES_OF_LASTING) if cut.lasting else self.pace.tries
+        if self.failures >= tries and cut.lasting:
+            raise cut.lasting
+        if self.failures >= tries or (cut.kind == "unknown" and not self.was_answered):
+            raise self._given_up(cut)
         doubled = min(self.pace.longest_wait, self.pace.first_wait * 2 ** (self.failures - 1))
         asked = min(self.pace.longest_retry_after, cut.retry_after)
-        self.pause(max(asked, doubled * random.uniform(0.5, 1)))  # jitter: many clients must not come back at once
+        seconds = max(asked, doubled * random.uniform(0.5, 1))  # jitter: many clients must not come back at once
+        self.note(f"{self.what}: {cut.reason}; try {self.failures + 1} of {tries} in {seconds:.0f} s")
+        self.pause(seconds)
+
+    def _given_up(self, cut: CutError) -> NetworkError:
+        if cut.kind == "unknown" and not self.was_answered:
+            return NetworkError(
+                f"{self.what}: {cut.reason}",
+                "nothing was fetched",
+                "check the address given with --base-url, and this machine's network",
+            )
+        again = "run the same command again"
+        return NetworkError(
+            f"{self.what}: given up after {self.failures} attempts without progress",
+            f"the last one failed with: {cut.reason}",
+            f"what has arrived is kept: {again} to go on from there" if self.kept() else f"{again} later",
+        )

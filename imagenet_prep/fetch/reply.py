@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import requests
@@ -19,6 +20,9 @@ PROBE = 1024  # bytes: enough to tell an archive from a page
 
 _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
+NO_VALIDATOR = "the server gives neither ETag nor date, and no digest is known: nothing tells if parts fit together"
+
+_BUSY = (429, 503)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
@@ -26,7 +30,14 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 
 class RestartError(Exception):
-    """The server doesn't go on with the very bytes that we hold a part of: that part is worth nothing."""
+    """The server doesn't go on with the very bytes that we hold a part of: that part is worth nothing.
+
+    ``is_about_ranges``: it does not serve parts as it should; one plain request is what any server understands.
+    """
+
+    def __init__(self, reason: str, *, is_about_ranges: bool = False) -> None:
+        super().__init__(reason)
+        self.is_about_ranges = is_about_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +57,33 @@ class Remote:
     last_modified: str | None
     ranges: bool = True
 
+    @property
+    def has_validator(self) -> bool:
+        """Whether the server says something that changes when the file does: a strong ETag, or a date."""
+        return bool(self._strong_etag or self.last_modified)
+
     def is_same_version(self, other: Remote) -> bool:
-        """Whether parts of the two fit together."""
+        """Whether parts of the two surely fit together: a server that gives no validator leaves that open."""
         if (self.url, self.total) != (other.url, other.total):
             return False
-        if self.etag and other.etag:
+        if self._strong_etag and other._strong_etag:
             return self.etag == other.etag
-        return not (self.last_modified and other.last_modified) or self.last_modified == other.last_modified
+        return bool(self.last_modified) and self.last_modified == other.last_modified
+
+    @property
+    def _strong_etag(self) -> str | None:
+        """The ETag, unless it is a weak one, which files of other bytes may share (RFC 9110, section 8.8.1)."""
+        return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
-def inspect(session: Session, url: str, pace: Pace) -> Remote:
-    """Ask a server about a file, with a small Range request; nothing is written.
+def inspect(session: Session, url: str, pace: Pace, note: Callable[[str], object] = lambda text: None) -> Remote:
+    """Ask a server about a file, with a small Range request; nothing is written, ``note`` is told of each wait.
 
     Raises:
         AccessError: it wants credentials, or sends a web page instead.
         NetworkError: the file isn't there, or the server can't be reached.
     """
-    patience = Patience(name_of(url), pace)
+    patience = Patience(name_of(url), pace, note=note)
     while True:
         try:
             return _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)
@@ -165,8 +186,13 @@ def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None
         )
 
 
-def check_status(response: requests.Response, url: str) -> None:
+def check_status(response: requests.Response, url: str, *, was_seen: bool = False) -> None:
     """Let 200 and 206 pass.
+
+    Args:
+        response: the answer.
+        url: what was asked for.
+        was_seen: whether the server had the file for us a moment ago. Then what it says now may pass.
 
     Raises:
         AccessError: 401 or 403.
@@ -176,13 +202,21 @@ def check_status(response: requests.Response, url: str) -> None:
     status = response.status_code
     if status in (200, 206):
         return
+    wait = retry_after(response.headers.get("Retry-After"))
+    if status == 416 or status in _PASSING:
+        raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
+    error = _refusal(status, url)
+    if was_seen and status != 401:
+        raise CutError(f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error)
+    raise error
+
+
+def _refusal(status: int, url: str) -> AccessError | NetworkError:
     if status in (401, 403):
-        raise access_error(
+        return access_error(
             f"{host_of(url)} refused access to {name_of(url)}", f"expected the archive, got HTTP status {status}"
         )
-    if status == 416 or status in _PASSING:
-        raise CutError(f"HTTP status {status}", retry_after(response.headers.get("Retry-After")))
-    raise NetworkError(
+    return NetworkError(
         f"{host_of(url)} has no {name_of(url)} for us",
         f"expected the archive, got HTTP status {status}",
         "check the address given with --base-url, or try later",

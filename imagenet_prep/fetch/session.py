@@ -8,16 +8,17 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
+from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from imagenet_prep.errors import NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.proxy import proxy_of
+from imagenet_prep.fetch.wire import WireAdapter
 
 Origin = tuple[str, str, int]
 
@@ -29,7 +30,10 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] 
     (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
     (urllib3.exceptions.NewConnectionError, "no connection to the server"),
     ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
-    ((requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError), "the server fell silent"),
+    (
+        (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError),
+        "the server fell silent, or took too long to answer",
+    ),
     ((requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
 )
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
@@ -61,11 +65,16 @@ class Session:
         self._entries = 0  # how often it was let in
         self._worked = 0  # the last entry that got a file
         self._door = threading.Lock()
+        self._headers: Callable[[], Mapping[str, str]] = dict
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
     def use_basic(self, username: str, password: str) -> None:
         """Send Basic credentials home from now on."""
         self._auth = HTTPBasicAuth(username.encode(), password.encode())
+
+    def use_headers(self, headers: Callable[[], Mapping[str, str]]) -> None:
+        """Send home what ``headers`` returns, asked for each request, from now on: a token that may change."""
+        self._headers = headers
 
     def use_cookies(self, cookies: Iterable[Cookie]) -> None:
         """Send these cookies home, where they belong there."""
@@ -138,7 +147,7 @@ class Session:
             response = (self._at_home if at_home else self._abroad).request(
                 method,
                 url,
-                headers=dict(headers or {}),
+                headers={**(headers or {}), **(self._headers() if at_home else {})},
                 data=fields,
                 auth=self._auth if at_home else _NoAuth(),
                 allow_redirects=False,
@@ -155,7 +164,8 @@ class Session:
                 ) from None
             if proxy := proxy_of(url, _no_proxy(url).get("no_proxy")):
                 proxy.blame(error, host_of(url))
-            raise CutError(reason_of(error)) from None  # the original's text holds the URL, and with it the query
+            # the original's text holds the URL, and with it the query
+            raise CutError(reason_of(error), kind=_kind_of(error)) from None
         if response.status_code == 407 and (proxy := proxy_of(url, _no_proxy(url).get("no_proxy"))):
             response.close()
             proxy.refuse_password()
@@ -181,7 +191,7 @@ def _plain_session() -> requests.Session:
     session.headers.clear()
     session.headers.update(_HEADERS)
     for prefix in ("http://", "https://"):
-        session.mount(prefix, HTTPAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
+        session.mount(prefix, WireAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
     return session
 
 
@@ -280,6 +290,14 @@ def reason_of(error: Exception) -> str:
         if isinstance(error, kinds) or isinstance(_cause(error), kinds):
             return words
     return "the connection broke"
+
+
+def _kind_of(error: Exception) -> Literal["unknown", "refused", "cut"]:
+    """What kind of a CutError it is."""
+    cause = _cause(error)
+    if isinstance(cause, urllib3.exceptions.NameResolutionError):
+        return "unknown"
+    return "refused" if isinstance(cause, urllib3.exceptions.NewConnectionError) else "cut"
 
 
 def _cause(error: Exception) -> Exception:

@@ -41,23 +41,37 @@ BOXES = 615_299
 
 @dataclass(frozen=True, slots=True)
 class OfficialArchive:
-    """One official archive. ``size`` is in bytes, None where only an estimate is published (then ``about``)."""
+    """One official archive. ``size`` is in bytes, None where only an estimate is published (then ``about``).
+
+    ``sha256`` is "" where none is known.
+    """
 
     key: str
     filename: str
     size: int | None
     about: int
     md5: str
+    sha256: str = ""
 
 
 ARCHIVES: dict[str, OfficialArchive] = {
     archive.key: archive
     for archive in (
         OfficialArchive(
-            "train", "ILSVRC2012_img_train.tar", 147_897_477_120, 147_897_477_120, "1d675b47d978889d74fa0da5fadfb00e"
+            "train",
+            "ILSVRC2012_img_train.tar",
+            147_897_477_120,
+            147_897_477_120,
+            "1d675b47d978889d74fa0da5fadfb00e",
+            "b08200a27a8e34218a0e58fde36b0fe8f73bc377f4acea2d91602057c3ca45bb",
         ),
         OfficialArchive(
-            "validation", "ILSVRC2012_img_val.tar", 6_744_924_160, 6_744_924_160, "29b22e2961454d5413ddabcf34fc5622"
+            "validation",
+            "ILSVRC2012_img_val.tar",
+            6_744_924_160,
+            6_744_924_160,
+            "29b22e2961454d5413ddabcf34fc5622",
+            "c7e06a6c0baccf06d8dbeb6577d71efff84673a5dbdd50633ab44f8ea0456ae0",
         ),
         OfficialArchive("devkit", "ILSVRC2012_devkit_t12.tar.gz", None, 2_500_000, "fa75699e90414af021442c21a62c3abf"),
         OfficialArchive(

@@ -11,13 +11,14 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.front import fastest
 from imagenet_prep.fetch.looks import check_look, look_at
-from imagenet_prep.fetch.partial import durable_bytes, finish, state_path
+from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.fetch.site import BASE_URL
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Fetched, fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.model import Progress, Silent
@@ -28,6 +29,7 @@ from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import check_free_space
 
 _CHUNK = 1 << 22
+_NAMES = {"md5": "MD5", "sha256": "SHA-256"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,9 @@ class DownloadSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An archive and where it goes; ``size`` and ``md5`` are what is expected, None if not checked.
+    """An archive and where it goes; ``size`` and ``digests`` are what is expected, None and empty if not checked.
 
-    ``checked`` is where it is remembered what was checked.
+    ``digests`` are hex, by algorithm; MD5 is always among them. ``checked`` is where it is remembered what was checked.
     """
 
     archive: OfficialArchive
@@ -51,7 +53,12 @@ class _Target:
     partial: Path
     checked: Path
     size: int | None
-    md5: str | None
+    digests: Mapping[str, str]
+
+    @property
+    def md5(self) -> str | None:
+        """The MD5 that is expected, which stands for the others too: a file with one of them has the others."""
+        return self.digests.get("md5")
 
     def remembered(self) -> str | None:
         """The MD5 that the file had when it was last checked, None if it was touched since."""
@@ -99,7 +106,7 @@ def download(
     base_url: str = BASE_URL,
     credentials: Credentials | None = None,
     cookies: Path | None = None,
-    connections: int = 1,
+    connections: int = 4,
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -159,13 +166,14 @@ def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: M
 
 
 def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> _Target:
+    official = {"md5": archive.md5, **({"sha256": archive.sha256} if archive.sha256 else {})}
     return _Target(
         archive,
         layout.download_path(archive),
         layout.part_path(archive),
         layout.checked_path,
         archive.size if digest is None and check_digest else None,
-        (digest or archive.md5) if check_digest else None,
+        ({"md5": digest} if digest else official) if check_digest else {},
     )
 
 
@@ -175,7 +183,8 @@ def _missing(targets: list[_Target]) -> list[_Target]:
     for target in targets:
         if target not in missing:
             _check_size(target)
-            _check_digest(target, target.remembered())
+            if remembered := target.remembered():
+                _check_digest(target, "md5", remembered)
     return missing
 
 
@@ -185,9 +194,10 @@ def _check_size(target: _Target) -> None:
         raise _not_the_archive(target.path, f"expected {target.size:,} bytes, it has {size:,}")
 
 
-def _check_digest(target: _Target, digest: str | None) -> None:
-    if target.md5 and digest and digest != target.md5:
-        raise _not_the_archive(target.path, f"expected MD5 {target.md5}, it has {digest}")
+def _check_digest(target: _Target, algorithm: str, digest: str) -> None:
+    expected = target.digests.get(algorithm, digest)
+    if digest != expected:
+        raise _not_the_archive(target.path, f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +211,7 @@ class _Download:
 
     def survey(self, session: Session, urls: Mapping[Path, str], missing: list[_Target]) -> dict[Path, Remote]:
         """What the server has for each target, once it is sure that it all fits: the expectations, and the disk."""
-        remotes = {target.path: inspect(session, urls[target.path], self.pace) for target in missing}
+        remotes = {target.path: self._inspect(session, urls[target.path]) for target in missing}
         for target in missing:
             total = remotes[target.path].total
             if target.size not in (None, total):
@@ -210,52 +220,55 @@ class _Download:
                     f"expected {target.size:,} bytes, the server's has {total:,}",
                     "check the address given with --base-url; nothing was fetched",
                 )
-            if not target.md5:
+            if not target.digests:
                 look_at(session, urls[target.path], remotes[target.path], self.pace)
-        needed = sum(remotes[t.path].total - durable_bytes(t.partial, remotes[t.path]) for t in missing)
+        needed = sum(_bytes_to_come(target, remotes[target.path]) for target in missing)
         check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
         return remotes
 
     def fetch(self, session: Session, url: str, remote: Remote, target: _Target) -> None:
         """Fetch one archive, check it, and give it its name."""
-        fetch(
+        fetched = fetch(
             session,
             url,
             target.partial,
             self.progress,
             remote=remote,
+            digests=target.digests,
             connections=self.connections,
             pace=self.pace,
         )
-        digest = self._digest(target.partial) if target.md5 else None
-        if digest != target.md5:
-            raise self._set_aside(target, str(digest))
-        if not target.md5:
+        if not fetched.is_right:
+            raise self._set_aside(target, fetched)
+        if not target.digests:
             check_look(target.partial, target.archive.filename)
         finish(target.partial, target.path)
-        target.remember(digest)
+        target.remember(target.md5)
 
     def check_present(self, target: _Target) -> None:
         """Hash an archive that is there already, unless that was done before and it was not touched since."""
         if target.md5 and not target.remembered():
-            digest = self._digest(target.path)
-            _check_digest(target, digest)
-            target.remember(digest)
-        state_path(target.partial).unlink(missing_ok=True)  # a crash right after the renaming leaves it behind
+            algorithm = fastest(tuple(target.digests))
+            _check_digest(target, algorithm, self._digest(target.path, algorithm))
+            target.remember(target.md5)
+        forget(target.partial)  # a crash right after the renaming leaves what was said of it behind
 
-    def _set_aside(self, target: _Target, digest: str) -> InputError:
-        aside = self.layout.corrupt_path(target.archive, digest)
+    def _inspect(self, session: Session, url: str) -> Remote:
+        return inspect(session, url, self.pace, self.progress.note)
+
+    def _set_aside(self, target: _Target, fetched: Fetched) -> InputError:
+        aside = self.layout.corrupt_path(target.archive, fetched.digest)
         target.partial.replace(aside)
-        state_path(target.partial).unlink(missing_ok=True)
+        forget(target.partial)
         return InputError(
             f"{target.archive.filename} arrived corrupt; it is kept as {aside}",
-            f"expected MD5 {target.md5}, got {digest}",
+            f"expected {_NAMES[fetched.algorithm]} {target.digests[fetched.algorithm]}, got {fetched.digest}",
             "delete that file and run the same command again to fetch it afresh",
         )
 
-    def _digest(self, path: Path) -> str:
-        digest = hashlib.md5(usedforsecurity=False)
-        self.progress.begin(f"checking {path.name.removesuffix('.part')}", path.stat().st_size, "B")
+    def _digest(self, path: Path, algorithm: str) -> str:
+        digest = hashlib.new(algorithm, usedforsecurity=False)
+        self.progress.begin(f"checking {path.name}", path.stat().st_size, "B")
         try:
             with path.open("rb", buffering=0) as file:
                 while chunk := file.read(_CHUNK):
@@ -264,6 +277,10 @@ class _Download:
         finally:
             self.progress.end()
         return digest.hexdigest()
+
+
+def _bytes_to_come(target: _Target, remote: Remote) -> int:
+    return remote.total - kept_bytes(target.partial, remote, has_digest=bool(target.digests))
 
 
 def _not_the_archive(path: Path, detail: str) -> InputError:

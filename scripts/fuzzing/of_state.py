@@ -243,7 +243,7 @@ def partial_state(data: bytes) -> None:
     """The state beside a part of a download: never more than is there."""
     path = file_of(bytes(1000), "input.part")
     partial.state_path(path).write_bytes(data)
-    assert 0 <= partial.durable_bytes(path, _REMOTE) <= 1000
+    assert 0 <= partial.kept_bytes(path, _REMOTE) <= 1000
 
 
 @target(

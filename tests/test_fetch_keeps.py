@@ -1,0 +1,411 @@
+"""Bytes that arrived are kept: across kills, other servers, other ETags; starting over is told beforehand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from existing import existing
+from fault_server import Faults, FaultServer, fault_server
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imagenet_prep.errors import NetworkError, WriteError
+from imagenet_prep.fetch import written
+from imagenet_prep.fetch.front import fastest
+from imagenet_prep.fetch.partial import PartialFile, find_leftover, forget, kept_bytes, state_path
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import Remote, inspect
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.spans import Spans
+from imagenet_prep.fetch.transfer import Fetched, fetch
+from imagenet_prep.fetch.written import log_path
+from imagenet_prep.model import Silent
+
+SIZE = 3_000_000
+HALF = SIZE // 2
+CONTENT = random.Random(1).randbytes(SIZE)
+OTHER = random.Random(2).randbytes(SIZE)
+PACE = Pace(tries=4, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.05, segment=200_000)
+REMOTE = Remote("http://a.org/x", 100, '"1"', None)
+
+
+def md5(content: bytes) -> dict[str, str]:
+    """Its digest as it is given to fetch."""
+    return {"md5": hashlib.md5(content).hexdigest()}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[FaultServer]:
+    """An open server of one file, a.tar."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, server: FaultServer) -> Iterator[FaultServer]:
+    """Another server, on another port, with a copy that has another date."""
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "a.tar").write_bytes(CONTENT)
+    os.utime(tmp_path / "mirror" / "a.tar", (1_600_000_000, 1_600_000_000))
+    with fault_server(tmp_path / "mirror") as mirror:
+        yield mirror
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    """Where the partial file goes."""
+    return tmp_path / "partial" / "a.tar.part"
+
+
+class Telling(Silent):
+    """A Progress that remembers, with each note, how much of the part was there when it came."""
+
+    def __init__(self, part: Path) -> None:
+        super().__init__()
+        self.part = part
+        self.told: list[tuple[str, int]] = []
+
+    def note(self, text: str) -> None:
+        """Keep the line."""
+        left = find_leftover(self.part)
+        self.told.append((text, left.size if left else 0))
+
+    def restarts(self) -> list[tuple[str, int]]:
+        """What was said of starting over."""
+        return [each for each in self.told if "starting over" in each[0]]
+
+
+def run(server: FaultServer, part: Path, digests: dict[str, str], connections: int = 1) -> tuple[Fetched, Telling]:
+    """Fetch a.tar as a new process would."""
+    progress = Telling(part)
+    session = Session(server.url, PACE.stall)
+    url = server.url + "a.tar"
+    fetched = fetch(session, url, part, progress, digests=digests, connections=connections, pace=PACE)
+    return fetched, progress
+
+
+def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> None:
+    """Leave behind what a killed run leaves half-way."""
+    remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
+    with PartialFile(part, remote) as file:
+        file.reset()
+        file.write(0, content[:HALF])
+        file.save()
+    server.seen.clear()
+
+
+# what was written ------------------------------------------------------------------------------------------------
+
+
+def test_what_was_written_counts_though_it_was_not_saved(part: Path) -> None:
+    """After the death of the process every write is known, in whatever order they came."""
+    with PartialFile(part, REMOTE) as file:
+        for start in (0, 50, 10):
+            file.write(start, b"x" * 10)
+    assert not state_path(part).exists()
+    assert kept_bytes(part, REMOTE) == 30
+    with PartialFile(part, REMOTE) as file:
+        assert file.spans() == [(0, 20), (50, 60)]
+        file.write(20, b"y" * 10)
+    assert kept_bytes(part, REMOTE) == 40
+
+
+@pytest.mark.parametrize("boot", ["", "another"])
+def test_after_the_end_of_the_system_only_what_was_synced_counts(
+    part: Path, boot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another boot, and where the system doesn't name its boots, the log is not believed."""
+    with PartialFile(part, REMOTE) as file:
+        file.write(0, b"x" * 10)
+        file.save()
+        file.write(10, b"x" * 10)
+    assert kept_bytes(part, REMOTE) == 20
+    monkeypatch.setattr(written, "boot_id", lambda: boot)
+    assert kept_bytes(part, REMOTE) == 10
+    with PartialFile(part, REMOTE) as file:
+        assert file.spans() == [(0, 10)]
+
+
+def test_without_a_boot_id_no_log_is_written(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be believed is not written."""
+    monkeypatch.setattr(written, "boot_id", lambda: "")
+    with PartialFile(part, REMOTE) as file:
+        file.write(0, b"x" * 10)
+    assert not log_path(part).exists()
+    assert kept_bytes(part, REMOTE) == 0
+
+
+def test_a_copy_of_a_part_is_another_file(part: Path) -> None:
+    """A log tells of the very file: that of a copy, which may have been made in between, is not believed."""
+    with PartialFile(part, REMOTE) as file:
+        file.write(0, b"x" * 10)
+        file.save()
+        file.write(10, b"x" * 10)
+    content = part.read_bytes()
+    part.rename(part.with_name("before"))
+    part.write_bytes(content)
+    assert kept_bytes(part, REMOTE) == 10
+
+
+def test_a_log_that_was_cut_or_changed_says_what_its_whole_lines_say(part: Path) -> None:
+    """Each line stands for itself: one with another digit is passed over, and so is one without its end."""
+    with PartialFile(part, REMOTE) as file:
+        for start in (0, 20, 40):
+            file.write(start, b"x" * 10)
+    head, first, *others = log_path(part).read_bytes().splitlines(keepends=True)
+    expected = {b"": 30, first.replace(b"0 10", b"0 19"): 20}
+    for changed, size in expected.items():
+        log_path(part).write_bytes(b"".join([head, changed or first, *others]))
+        assert kept_bytes(part, REMOTE) == size
+    log_path(part).write_bytes(b"".join([head, first, *others])[:-3])
+    assert kept_bytes(part, REMOTE) == 20
+    for damage in (b"", b"\n", head[:-4] + b"\n" + first, b"\xff\n" + first, b"[] 00000000\n"):
+        log_path(part).write_bytes(damage)
+        assert kept_bytes(part, REMOTE) == 0
+
+
+def test_a_log_that_claims_too_much_is_not_believed(part: Path) -> None:
+    """A span beyond the end of the part makes all of its log doubtful."""
+    with PartialFile(part, REMOTE) as file:
+        file.write(0, b"x" * 10)
+        file.write(10, b"x" * 10)
+    os.truncate(part, 15)
+    assert kept_bytes(part, REMOTE) == 0
+
+
+def test_a_long_log_is_made_short(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says the same in fewer lines, once there is an occasion, and goes on."""
+    monkeypatch.setattr(written, "_LONGEST", 200)
+    remote = Remote("http://a.org/x", 1000, '"1"', None)
+    with PartialFile(part, remote) as file:
+        for start in range(0, 900, 10):
+            file.write(start, b"x" * 10)
+        long = log_path(part).stat().st_size
+        file.save()
+        assert log_path(part).stat().st_size < long / 4
+        file.write(900, b"x" * 10)
+    state_path(part).unlink()
+    assert kept_bytes(part, remote) == 910
+
+
+def test_a_disk_that_fails_makes_the_log_worthless(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed fsync the system may have dropped what was written: only what was saved before counts."""
+    with PartialFile(part, REMOTE) as file:
+        file.write(0, b"x" * 10)
+        file.save()
+        file.write(10, b"x" * 10)
+
+        def fail(descriptor: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(WriteError):
+                file.save()
+        file.write(20, b"x" * 10)
+    assert kept_bytes(part, REMOTE) == 10
+
+
+def test_a_state_of_the_version_before_is_read(part: Path) -> None:
+    """What version 0.1 left is gone on with."""
+    part.parent.mkdir()
+    part.write_bytes(b"x" * 60)
+    state = {"url": REMOTE.url, "total": 100, "etag": '"1"', "last_modified": None, "done": [[0, 20], [30, 60]]}
+    state_path(part).write_text(json.dumps(state, indent=2) + "\n")
+    with PartialFile(part, REMOTE) as file:
+        assert file.spans() == [(0, 20), (30, 60)]
+    forget(part)
+    assert existing(part.parent, "*") == [part]
+
+
+def test_a_transfer_is_saved_by_bytes_and_by_seconds(
+    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Durable meanwhile: after so many bytes, or after so many seconds, whichever is first."""
+    saved: list[int] = []
+    save = PartialFile.save
+    monkeypatch.setattr(PartialFile, "save", lambda self: (saved.append(self.size), save(self)))
+    for pace in (replace(PACE, save_every=1000, save_bytes=500_000), replace(PACE, save_every=0.2)):
+        server.faults = Faults(rate=3_000_000)
+        saved.clear()
+        fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), connections=1, pace=pace)
+        assert len(saved) > 2
+        assert 0 < saved[0] < SIZE
+        forget(part)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40), st.integers(0, 40)), max_size=30))
+def test_spans_are_a_set_of_positions(steps: list[tuple[bool, int, int]]) -> None:
+    """Whatever is added and taken out: the fewest sorted spans of what is there, its size, gaps and front."""
+    spans, held = Spans(), set[int]()
+    for is_added, start, stop in steps:
+        if is_added:
+            spans.add(start, stop)
+            held.update(range(start, stop))
+        elif start < stop:
+            spans.remove(start, stop)
+            held.difference_update(range(start, stop))
+    found = list(spans)
+    assert {place for start, stop in found for place in range(start, stop)} == held
+    assert all(before[1] < after[0] for before, after in pairwise(found))
+    assert spans.size == len(held)
+    assert {place for start, stop in spans.gaps(50) for place in range(start, stop)} == set(range(50)) - held
+    assert spans.front == next(place for place in range(50) if place not in held)
+
+
+# the digest ------------------------------------------------------------------------------------------------------
+
+
+def test_the_digest_is_computed_while_the_file_arrives(server: FaultServer, part: Path) -> None:
+    """When the last byte comes, what came before it has been hashed: there is no second pass."""
+    server.faults = Faults(rate=4_000_000)
+    bars: list[tuple[str, int]] = []
+
+    class Watching(Silent):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            bars.append((label, done))
+
+    fetch(Session(server.url, 2), server.url + "a.tar", part, Watching(), digests=md5(CONTENT), pace=PACE)
+    assert [label for label, _ in bars] == ["a.tar", "checking a.tar"]
+    assert bars[1][1] > SIZE // 2
+
+
+def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that are known one is enough; a wrong one of that kind is a wrong file."""
+    for algorithm in ("md5", "sha256"):
+        monkeypatch.setattr("imagenet_prep.fetch.front.fastest", lambda known, one=algorithm: one)
+        digests = {"md5": "0" * 32, "sha256": "0" * 64, algorithm: hashlib.new(algorithm, CONTENT).hexdigest()}
+        fetched, _ = run(server, part, digests)
+        assert (fetched.algorithm, fetched.is_right) == (algorithm, True)
+    assert fastest(("sha256",)) == "sha256"
+    assert fastest(("md5", "sha256")) in ("md5", "sha256")
+
+
+# another server, another version ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_another_server_goes_on_with_an_official_file(
+    server: FaultServer, mirror: FaultServer, part: Path, connections: int
+) -> None:
+    """Another port and date: some blocks are compared, then the other half is fetched, and nothing twice."""
+    leave_half(server, part)
+    fetched, progress = run(mirror, part, md5(CONTENT), connections)
+    assert fetched.is_right
+    assert part.read_bytes() == CONTENT
+    assert progress.restarts() == []
+    compared = [seen for seen in mirror.gets() if seen.start < HALF]
+    assert len(compared) == 4
+    assert all(int(seen.headers["Range"].split("-")[1]) - seen.start < 1 << 16 for seen in compared)
+    assert min(seen.start for seen in mirror.gets() if seen not in compared) == HALF
+
+
+def test_another_server_with_another_file_makes_it_start_over(
+    server: FaultServer, mirror: FaultServer, part: Path
+) -> None:
+    """Blocks that differ are proof: what is there goes, which is said while it is still there."""
+    leave_half(server, part, OTHER)
+    fetched, progress = run(mirror, part, md5(CONTENT))
+    assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
+    ((text, size),) = progress.restarts()
+    assert "other bytes" in text
+    assert f"{HALF:,} bytes" in text
+    assert size == HALF
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_two_servers_behind_one_address(server: FaultServer, part: Path, connections: int) -> None:
+    """Their ETags differ from request to request; with a digest that is one file all the same."""
+    server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
+    fetched, progress = run(server, part, md5(CONTENT), connections)
+    assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
+    assert progress.restarts() == []
+
+
+def test_without_a_digest_versions_are_never_joined(server: FaultServer, part: Path) -> None:
+    """The same two servers: bytes of the one are not put to those of the other, but fetched from the first again."""
+    server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
+    _, progress = run(server, part, {})
+    assert part.read_bytes() == CONTENT
+    assert progress.restarts() == []
+    state = json.loads(state_path(part).read_text())
+    assert "joined" not in state
+
+
+def test_joined_versions_that_prove_wrong_are_fetched_again(
+    server: FaultServer, mirror: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A difference that no block met: the digest tells, the file is started over once, and said so."""
+    leave_half(server, part, CONTENT[: HALF - 1] + OTHER[HALF - 1 : HALF])
+    monkeypatch.setattr("imagenet_prep.fetch.versions._block", lambda spans: (0, 1000))
+    fetched, progress = run(mirror, part, md5(CONTENT))
+    assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
+    ((text, size),) = progress.restarts()
+    assert "md5 is wrong" in text
+    assert size == SIZE
+
+
+def test_a_wrong_digest_of_one_version_is_the_answer(server: FaultServer, part: Path) -> None:
+    """What came from one server is not fetched again by itself: the caller is told."""
+    fetched, progress = run(server, part, md5(OTHER))
+    assert (fetched.is_right, fetched.digest) == (False, hashlib.md5(CONTENT).hexdigest())
+    assert progress.restarts() == []
+    assert len(server.gets()) == 1
+
+
+def test_joined_parts_need_a_digest(server: FaultServer, mirror: FaultServer, part: Path) -> None:
+    """A later run that has none can't know whether they fit: it starts over, and says why."""
+    leave_half(server, part)
+    mirror.faults = Faults(cut=0, when=lambda start: start >= 2_000_000)
+    with pytest.raises(NetworkError):
+        run(mirror, part, md5(CONTENT), connections=4)
+    mirror.faults = Faults()
+    assert find_leftover(part).is_joined  # type: ignore[union-attr]
+    _, progress = run(mirror, part, {})
+    assert part.read_bytes() == CONTENT
+    ((text, size),) = progress.restarts()
+    assert "no digest is known" in text
+    assert size >= HALF
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
+def test_without_validator_and_digest_a_part_is_not_gone_on_with(
+    server: FaultServer, part: Path, etag: str | None
+) -> None:
+    """No date, and no ETag or a weak one: nothing tells if the file has changed, so it starts over, and says why."""
+    server.faults = Faults(headers={"ETag": etag, "Last-Modified": None})
+    leave_half(server, part)
+    _, progress = run(server, part, {}, connections=4)
+    assert part.read_bytes() == CONTENT
+    assert [seen.headers.get("Range") for seen in server.gets()] == [None]
+    ((text, size),) = progress.restarts()
+    assert "neither ETag nor date" in text
+    assert size == HALF
+    leave_half(server, part)
+    _, progress = run(server, part, md5(CONTENT))
+    assert progress.restarts() == []
+
+
+def test_without_validator_and_digest_a_cut_means_the_beginning(server: FaultServer, part: Path) -> None:
+    """Nor is a part of this very run; once, then the server is given up."""
+    server.faults = Faults(headers={"ETag": None, "Last-Modified": None}, cut=1_000_000, times=2)
+    _, progress = run(server, part, {})  # the probe was the first
+    assert part.read_bytes() == CONTENT
+    assert [seen.start for seen in server.gets()] == [0, 0]
+    ((text, size),) = progress.restarts()
+    assert "neither ETag nor date" in text
+    assert 0 < size <= 1_000_000
+    forget(part)
+    server.faults.times = 99
+    with pytest.raises(NetworkError, match="started over once"):
+        run(server, part, {})
