@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from imagenet_prep.checks.findings import Finding
 from imagenet_prep.model import Problem, StageStatus, State
 from imagenet_prep.storage.layout import Layout
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.findings import Finding
     from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.shard_check import ShardReport
 

@@ -14,8 +14,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, ShardPlan
@@ -23,6 +23,9 @@ from imagenet_prep.state.manifest import Journal
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
+
+if TYPE_CHECKING:
+    from imagenet_prep.datasets.moved import Moved
 
 Stamps = Mapping[str, str]
 """The stamp of each container, by its path."""
@@ -78,8 +81,11 @@ def recognise(
                 changed[info.name] = f"only file times differ, of {container}: a copy that did not keep them?"
             elif _is_moved(plan, journal, known):
                 moved.append((plan, split, info))
-    for name, place in find_others(moved, layout, engine).items():
-        changed[name] = f"{place} has the name and the length that it had elsewhere, and other bytes"
+    if moved:
+        from imagenet_prep.datasets.moved import find_others
+
+        for name, place in find_others(moved, layout, engine).items():
+            changed[name] = f"{place} has the name and the length that it had elsewhere, and other bytes"
     found = []
     for split in splits:
         infos = [(plan, journal.get(plan_name(plan))) for plan in split.plans]

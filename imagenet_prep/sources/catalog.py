@@ -21,7 +21,7 @@ from imagenet_prep.sources.slices import Buffer
 
 _ITEM = struct.Struct("<HQI")
 _TIMED_ITEM = struct.Struct("<HQqI")
-_CHUNK = 4096  # names that are objects at a time
+_CHUNK = 4096  # rows whose names and numbers are objects at a time
 
 
 @dataclass(slots=True)
@@ -159,10 +159,12 @@ class Catalog:
         """The same with boxes, and no word of containers and classes that no row needs: to be sent to a worker."""
         found = self.picked(rows)
         ids = sorted(set(found.container_ids))
-        new = {old: number for number, old in enumerate(ids)}
-        found.container_ids = array("I", map(new.__getitem__, found.container_ids))
-        found.containers = [self.containers[each] for each in ids]
-        found.wnids, found.texts = (_only(words, set(found.labels)) for words in (self.wnids, self.texts))
+        if len(ids) < len(self.containers):
+            new = {old: number for number, old in enumerate(ids)}
+            found.container_ids = array("I", map(new.__getitem__, found.container_ids))
+            found.containers = [self.containers[each] for each in ids]
+        labels = set(found.labels) - {0}
+        found.wnids, found.texts = _only(self.wnids, labels), _only(self.texts, labels)
         if self.box_starts:
             spans = [self._boxes_of(row) for row in rows]
             found.box_starts = array("I", accumulate(map(len, spans), initial=0))
@@ -210,7 +212,7 @@ class Catalog:
             label=label,
             wnid=self.wnids[label - 1] if label else "",
             text=self.texts[label - 1] if label else "",
-            boxes=tuple(Box(*self.boxes[4 * each : 4 * each + 4]) for each in self._boxes_of(number)),
+            boxes=tuple([Box(*self.boxes[4 * each : 4 * each + 4]) for each in self._boxes_of(number)]),
             columns={name: values[number] for name, values in self.columns.items()} if self.columns else {},
         )
 
@@ -227,30 +229,32 @@ class Catalog:
         That is the ordered items (name, label, words, boxes, length, columns), and ``settings``, the canonical form of
         every setting that changes bytes. Where the items lie, and since when, makes no difference.
         """
-        labels, lengths = self.labels, self.lengths
-        return self._digest(rows, settings, lambda row, boxes: _ITEM.pack(labels[row], lengths[row], boxes))
+        return self._digest(rows, settings, has_times=False)
 
     def fingerprint_with_times(self, rows: Sequence[int], settings: str) -> str:
         """What versions took for the fingerprint that knew items by the times of their files, too."""
-        labels, lengths, stamps = self.labels, self.lengths, self.stamps
-        return self._digest(
-            rows, settings, lambda row, boxes: _TIMED_ITEM.pack(labels[row], lengths[row], stamps[row], boxes)
-        )
+        return self._digest(rows, settings, has_times=True)
 
-    def _digest(self, rows: Sequence[int], settings: str, packed: Callable[[int, int], bytes]) -> str:
-        names, starts, boxes = self.names.joined, self.names.starts, self.boxes
+    def _digest(self, rows: Sequence[int], settings: str, *, has_times: bool) -> str:
+        names, starts = self.names.joined, self.names.starts
+        labels, lengths, stamps = self.labels, self.lengths, self.stamps
         columns = [self.columns[name] for name in sorted(self.columns)]
         digest = hashlib.sha256(settings.encode())
+        update, pack, pack_timed = digest.update, _ITEM.pack, _TIMED_ITEM.pack
         for row in rows:
-            found = self._boxes_of(row)
-            digest.update(names[starts[row] : starts[row + 1]])
-            digest.update(packed(row, len(found)))
-            if found:
-                digest.update(boxes[4 * found.start : 4 * found.stop].tobytes())
+            boxes = self.box_starts[row + 1] - self.box_starts[row] if self.box_starts else 0
+            update(names[starts[row] : starts[row + 1]])
+            if has_times:
+                update(pack_timed(labels[row], lengths[row], stamps[row], boxes))
+            else:
+                update(pack(labels[row], lengths[row], boxes))
+            if boxes:
+                first = 4 * self.box_starts[row]
+                update(self.boxes[first : first + 4 * boxes])
             if columns:
-                digest.update(json.dumps([values[row] for values in columns]).encode())
-        for label in sorted({self.labels[row] for row in rows} - {0}):
-            digest.update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
+                update(json.dumps([values[row] for values in columns]).encode())
+        for label in sorted(set(_picked(labels, rows)) - {0}):
+            update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
         return digest.hexdigest()
 
     def times(self, rows: Sequence[int]) -> str:
@@ -336,7 +340,10 @@ def fault_of_name(name: str, where: Path) -> InputError | None:
 
 
 def _picked(column: array[int], rows: Sequence[int]) -> array[int]:
-    return array(column.typecode, map(column.__getitem__, rows) if column else ())
+    found = array(column.typecode)
+    for first in range(0, len(rows) if column else 0, _CHUNK):
+        found.fromlist([column[row] for row in rows[first : first + _CHUNK]])
+    return found
 
 
 def _known_by(container: Container) -> str:
@@ -347,6 +354,6 @@ def _known_by(container: Container) -> str:
 def _only(words: Sequence[str], labels: set[int]) -> tuple[str, ...]:
     """The words of these labels in their places, the others empty."""
     found = [""] * len(words)
-    for label in labels - {0}:
+    for label in labels:
         found[label - 1] = words[label - 1]
     return tuple(found)

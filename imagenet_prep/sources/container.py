@@ -60,6 +60,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._open = functools.lru_cache(maxsize=2)(_open)
+        self._last: Container | None = None
+        self._read: Callable[[Row], Buffer]
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """A copy for another process opens again."""
@@ -71,7 +73,9 @@ class Reader:
         Raises:
             InputError: the file is gone, or shorter than it was when it was listed.
         """
-        return self._open(container)(row)
+        if container is not self._last:  # to look a container up, by its path, takes longer than to slice a map
+            self._last, self._read = container, self._open(container)
+        return self._read(row)
 
 
 def _open(container: Container) -> Callable[[Row], Buffer]:
