@@ -367,5 +367,5 @@ def test_progress_counts_files(hub_dir: Path) -> None:
             bars[self.label][1] += count
 
     convert(Layout(hub_dir), ENGINE, PART, progress=Bars())
-    read = {label: bar for label, bar in bars.items() if label.startswith("reading")}
+    read = {label: bar for label, bar in bars.items() if label.startswith("reading the ")}
     assert list(itertools.chain(*read.values())) == [3, 3, 3, 3]

@@ -5,7 +5,8 @@ Names and lengths don't tell: arrays are all of one length, whatever they hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
@@ -25,6 +26,9 @@ LOOKED_AT = 4096
 Moved = tuple[ShardPlan, PlannedSplit, ShardInfo]
 """A plan whose images lie elsewhere than those of its finished shard did."""
 
+_Known = tuple[int, str, int]
+"""A row of a catalog, the shard that it is in, and the CRC of its record there."""
+
 
 def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[str, str]:
     """By the name of a shard, an image of its plan that has other bytes than the one that the shard holds.
@@ -33,27 +37,47 @@ def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[
         InputError: an image can't be read.
     """
     few = -(-LOOKED_AT // max(len(moved), 1))
-    tasks = [task for each in moved if (task := _some(*each, layout, few)).crcs]
+    tasks = list(_tasks(moved, layout, few))
     others: dict[str, str] = {}
     for outcome in engine.map(_Comparer(), tasks) if tasks else ():
         if isinstance(outcome, Failed):
             raise outcome.error
-        if outcome.value:
-            others[outcome.task.name] = outcome.value
+        others.update(outcome.value)
     return others
 
 
 @dataclass(frozen=True, slots=True)
 class _Some:
-    """Some images of a shard, and for each the CRC of the record that was made of it."""
+    """Some images of a split, and for each the shard that it is in, and the CRC of the record that was made of it."""
 
-    name: str
     catalog: Catalog
     recorder: Recorder
+    shards: tuple[str, ...]
     crcs: tuple[int, ...]
 
 
-def _some(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int) -> _Some:
+def _tasks(moved: Sequence[Moved], layout: Layout, few: int) -> Iterator[_Some]:
+    """A task a shard; but of containers that are read in order a task each, the images of all shards in that order."""
+    ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
+    for plan, split, info in moved:
+        known = _known(plan, split, info, layout, few)
+        if any(each.reading == "in order" for each in split.catalog.containers):
+            ordered.setdefault(id(split), (split, []))[1].extend(known)
+        elif known:
+            yield _some(split, known)
+    for split, known in ordered.values():
+        container, offset = split.catalog.container_ids, split.catalog.offsets
+        known.sort(key=lambda each: (container[each[0]], offset[each[0]]))
+        for _, group in itertools.groupby(known, key=lambda each: container[each[0]]):
+            yield _some(split, list(group))
+
+
+def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
+    rows, shards, crcs = zip(*known, strict=True)
+    return _Some(split.catalog.whole(rows), split.recorder, shards, crcs)
+
+
+def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int) -> list[_Known]:
     """None where the index doesn't tell (the shard is made again then); no repaired ones: another codec differs."""
     crcs: dict[str, int] = {}
     try:
@@ -65,23 +89,25 @@ def _some(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout,
         crcs = {name: crc for name, crc in zip(written.names, written.crcs, strict=True) if name not in repaired}
     rows = [row for row in split.rows(plan) if split.catalog.names[row] in crcs]
     rows = rows[:: max(1, -(-len(rows) // few))]
-    found = tuple(crcs[split.catalog.names[row]] for row in rows)
-    return _Some(plan_name(plan), split.catalog.whole(rows), split.recorder, found)
+    return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparer:
-    """Says where the first image lies that gives another record; picklable."""
+    """Says by shard where the first image lies that gives another record; picklable."""
 
     reader: Reader = field(default_factory=Reader, repr=False)
 
-    def __call__(self, some: _Some) -> str:
-        for row, crc in enumerate(some.crcs):
+    def __call__(self, some: _Some) -> dict[str, str]:
+        others: dict[str, str] = {}
+        for row, (shard, crc) in enumerate(zip(some.shards, some.crcs, strict=True)):
+            if shard in others:
+                continue
             data = some.catalog.read(row, self.reader)
             try:
                 _, footer, _ = frame(*some.recorder.record(some.catalog.item(row), data).parts)
             except ImageError:  # checked more closely than then: that tells nothing
                 continue
             if FOOTER.unpack(footer) != (crc,):
-                return some.catalog.place(row)
-        return ""
+                others[shard] = some.catalog.place(row)
+        return others

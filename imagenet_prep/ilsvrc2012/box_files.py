@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import os
 import stat
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,13 +16,8 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.archive_faults import REMEDY
-from imagenet_prep.sources.tar_members import TarFault, stream_members
-
-INFLATION = 200
-"""How often its own size an archive may unpack to. The real ones, 1 kB of repetitive XML a file, come to some 40."""
-
-INFLATION_FLOOR = 1 << 30
-"""Bytes that any archive may unpack to, however small it is."""
+from imagenet_prep.sources.packed_tars import most_unpacked, stream_faults
+from imagenet_prep.sources.tar_members import stream_members
 
 BOX_ARCHIVES = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
 """The key of the official archive of annotations, by split."""
@@ -61,6 +54,16 @@ def box_files_at(path: Path) -> BoxFiles:
     return BoxFolder(path) if path.is_dir() else BoxArchive(path)
 
 
+def refuse_repeated(path: Path, files: Iterable[File]) -> Iterator[File]:
+    """The annotations that an archive holds, as long as no two are of one image; else InputError is raised."""
+    seen: set[tuple[str, str]] = set()
+    for folder, name, content in files:
+        if (folder, name) in seen:
+            raise InputError(f"{path} holds {folder}/{name}.xml twice", "expected every file once", REMEDY)
+        seen.add((folder, name))
+        yield folder, name, content
+
+
 def identity_of_file(path: Path) -> dict[str, Any]:
     """What tells a file from another one."""
     status = path.stat()
@@ -77,7 +80,7 @@ class BoxFolder:
         """A digest of the names, sizes and times of all files."""
         digest = hashlib.sha256()
         count = 0
-        with _naming(self.path):
+        with stream_faults(self.path):
             for path in self._paths():
                 status = path.stat()
                 if not stat.S_ISREG(status.st_mode):  # to read from a pipe could take for ever
@@ -91,7 +94,7 @@ class BoxFolder:
         """Every annotation, sorted."""
         progress.begin(f"read {self.path.name}", None, "files")
         for path in self._paths():
-            with _naming(self.path), path.open("rb") as file:
+            with stream_faults(self.path), path.open("rb") as file:
                 content = file.read(LARGEST + 1)
             yield path.parent.name, path.stem, content
             progress.advance()
@@ -120,38 +123,22 @@ class BoxArchive:
 
     def files(self, progress: Progress) -> Iterator[File]:
         """Every annotation, in the order of the archive."""
+        return refuse_repeated(self.path, self._files(progress))
+
+    def _files(self, progress: Progress) -> Iterator[File]:
         archive, size = self.path, self.path.stat().st_size
-        limit = max(INFLATION_FLOOR, INFLATION * size)
+        limit = most_unpacked(size)
         progress.begin(f"read {archive.name}", size, "B")
-        seen: set[tuple[str, str]] = set()
         done = 0
-        with _naming(archive), archive.open("rb") as raw, _naming(archive, raw.tell):
+        with stream_faults(archive), archive.open("rb") as raw, stream_faults(archive, raw.tell):
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            for member, content in stream_members(stream, limit=limit, keep=LARGEST + 1):
+            for count, (member, content) in enumerate(stream_members(stream, limit=limit, keep=LARGEST + 1)):
                 folder, _, name = os.fsdecode(member).rpartition("/")
-                if not name.endswith(".xml"):
-                    continue
-                file = (folder.rpartition("/")[2], name[:-4])
-                if file in seen:
-                    raise InputError(f"{archive} holds {folder}/{name} twice", "expected every file once", REMEDY)
-                seen.add(file)
-                yield (*file, content)
-                if len(seen) % _STEP == 0:  # to ask for each file would take a fifth of the time
+                if name.endswith(".xml"):
+                    yield folder.rpartition("/")[2], name[:-4], content
+                if count % _STEP == 0:  # to ask for each file would take a fifth of the time
                     progress.advance(raw.tell() - done)
                     done = raw.tell()
             progress.advance(size - done)
-
-
-@contextlib.contextmanager
-def _naming(source: Path, tell: Callable[[], int] = int) -> Iterator[None]:
-    """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
-    try:
-        yield
-    except TarFault as fault:
-        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY) from fault
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), REMEDY) from error
-    except OSError as error:
-        raise InputError(f"{error.filename or source} can't be read", error.strerror or str(error)) from error

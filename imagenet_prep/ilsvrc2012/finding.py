@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import facts, folders, huggingface, official
+from imagenet_prep.ilsvrc2012 import facts, folders, huggingface, kaggle, official
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.storage.layout import Layout
 
-KINDS = (official.KIND, folders.KIND, huggingface.KIND)
+KINDS = (official.KIND, folders.KIND, kaggle.ZIP_KIND, huggingface.KIND, kaggle.TAR_KIND)
 """First found first taken, each split and its annotations on their own."""
 
 

@@ -97,4 +97,6 @@ def _find_boxes(layout: Layout, split: str) -> BoxFolder | None:
     return next((BoxFolder(folder) for folder in folders if folder.is_dir()), None)
 
 
-KIND = SourceKind(name="image folders", find=_find, find_boxes=_find_boxes)
+KIND = SourceKind(
+    name="folders train/ and validation/ (or val/), or Kaggle's ILSVRC/", find=_find, find_boxes=_find_boxes
+)

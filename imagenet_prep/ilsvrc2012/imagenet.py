@@ -17,7 +17,7 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.finding import KINDS, find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
 from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
@@ -98,8 +98,7 @@ class ImageNet(KnownSet):
         if not any(sources.values()):
             raise InputError(
                 f"no images in {layout.raw_dir}",
-                "expected the ILSVRC2012 archives, or folders train/ and validation/ (or val/), or Kaggle's ILSVRC/, "
-                "or Hugging Face's data/",
+                f"expected {', or '.join(kind.name for kind in KINDS)}",
                 f"{command('download', layout.data_dir)}    (or name the folder with --raw)",
             )
         found = {split: source for split, source in sources.items() if source is not None}

@@ -110,7 +110,7 @@ def _by_class(listing: Catalog, names: Mapping[int, str], divisions: Sequence[Di
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
     """What to tell the user of folders that hold nothing of this content, and of those that are nobody's data."""
     notes = [f"{name} is passed over: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
-    if inputs.listing.containers[0].is_sliced:
+    if inputs.listing.containers[0].reading != "alone":
         return notes
     leads = {division.lead for division in divisions}
     empty = []

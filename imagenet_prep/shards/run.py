@@ -7,11 +7,10 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import PrepError, named
+from imagenet_prep.errors import PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask
 from imagenet_prep.sources.catalog import Catalog
@@ -53,13 +52,16 @@ class Work:
 
 
 def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: MakingOptions) -> list[Work]:
-    """The work of each split, and how its source is best read."""
+    """The work of each split, and how its source is best read.
+
+    Raises:
+        UsageError: an order is asked for in which it can't be read.
+    """
     works = []
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
-        is_archive = all(container.is_sliced for container in split.catalog.containers)
-        in_order = bool(plans) and is_archive and _wants_pass(split.source, size, options)
+        in_order = bool(plans) and _wants_pass(split, size, options)
         works.append(Work(split, plans, size, in_order))
     return works
 
@@ -69,9 +71,20 @@ def count_images(plan: ShardPlan) -> int:
     return plan.stop - plan.start
 
 
-def _wants_pass(source: Path, left: int, options: MakingOptions) -> bool:
+def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
+    container = next((each for each in split.catalog.containers if each.reading == "in order"), None)
+    if container is not None:
+        if options.read_order == "shuffled":
+            raise UsageError(
+                f"{container.path} can't be read with --read-order shuffled",
+                "expected auto or sequential: each image costs all that is before it in the file",
+                "leave the option out",
+            )
+        return True
+    if any(each.reading == "alone" for each in split.catalog.containers):
+        return False
     if options.read_order == "auto":
-        return is_seek_dear(source) and left > available_memory()
+        return is_seek_dear(split.source) and left > available_memory()
     return options.read_order == "sequential"
 
 
@@ -124,6 +137,9 @@ def _regrouped(work: Work, layout: Layout, options: MakingOptions, progress: Pro
     """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
     shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.plans]
     memory = options.memory or available_memory() // 4
+    if any(each.reading == "in order" for each in work.split.catalog.containers):
+        room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.bundle_dir} first"
+        progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     return regroup(work.split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.sources.slices import Buffer, changed
 from imagenet_prep.storage.refusals import unreadable
@@ -28,6 +28,7 @@ class Folder:
 
     path: Path
     is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "alone"
 
     def place(self, row: Row) -> str:
         """Where a row lies, in words."""

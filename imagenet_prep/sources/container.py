@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from imagenet_prep.sources.slices import Buffer
+
+Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
+"""How rows are read: each is a file of its own; all lie in one file, and are read in any order; or only in that of
+their offsets, since each costs all that is before it."""
 
 
 class Row(NamedTuple):
@@ -35,7 +39,12 @@ class Container(Protocol):
 
     @property
     def is_sliced(self) -> bool:
-        """Whether its images are plain slices of the bytes of one file, ``path``, so that it may be read in order."""
+        """Whether its images are plain slices of the bytes of one file, ``path``."""
+        ...
+
+    @property
+    def reading(self) -> Reading:
+        """How its rows are read; of "in order" shards are made from bundles, see ``regroup``."""
         ...
 
     def __hash__(self) -> int:

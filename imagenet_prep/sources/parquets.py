@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.refusals import unreadable
 
@@ -50,6 +50,7 @@ class ParquetImages:
 
     path: Path
     is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "in order"
 
     def place(self, row: Row) -> str:
         """Where a row lies, in words."""

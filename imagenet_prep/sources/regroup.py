@@ -18,6 +18,8 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.container import Container
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.space import space_errors
@@ -48,7 +50,7 @@ def regroup(
         folder: where the bundles go.
         memory: how many bytes to hold before writing them out.
         progress: told of bytes read.
-        read: reads the archives one after the other; every byte is asked for once, in rising order.
+        read: reads archives of slices, one after the other; every byte is asked for once, in rising order.
 
     Returns:
         A catalog of the same rows, those of ``shards`` at their new place.
@@ -65,11 +67,12 @@ def regroup(
     wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
     bundles = _Bundles([folder / name for name, _ in shards], memory)
     offsets, container_ids = array("Q", catalog.offsets), array("I", catalog.container_ids)
-    for number, found in itertools.groupby(wanted, catalog.container_ids.__getitem__):
-        archive, rows = catalog.containers[number], list(found)
+    for number, group in itertools.groupby(wanted, catalog.container_ids.__getitem__):
+        archive, rows = catalog.containers[number], list(group)
         progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in rows), "B")
         with bundles:
-            for row, data in _read_in_order(catalog, rows, archive.path, read):
+            found = _slices(catalog, rows, archive.path, read) if archive.is_sliced else _files(catalog, rows, archive)
+            for row, data in found:
                 offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
                 container_ids[row] = len(catalog.containers) + bundle_of[row]
                 progress.advance(len(data))
@@ -78,9 +81,13 @@ def regroup(
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 
-def _read_in_order(
-    catalog: Catalog, wanted: Sequence[int], archive: Path, read: ReadAt
-) -> Iterator[tuple[int, memoryview]]:
+def _files(catalog: Catalog, wanted: Sequence[int], archive: Container) -> Iterator[tuple[int, Buffer]]:
+    """Each wanted row, by rising offset, with its bytes, as its container gives them."""
+    read = archive.open()
+    return ((row, read(catalog.row(row))) for row in wanted)
+
+
+def _slices(catalog: Catalog, wanted: Sequence[int], archive: Path, read: ReadAt) -> Iterator[tuple[int, Buffer]]:
     """Each wanted row, by rising offset, with its bytes; neighbours are read together."""
     descriptor = os.open(archive, os.O_RDONLY)
     try:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices, changed
 from imagenet_prep.sources.tar_members import BLOCK, Member, TarFault, iter_members
 from imagenet_prep.storage.mapped import map_file
@@ -24,6 +24,7 @@ class Archive:
 
     path: Path
     is_sliced: ClassVar[bool] = True
+    reading: ClassVar[Reading] = "anywhere"
 
     def place(self, row: Row) -> str:
         """Where a row lies, in words."""

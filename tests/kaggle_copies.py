@@ -1,0 +1,72 @@
+"""The small ImageNet as Kaggle keeps it: its tree as folders, in a zip, and in the tar through gzip of 2019."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+from copies_of_imagenet import contents
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.ilsvrc2012.facts import SPLITS, TRAIN
+from imagenet_prep.ilsvrc2012.kaggle import PACKED, ZIP
+
+Tree = dict[str, bytes]
+
+
+def tree(made: MadeSet) -> Tree:
+    """All files by their path, in the order of Kaggle's archive: annotations first; test images among them."""
+    files: Tree = {}
+    for each in made.annotations:
+        files[f"ILSVRC/Annotations/CLS-LOC/train/{each.wnid}/{each.name}.xml"] = each.xml
+    for each in made.validation_annotations:
+        files[f"ILSVRC/Annotations/CLS-LOC/val/{each.name}.xml"] = each.xml
+    files["ILSVRC/Data/CLS-LOC/test/ILSVRC2012_test_00000001.JPEG"] = b"a test image"
+    for split in SPLITS:
+        for name, content in sorted(contents(made, split).items()):
+            folder = f"train/{made.images[name].wnid}" if split == TRAIN else "val"
+            files[f"ILSVRC/Data/CLS-LOC/{folder}/{name}"] = content
+    files["ILSVRC/ImageSets/CLS-LOC/val.txt"] = b"ILSVRC2012_val_00000001 1\n"
+    files["LOC_synset_mapping.txt"] = b"n01440764 tench, Tinca tinca\n"
+    return files
+
+
+def write_tree(folder: Path, files: Tree) -> None:
+    """The tree, unpacked."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def write_zip(folder: Path, files: Tree, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    """The zip that the API gives."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / ZIP.filename, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return folder / ZIP.filename
+
+
+def write_packed(folder: Path, files: Tree) -> Path:
+    """The tar through gzip, with an entry for each folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        gzip.open(folder / PACKED.filename, "wb", compresslevel=1) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        known: set[str] = set()
+        for name, content in files.items():
+            parent = name.rpartition("/")[0]
+            if parent and parent not in known:
+                known.add(parent)
+                entry = tarfile.TarInfo(parent)
+                entry.type = tarfile.DIRTYPE
+                tar.addfile(entry)
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return folder / PACKED.filename

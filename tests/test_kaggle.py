@@ -1,0 +1,376 @@
+"""One small ImageNet in every form that it is handed on in: the same shards, and one conversion over all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from existing import existing
+from kaggle_copies import Tree, tree, write_packed, write_tree, write_zip
+from made_sets import ENGINE
+
+from imagenet_prep.demo.annotations import boxes_csv
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, SpaceError, UsageError
+from imagenet_prep.ilsvrc2012 import kaggle
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
+from imagenet_prep.sources.packed_tars import PackedTar
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.status import status
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
+
+
+def _official(folder: Path, made: MadeSet, files: Tree) -> None:
+    folder.mkdir(parents=True)
+    for archive in made.archives.values():
+        shutil.copy2(archive, folder)
+
+
+def _untarred(folder: Path, made: MadeSet, files: Tree) -> None:
+    """Image folders as untar leaves them, with the archives of boxes beside."""
+    _official(folder, made, files)
+    untar(Layout(folder.parent, raw=folder), ENGINE)
+    if folder != folder.parent / "raw-data":
+        for split in ("train", "validation"):
+            shutil.move(folder.parent / "raw-data" / split, folder)
+        (folder.parent / "raw-data").rmdir()
+    for key in ("train", "validation"):
+        (folder / made.archives[key].name).unlink()
+
+
+FORMS: dict[str, Callable[[Path, MadeSet, Tree], object]] = {
+    "official archives": _official,
+    "image folders": _untarred,
+    "Kaggle's tree": lambda folder, made, files: write_tree(folder, files),
+    "zip, stored": lambda folder, made, files: write_zip(folder, files, zipfile.ZIP_STORED),
+    "zip, deflated": lambda folder, made, files: write_zip(folder, files),
+    "tar.gz": lambda folder, made, files: write_packed(folder, files),
+}
+
+
+@pytest.fixture(scope="module")
+def files(made: MadeSet) -> Tree:
+    """Kaggle's tree of the small ImageNet."""
+    return tree(made)
+
+
+@pytest.fixture(scope="module")
+def copies(made: MadeSet, files: Tree, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A raw folder of each form. Read only."""
+    home = tmp_path_factory.mktemp("copies")
+    found = {}
+    for form, write in FORMS.items():
+        found[form] = home / form.replace(" ", "-") / "raw"
+        write(found[form], made, files)
+    return found
+
+
+@pytest.fixture(scope="module")
+def official(copies: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The SHA-256 of each shard that is made of the official archives, boxes of validation included."""
+    layout = Layout(tmp_path_factory.mktemp("official"), raw=copies["official archives"])
+    annotate(layout, ENGINE, validation=True)
+    convert(layout, ENGINE, PART)
+    return digests(layout)
+
+
+def digests(layout: Layout) -> dict[str, str]:
+    """SHA-256 of every shard by name."""
+    paths = existing(layout.output_dir, "*-of-*")
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def image(files: Tree, split: str, number: int = 0) -> str:
+    """The path of one image in the tree."""
+    return [name for name in files if f"Data/CLS-LOC/{split}/" in name][number]
+
+
+# every form ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_shards(
+    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path, made: MadeSet
+) -> None:
+    """Images, labels and boxes of both splits, found by themselves in the raw folder; all of it is verified."""
+    layout = Layout(tmp_path, raw=copies[form])
+    assert missing_archives(layout, validation_boxes=True) == ()
+    annotated = annotate(layout, make_engine("processes", 2), validation=True)
+    assert [each.totals.boxes for each in annotated.splits] == [
+        sum(len(each.lines) for each in annotations) for annotations in (made.annotations, made.validation_annotations)
+    ]
+    assert layout.boxes_csv.read_bytes() == made.boxes_csv
+    assert layout.validation_boxes_csv.read_bytes() == boxes_csv(made.validation_annotations)
+    convert(layout, make_engine("processes", 2), PART)
+    assert digests(layout) == official
+    assert verify(layout, ENGINE).problems == ()
+    assert [each.state for each in status(layout).stages if each.stage in ("download", "annotate")] == ["done"] * 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_conversion_begun_from_one_goes_on_from_another(
+    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
+) -> None:
+    """Shards that stand are kept, whichever copy they came from; missing ones come from the one that is there."""
+    began = Layout(tmp_path, raw=copies["official archives" if form != "official archives" else "tar.gz"])
+    annotate(began, ENGINE, validation=True)
+    convert(began, ENGINE, PART)
+    kept = {path.name: path.stat().st_mtime_ns for path in existing(tmp_path, "*-of-*")}
+    for name in ("train-00002-of-00006", "validation-00001-of-00003"):
+        began.shard_path(name).unlink()
+        del kept[name]
+    made_again = convert(Layout(tmp_path, raw=copies[form]), ENGINE, PART)
+    assert [split.made for split in made_again.splits] == [1, 1]
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    assert digests(began) == official
+    assert [split.made for split in convert(began, ENGINE, PART).splits] == [0, 0]
+
+
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz"])
+def test_another_image_of_the_same_length_is_noticed(
+    form: str, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
+) -> None:
+    """A copy with other bytes in one image: its shard is not taken for the same, and the place is named."""
+    layout = Layout(tmp_path / "data", raw=copies["official archives"])
+    convert(layout, ENGINE, PART)
+    name = image(files, "val", 3)
+    other = bytearray(files[name])
+    other[len(other) // 2] ^= 1
+    FORMS[form](tmp_path / "raw", made, files | {name: bytes(other)})
+    with pytest.raises(UsageError) as caught:
+        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
+    assert "1 finished shard was made from other inputs" in caught.value.what
+    assert "other bytes" in caught.value.detail
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_shards_are_made_again(
+    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
+) -> None:
+    """repair takes its images from the same copy."""
+    layout = Layout(tmp_path, raw=copies[form])
+    annotate(layout, ENGINE, validation=True)
+    convert(layout, ENGINE, PART)
+    for name in ("train-00000-of-00006", "validation-00002-of-00003"):
+        path = layout.shard_path(name)
+        path.write_bytes(path.read_bytes()[:-100])
+    repaired = verify_and_repair(layout, ENGINE)
+    assert len(repaired.repair.made) == 2
+    assert repaired.verdict.problems == ()
+    assert digests(layout) == official
+
+
+@pytest.mark.parametrize("form", ["zip, deflated", "tar.gz"])
+def test_run_needs_no_download(form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path) -> None:
+    """Everything is there: annotate, convert and verify are all there is to do."""
+    summary = run(Layout(tmp_path, raw=copies[form]), ENGINE, options=PART)
+    assert summary.download is None
+    assert summary.verify.problems == ()
+    assert digests(Layout(tmp_path)) == official
+
+
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated"])
+def test_a_zip_is_read_in_its_order_when_asked(
+    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
+) -> None:
+    """--read-order sequential goes by way of bundles, too."""
+    layout = Layout(tmp_path, raw=copies[form])
+    annotate(layout, ENGINE, validation=True)
+    notes = Silent()
+    convert(layout, ENGINE, replace(PART, read_order="sequential", memory=1 << 20), progress=notes)
+    assert digests(layout) == official
+    assert not [note for note in notes.notes if "in its order" in note]
+
+
+# which one is taken --------------------------------------------------------------------------------------------
+
+
+def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> None:
+    """Official archives, folders, the zip, the tar.gz; what lies in raw-data beside another --raw counts, too."""
+    layout = Layout(tmp_path)
+    layout.raw_dir.mkdir()
+    words = []
+    for form in ("tar.gz", "zip, stored", "image folders", "official archives"):
+        for path in existing(copies[form], "*"):
+            (layout.raw_dir / path.name).symlink_to(path)
+        source, boxes = find_source(layout, "train"), find_annotations(layout, "train")
+        assert source is not None
+        assert boxes is not None
+        words.append((source.words, type(boxes).__name__))
+        if form == "zip, stored":
+            assert find_source(Layout(tmp_path, raw=tmp_path), "validation") == find_source(layout, "validation")
+        if form == "image folders":
+            for path in existing(copies[form], "*"):
+                (layout.raw_dir / path.name).unlink()
+    assert words == [
+        ("Kaggle's .tar.gz of 2019", "BoxesInTar"),
+        ("Kaggle's zip", "BoxesInZip"),
+        ("the folder train", "BoxArchive"),
+        ("ILSVRC2012_img_train.tar", "BoxArchive"),
+    ]
+    assert "images in" not in status(layout).stages[0].detail
+
+
+def test_status_says_which_copy_is_there(copies: dict[str, Path], tmp_path: Path) -> None:
+    """Nothing is to be fetched: boxes come next, then shards."""
+    layout = Layout(tmp_path, raw=copies["zip, deflated"])
+    found = status(layout)
+    assert (found.stages[0].state, found.stages[0].detail) == (
+        "done",
+        "0 of 3 archives, 0 of them checked; images in Kaggle's zip",
+    )
+    assert found.next_command.startswith("imagenet-prep annotate ")
+
+
+# in its order only ---------------------------------------------------------------------------------------------
+
+
+def test_a_tar_through_gzip_goes_through_bundles(copies: dict[str, Path], tmp_path: Path) -> None:
+    """By itself, with a word why; the space for the bundles is asked for beforehand."""
+    layout = Layout(tmp_path, raw=copies["tar.gz"])
+    notes = Silent()
+    convert(layout, ENGINE, PART, progress=notes)
+    said = [note for note in notes.notes if "can only be read in its order" in note]
+    assert len(said) == 2
+    assert str(layout.bundle_dir) in said[0]
+    assert not layout.partial_dir.exists()
+
+
+def test_space_for_bundles_is_asked_for_before(
+    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the shards alone take."""
+    asked: list[int] = []
+
+    def ask(folder: Path, needed: int, purpose: str) -> None:
+        asked.append(needed)
+        raise SpaceError("no space", "", "")
+
+    monkeypatch.setattr("imagenet_prep.stages.convert.check_free_space", ask)
+    for form in ("zip, stored", "tar.gz"):
+        with pytest.raises(SpaceError):
+            convert(Layout(tmp_path, raw=copies[form]), ENGINE, PART)
+    assert asked[1] > asked[0]
+
+
+def test_a_tar_through_gzip_is_not_read_in_another_order(copies: dict[str, Path], tmp_path: Path) -> None:
+    """--read-order shuffled would unpack it once an image."""
+    with pytest.raises(UsageError, match="read-order shuffled") as caught:
+        convert(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, replace(PART, read_order="shuffled"))
+    assert "leave the option out" in caught.value.hint
+
+
+def test_it_is_unpacked_as_seldom_as_can_be(
+    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for the boxes of train and the listing of both splits, then once a split for the images."""
+    passes: list[str] = []
+    walk, forward = kaggle.walk_packed, PackedTar.open
+    monkeypatch.setattr(kaggle, "walk_packed", lambda *given: (passes.append("list"), walk(*given))[1])
+    monkeypatch.setattr(PackedTar, "open", lambda self: (passes.append("read"), forward(self))[1])
+    run(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, options=replace(PART, validation_boxes=False))
+    assert passes == ["list", "read", "read"]
+
+
+def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:
+    """The listing is kept for one file as it was: another one under its name is read."""
+    path = write_packed(tmp_path, files)
+    source = kaggle.KaggleTar(path, "validation")
+    first = source.catalog(ENGINE, Silent())
+    assert source.catalog(ENGINE, Silent()) == first
+    gone = image(files, "val")
+    write_packed(tmp_path, {name: content for name, content in files.items() if name != gone})
+    assert len(source.catalog(ENGINE, Silent())) == len(first) - 1
+
+
+@pytest.mark.parametrize("change", ["cut", "no gzip", "a byte"])
+def test_a_damaged_tar_through_gzip_is_named(files: Tree, tmp_path: Path, change: str) -> None:
+    """A download that broke off, another file, bytes that changed: exit status 4, and the file is named."""
+    path = write_packed(tmp_path / "raw-data", files)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes({"cut": data[: len(data) // 2], "no gzip": b"<html>" * 200, "a byte": data}[change])
+    for stage in (annotate, convert):
+        with pytest.raises(InputError, match=path.name):
+            stage(Layout(tmp_path), ENGINE)
+
+
+# what lies where it should not ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz", "Kaggle's tree"])
+def test_an_image_in_another_class_is_refused(form: str, made: MadeSet, files: Tree, tmp_path: Path) -> None:
+    """Sorted wrongly: never guess."""
+    name = image(files, "train")
+    other = made.wnids[1] if made.wnids[0] in name else made.wnids[0]
+    wrong = f"ILSVRC/Data/CLS-LOC/train/{other}/{name.rpartition('/')[2]}"
+    FORMS[form](tmp_path / "raw", made, files | {wrong: b"x"})
+    with pytest.raises(InputError, match="wrong class folder") as caught:
+        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
+    assert other in caught.value.what
+
+
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz", "Kaggle's tree"])
+def test_other_files_are_left_alone(
+    form: str, official: dict[str, str], made: MadeSet, files: Tree, tmp_path: Path
+) -> None:
+    """Thumbnails, classes beyond the 1000, checksums, other trees, names that are no text."""
+    wnid = made.wnids[0]
+    others = ("Data/CLS-LOC/train/README", f"Data/CLS-LOC/train/{wnid}/Thumbs.db", "Data/CLS-LOC/val/x.txt")
+    others += ("Data/CLS-LOC/train/n00004475/n00004475_1.JPEG", "Data/DET/train/a.JPEG", "Annotations/DET/a.xml")
+    others += (f"Data/CLS-LOC/train/{wnid}/deep/{wnid}_1.JPEG", f"Annotations/CLS-LOC/train/{wnid}/README")
+    FORMS[form](tmp_path / "raw", made, files | {f"ILSVRC/{name}": b"other" for name in others})
+    layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
+    annotate(layout, ENGINE, validation=True)
+    convert(layout, ENGINE, PART)
+    assert digests(layout) == official
+
+
+@pytest.mark.parametrize("kind", ["image", "annotation"])
+@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+def test_a_file_twice_is_refused(kind: str, form: str, files: Tree, tmp_path: Path) -> None:
+    """The same image, or the annotation of the same image, twice in one archive."""
+    name = image(files, "val") if kind == "image" else next(iter(files))
+    if form == "zip":
+        path = write_zip(tmp_path, files)
+        with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(name, files[name])
+    else:
+        write_packed(tmp_path, files | {name.removeprefix("ILSVRC/"): files[name]})
+    with pytest.raises(InputError, match="twice") as caught:
+        (convert if kind == "image" else annotate)(Layout(tmp_path / "data", raw=tmp_path), ENGINE)
+    assert name.rpartition("/")[2] in caught.value.what
+
+
+def test_a_huge_annotation_is_a_problem_of_its_own(files: Tree, tmp_path: Path) -> None:
+    """Larger than any annotation may be: it is named, and not read; its image has no boxes."""
+    name = next(iter(files))
+    for write in (write_zip, write_packed):
+        folder = tmp_path / write.__name__
+        write(folder, files | {name: b" " * (2 << 20)})
+        summary = annotate(Layout(folder / "data", raw=folder), ENGINE)
+        assert name.rpartition("/")[2] in "".join(each.subject for each in summary.splits[0].problems)
+
+
+def test_a_test_image_is_never_taken(files: Tree, tmp_path: Path) -> None:
+    """It has no label."""
+    for write in (write_zip, write_packed):
+        folder = tmp_path / write.__name__
+        write(folder, files)
+        source = find_source(Layout(folder, raw=folder), "validation")
+        assert source is not None
+        assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
