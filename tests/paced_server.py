@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from syscalls import environment
+
 from imagenet_prep.demo.server import FileHandler, FileServer
 
 SLICE = 64 << 10
@@ -67,7 +69,7 @@ class PacedHandler(FileHandler):
 def paced_server(folder: Path, speed: float = 0) -> Iterator[str]:
     """The address of a server that runs as long as the block does."""
     command = [sys.executable, __file__, str(folder), str(speed)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True)
     try:
         assert process.stdout
         yield process.stdout.readline().strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import email.utils
+import hashlib
 import json
 import logging
 import os
@@ -24,7 +25,7 @@ from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import AccessError, NetworkError, SpaceError, UsageError
+from imagenet_prep.errors import AccessError, InputError, NetworkError, SpaceError, UsageError
 from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
@@ -178,8 +179,9 @@ def test_empty_answers_spend_the_budget(server, part):
     assert len(server.gets()) == 4
 
 
-def test_connections_go_on_in_holes(server, part):
+def test_connections_go_on_in_holes(server, part, monkeypatch):
     """Whatever holes a run with several connections left, the next one fills just these."""
+    monkeypatch.setattr("imagenet_prep.fetch.pieces._SOON", 1e9)
     remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
     with PartialFile(part, remote) as file:
         for start in (0, 500_000, 2_000_000):
@@ -683,9 +685,13 @@ def test_proxy_is_not_asked_for_loopback(server, part, monkeypatch):
 
 
 def test_recompressed(server, part):
-    """Identity is asked for; what a server encodes all the same is kept as it comes, and counted raw."""
+    """Identity is asked for; what says to be encoded all the same counts raw, and only if a digest will tell."""
     server.faults = Faults(headers={"Content-Encoding": "gzip"})
-    run(server, part)
+    with pytest.raises(InputError) as caught:
+        run(server, part)
+    assert_told(caught.value, 4, "a.tar", "Content-Encoding: 'gzip'")
+    digests = {"md5": hashlib.md5(CONTENT).hexdigest()}
+    fetch(Session(server.url, 1), server.url + "a.tar", part, Silent(), digests=digests, pace=PACE)
     assert part.read_bytes() == CONTENT
     assert {seen.headers["Accept-Encoding"] for seen in server.seen} == {"identity"}
 

@@ -97,6 +97,7 @@ def test_a_kill_costs_nearly_nothing(tmp_path: Path, connections: int, md5: bool
 
 
 @pytest.mark.exhaustive
+@pytest.mark.timeout(7200)
 def test_two_hundred_kills(tmp_path: Path) -> None:
     """200 kills of 200 MB over 4 connections at 100 MB/s: 8 MiB a kill on average, 64 MiB at worst."""
     kills = int(os.environ.get("KILLS", "200"))

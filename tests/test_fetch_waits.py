@@ -14,6 +14,7 @@ import pytest
 from fault_server import PROBE, Faults, FaultServer, fault_server
 
 from imagenet_prep.errors import AccessError, NetworkError
+from imagenet_prep.fetch.access import open_session
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.pieces import Pieces
@@ -45,7 +46,7 @@ def part(tmp_path: Path) -> Path:
 def run(server: FaultServer, part: Path, connections: int = 1, pace: Pace = PACE) -> Silent:
     """Fetch a.tar; what was noted."""
     progress = Silent()
-    session = Session(server.url, pace.stall)
+    session = Session(server.url, pace.stall, progress.note)
     fetch(session, server.url + "a.tar", part, progress, connections=connections, pace=pace)
     return progress
 
@@ -117,6 +118,10 @@ def test_every_wait_says_what_which_try_and_how_long(server: FaultServer, part: 
         "a.tar: HTTP status 503; try 2 of 4 in 0 s"
     ]
     said: list[str] = []
+    server.faults = Faults(statuses=[(503, {})])
+    open_session(server.url, None, None, probe="a.tar", pace=PACE, note=said.append)
+    assert said == ["a.tar: HTTP status 503; try 2 of 4 in 0 s"]
+    said.clear()
     patience = Patience("a.tar", Pace(), lambda seconds: None, said.append)
     patience.wait(CutError("the connection broke", retry_after=7))
     assert said == ["a.tar: the connection broke; try 2 of 10 in 7 s"]

@@ -63,6 +63,7 @@ def open_session(
     *,
     probe: str,
     pace: Pace | None = None,
+    note: Callable[[str], object] = lambda text: None,
 ) -> Session:
     """A session that may fetch from ``base_url``, found out by asking for the first bytes of the file ``probe``.
 
@@ -74,6 +75,7 @@ def open_session(
         cookies: a cookies.txt in Netscape's format, as browsers export it.
         probe: a file name.
         pace: how patient to be.
+        note: told of each wait.
 
     Raises:
         AccessError: credentials are missing or refused.
@@ -81,7 +83,7 @@ def open_session(
         UsageError: the URL or the cookie file can't be used.
     """
     pace = pace or Pace()
-    session = Session(base_url, pace.stall)
+    session = Session(base_url, pace.stall, note)
     if cookies is not None:
         session.use_cookies(_load_cookies(cookies))
     url = file_url(base_url, probe)
@@ -120,7 +122,7 @@ class _Answer:
 
 
 def _knock(session: Session, url: str, pace: Pace) -> _Answer:
-    patience = Patience(name_of(url), pace)
+    patience = Patience(name_of(url), pace, note=session.note)
     while True:
         try:
             with session.knock(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
@@ -153,7 +155,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
             "it goes to another address" if not at_home else "it would put the password into a URL",
             "sign in with a browser, export its cookies and give them with --cookies FILE",
         )
-    patience = Patience("signing in", pace)
+    patience = Patience("signing in", pace, note=session.note)
     while True:
         try:
             session.post(form.action, form.filled(credentials.username, credentials.password)).close()

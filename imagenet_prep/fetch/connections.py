@@ -13,6 +13,7 @@ import requests
 
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.fetch.body import Body
+from imagenet_prep.fetch.looks import refuse_encoding
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.pieces import Piece, Pieces
@@ -69,6 +70,7 @@ class Connections:
         self._part = part
         self._versions = versions
         self._pace = pace
+        self._has_digest = has_digest
         self._obstacle = _obstacle(part.remote, has_digest)
         self._pieces = Pieces([], 1, largest=1, smallest=1)
         self._stop = threading.Event()
@@ -234,9 +236,12 @@ class Connections:
 
         Raises:
             AccessError: a web page.
+            InputError: it is encoded, and no digest would tell.
             CutError: anything else; if it stays, RestartError, AccessError or NetworkError.
         """
         check_status(response, self._url, was_seen=True)
+        if not self._has_digest:
+            refuse_encoding(response, self._url)
         count = body.fill(buffer[: min(PROBE, stop - start)])
         head = bytes(buffer[:count])
         if response.status_code == 200:

@@ -135,7 +135,7 @@ def check_look(path: Path, name: str) -> None:
 
 def _read(session: Session, url: str, start: int, stop: int, total: int, pace: Pace) -> bytes | None:
     """The bytes ``start`` to ``stop`` of a file; None where the server doesn't serve parts."""
-    patience = Patience(name_of(url), pace)
+    patience = Patience(name_of(url), pace, note=session.note)
     while True:
         try:
             with session.get(url, {"Range": f"bytes={start}-{stop - 1}"}) as response:

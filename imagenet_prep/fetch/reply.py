@@ -5,7 +5,6 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import requests
@@ -76,14 +75,14 @@ class Remote:
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
-def inspect(session: Session, url: str, pace: Pace, note: Callable[[str], object] = lambda text: None) -> Remote:
-    """Ask a server about a file, with a small Range request; nothing is written, ``note`` is told of each wait.
+def inspect(session: Session, url: str, pace: Pace) -> Remote:
+    """Ask a server about a file, with a small Range request; nothing is written.
 
     Raises:
         AccessError: it wants credentials, or sends a web page instead.
         NetworkError: the file isn't there, or the server can't be reached.
     """
-    patience = Patience(name_of(url), pace, note=note)
+    patience = Patience(name_of(url), pace, note=session.note)
     while True:
         try:
             return _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)

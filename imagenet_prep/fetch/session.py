@@ -49,12 +49,14 @@ class Session:
     Args:
         base_url: where home is.
         stall: seconds of silence after which a connection is cut.
+        note: told of each wait, by any thread.
 
     Raises:
         UsageError: ``base_url`` isn't an http(s) URL, or has a password in it.
     """
 
-    def __init__(self, base_url: str, stall: float) -> None:
+    def __init__(self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None) -> None:
+        self.note = note
         self.home = _home(base_url)
         self._timeout = (min(stall, 30), stall)
         self._at_home = _plain_session()

@@ -62,7 +62,7 @@ def fetch(
     """
     job = _Job(session, url, path, progress, digests or {}, pace or Pace())
     for is_last in (False, True):
-        remote = remote or inspect(session, url, job.pace, progress.note)
+        remote = remote or inspect(session, url, job.pace)
         job.clear(remote)
         with PartialFile(path, remote, has_digest=bool(digests)) as part:
             try:

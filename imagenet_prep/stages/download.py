@@ -142,7 +142,8 @@ def download(
         missing = _missing(targets)
         if missing:
             first = missing[0].archive.filename
-            session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace)
+            note = job.progress.note
+            session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
             urls = {target.path: file_url(base_url, target.archive.filename) for target in missing}
             remotes = job.survey(session, urls, missing)
         for target in targets:
@@ -211,7 +212,7 @@ class _Download:
 
     def survey(self, session: Session, urls: Mapping[Path, str], missing: list[_Target]) -> dict[Path, Remote]:
         """What the server has for each target, once it is sure that it all fits: the expectations, and the disk."""
-        remotes = {target.path: self._inspect(session, urls[target.path]) for target in missing}
+        remotes = {target.path: inspect(session, urls[target.path], self.pace) for target in missing}
         for target in missing:
             total = remotes[target.path].total
             if target.size not in (None, total):
@@ -252,9 +253,6 @@ class _Download:
             _check_digest(target, algorithm, self._digest(target.path, algorithm))
             target.remember(target.md5)
         forget(target.partial)  # a crash right after the renaming leaves what was said of it behind
-
-    def _inspect(self, session: Session, url: str) -> Remote:
-        return inspect(session, url, self.pace, self.progress.note)
 
     def _set_aside(self, target: _Target, fetched: Fetched) -> InputError:
         aside = self.layout.corrupt_path(target.archive, fetched.digest)

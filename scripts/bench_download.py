@@ -1,0 +1,129 @@
+"""How fast a download is, digest included, beside curl, in one interleaved run; and how much several connections help.
+
+    python scripts/bench_download.py                  # 2 GB on loopback, 200 MB throttled, 3 rounds: minutes
+    python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
+
+The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Ours
+writes it, logs that, computes its SHA-256 or MD5, whichever is faster here, and syncs it. Ratios are medians of those
+within rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from paced_server import paced_server  # noqa: E402 -- it is found beside the tests
+from syscalls import environment  # noqa: E402
+
+MEGABYTE = 1_000_000
+OURS = """
+import sys
+from pathlib import Path
+from imagenet_prep.fetch.partial import finish
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.model import Silent
+
+url, part, connections, *digests = sys.argv[1:]
+options = {"digests": dict(zip(digests[::2], digests[1::2])), "connections": int(connections)}
+assert fetch(Session(url, 60), url + "a.tar", Path(part), Silent(), **options).is_right
+finish(Path(part), Path(part).with_name("a.tar"))
+"""
+
+
+def main() -> None:
+    """Measure, and print two tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=2000, help="MB on loopback")
+    parser.add_argument("--throttled", type=int, default=200, help="MB at 5 MB/s a connection; 0: leave that out")
+    parser.add_argument("--repeat", type=int, default=3, help="rounds")
+    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder")
+    given = parser.parse_args()
+    if not shutil.which("curl"):
+        sys.exit("curl is needed to compare with")
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        beside_curl(Path(folder), given.size, given.repeat)
+        if given.throttled:
+            throttled(Path(folder), given.throttled, given.repeat)
+
+
+def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
+    """curl, then ours with 1 and 4 connections, in turn."""
+    digests = make_file(folder / "served", megabytes)
+    with paced_server(folder / "served") as url:
+        ways: dict[str, Callable[[], None]] = {
+            "curl": lambda: curl(url, folder / "came"),
+            "ours, 1 connection": lambda: ours(url, folder / "came", 1, digests),
+            "ours, 4 connections": lambda: ours(url, folder / "came", 4, digests),
+            "ours, 4, no digest": lambda: ours(url, folder / "came", 4, []),
+        }
+        table(f"{megabytes:,} MB on loopback", ways, folder / "came", rounds)
+
+
+def throttled(folder: Path, megabytes: int, rounds: int) -> None:
+    """1 and 4 connections of 5 MB/s each."""
+    digests = make_file(folder / "served", megabytes)
+    with paced_server(folder / "served", 5 * MEGABYTE) as url:
+        ways: dict[str, Callable[[], None]] = {
+            "ours, 1 connection": lambda: ours(url, folder / "came", 1, digests),
+            "ours, 4 connections": lambda: ours(url, folder / "came", 4, digests),
+        }
+        table(f"{megabytes:,} MB at 5 MB/s a connection", ways, folder / "came", rounds)
+
+
+def make_file(folder: Path, megabytes: int) -> list[str]:
+    """Serve a file of random bytes; its digests, each behind its name."""
+    folder.mkdir(exist_ok=True)
+    md5, sha256 = hashlib.md5(), hashlib.sha256()
+    with (folder / "a.tar").open("wb") as file, open("/dev/urandom", "rb") as noise:
+        for _ in range(megabytes):
+            content = noise.read(MEGABYTE)
+            md5.update(content)
+            sha256.update(content)
+            file.write(content)
+    return ["md5", md5.hexdigest(), "sha256", sha256.hexdigest()]
+
+
+def curl(url: str, folder: Path) -> None:
+    """Fetch with curl."""
+    subprocess.run(["curl", "--silent", "--fail", "--output", folder / "a.tar", f"{url}a.tar"], check=True)
+
+
+def ours(url: str, folder: Path, connections: int, digests: list[str]) -> None:
+    """Fetch with the engine."""
+    command = [sys.executable, "-c", OURS, url, str(folder / "a.part"), str(connections), *digests]
+    subprocess.run(command, env=environment(), check=True)
+
+
+def table(heading: str, ways: dict[str, Callable[[], None]], folder: Path, rounds: int) -> None:
+    """Run each way once a round; print seconds, and throughput relative to the first way."""
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            began = time.perf_counter()
+            way()
+            seconds[name].append(time.perf_counter() - began)
+    first = next(iter(ways))
+    print(f"{heading}; rounds: {rounds}")
+    print(f"{'':24}{'median s':>10}{'fastest':>10}{'slowest':>10}{f'throughput / {first}':>34}")
+    for name, took in seconds.items():
+        ratio = median(one / other for one, other in zip(seconds[first], took, strict=True))
+        print(f"{name:24}{median(took):10.2f}{min(took):10.2f}{max(took):10.2f}{ratio:34.2f}")
+
+
+if __name__ == "__main__":
+    main()
