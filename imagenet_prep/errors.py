@@ -1,10 +1,60 @@
-"""The exception tree: every error says what and where, expected and got, and what to do next."""
+"""The exception tree: every error says what and where, expected and got, and what to do next, in a Phrase or a Call."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
 
 _SHOWN = 20
+
+Settings: TypeAlias = tuple[tuple[str, object], ...]
+"""Settings of a stage, each with its value, by their names in Python."""
+
+_GAP = re.compile(r"\{([a-z_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A stage to run on a folder."""
+
+    stage: str
+    folder: Path
+    settings: Settings = ()
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in self.settings)
+        return f"run `{self.stage}` on {self.folder}" + (f" with {given}" if given else "")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Phrase:
+    """Words in which ``{name}`` stands for a stage or a setting of ours, and ``{}`` for the next of ``values``.
+
+    What comes from data is among the values. As a string it has the names of Python; the command line has its own
+    (``cli/remedies.py``).
+    """
+
+    words: str
+    values: tuple[Text | Path, ...]
+
+    def __init__(self, words: str, *values: Text | Path) -> None:
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "values", values)
+
+    def __str__(self) -> str:
+        return self.filled("`{}`".format, str)
+
+    def filled(self, name: Callable[[str], str], value: Callable[[Text | Path], str]) -> str:
+        """The words, with what ``name`` calls each stage or setting, and what ``value`` makes of each value."""
+        values = iter(self.values)
+        return _GAP.sub(lambda gap: name(gap[1]) if gap[1] else value(next(values)), self.words)
+
+
+Text: TypeAlias = str | Phrase | Call
+"""What is said to a person: an error's hint, a remedy, a note."""
 
 
 class PrepError(Exception):
@@ -13,21 +63,25 @@ class PrepError(Exception):
     Args:
         what: what went wrong and where (a file, a line, an offset); one line.
         detail: what was expected and what was found; one line, may be empty.
-        hint: what to do next, a command to copy where there is one; may be empty.
+        hint: what to do next; one line, may be empty.
 
     ``exit_code`` is the exit status the command line gives for it (docs/cli.md).
     """
 
     exit_code = 1
 
-    def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
+    def __init__(self, what: str, detail: Text = "", hint: Text = "") -> None:
         super().__init__(what, detail, hint)
         self.what = what
         self.detail = detail
         self.hint = hint
 
     def __str__(self) -> str:
-        return "\n".join(line for line in (self.what, self.detail, self.hint) if line)
+        return "\n".join(self.lines(str))
+
+    def lines(self, worded: Callable[[Text], str]) -> list[str]:
+        """What, detail and hint, as ``worded`` says them."""
+        return [worded(line) for line in (self.what, self.detail, self.hint) if line]
 
 
 class UsageError(PrepError):
@@ -56,7 +110,10 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     if len(obstacles) > _SHOWN:
         shown.append(f"and {len(obstacles) - _SHOWN:,} more")
     hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
-    return InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
+    hint = Phrase("; ".join("{}" for _ in hints), *hints)
+    return InputError(
+        f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", hint if hints else ""
+    )
 
 
 class IncompleteError(InputError):
@@ -97,6 +154,12 @@ class WorkerError(PrepError):
 
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
+
+
+def in_a_line(error: Exception, worded: Callable[[Text], str]) -> str:
+    """All that an error says, as ``worded`` says it, in one line."""
+    lines = error.lines(worded) if isinstance(error, PrepError) else [str(error)]
+    return "; ".join(lines).replace("\n", "; ")
 
 
 def named(error: Exception, task: str) -> Exception:

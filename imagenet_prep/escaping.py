@@ -70,11 +70,6 @@ def path_word(path: Path | str) -> str:
     return f"./{text}" if text.startswith("-") else text
 
 
-def command(stage: str, folder: Path, *options: str) -> str:
-    """A command of ours on a folder, to copy."""
-    return command_line(["imagenet-prep", stage, path_word(folder), *options])
-
-
 def traced(error: BaseException) -> str:
     """An exception's traceback, its lines as Python prints them, but for what the exception itself says: one line."""
     chunks = traceback.format_exception(type(error), error, error.__traceback__)

@@ -19,6 +19,7 @@ from PIL import Image
 
 from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.progress import Lines
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
 from imagenet_prep.storage.layout import Layout
@@ -348,7 +349,8 @@ def test_verify_json_replaces_only_json(tmp_path: Path) -> None:
     verdict = tmp_path / "v.json"
     verdict.write_text('{"old": 1}')
     assert prep("verify", tmp_path, "--json", verdict).returncode == 3
-    assert "problems" in json.loads(verdict.read_text())
+    remedies = [problem["remedy"] for problem in json.loads(verdict.read_text())["problems"]]
+    assert any(remedy.endswith("verify with --allow-incomplete") for remedy in remedies), remedies
 
 
 # what the system refuses -----------------------------------------------------------------------------------------
@@ -577,4 +579,4 @@ def test_a_remedy_quotes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         layout = Layout(Path(name))
         layout.state_dir.mkdir(parents=True)
         layout.manifest_path.touch()
-        assert after(remedy_own(layout), "make it again: ") == ["imagenet-prep", "repair", word]
+        assert after(worded(remedy_own(layout)), "make it again: ") == ["imagenet-prep", "repair", word]

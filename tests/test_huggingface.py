@@ -16,6 +16,7 @@ from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parq
 from existing import existing
 from made_sets import PART, converted
 
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
@@ -194,7 +195,7 @@ def test_every_stage_after_it_works(hub_dir: Path, official: Layout) -> None:
     download = status(layout).stages[0]
     assert "3 of 3 parquet files" in download.detail
     convert(layout, ENGINE, PART)
-    assert status(layout).next_command.startswith("imagenet-prep verify")
+    assert worded(status(layout).following).startswith("imagenet-prep verify")
     assert not verify(layout, ENGINE).problems
     shard = layout.shard_path("train-00003-of-00008")
     with shard.open("r+b") as file:

@@ -19,7 +19,8 @@ ROOT = Path(imagenet_prep.__file__).parent
 
 # A module imports only what stands on a line above its own, and, within its own folder, its neighbours.
 ORDER = """
-errors model text escaping
+errors text escaping
+model
 tfrecord images
 storage
 state

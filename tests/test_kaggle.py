@@ -14,6 +14,7 @@ from existing import existing
 from kaggle_copies import Tree, tree, write_packed, write_tree, write_zip
 from made_sets import ENGINE
 
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -233,7 +234,7 @@ def test_status_says_which_copy_is_there(copies: dict[str, Path], tmp_path: Path
         "done",
         "0 of 3 archives, 0 of them checked; images in Kaggle's zip",
     )
-    assert found.next_command.startswith("imagenet-prep annotate ")
+    assert worded(found.following).startswith("imagenet-prep annotate ")
 
 
 # in its order only ---------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_space_for_bundles_is_asked_for_before(
 
 def test_a_tar_through_gzip_is_not_read_in_another_order(copies: dict[str, Path], tmp_path: Path) -> None:
     """--read-order shuffled would unpack it once an image."""
-    with pytest.raises(UsageError, match="read-order shuffled") as caught:
+    with pytest.raises(UsageError, match="in a shuffled order") as caught:
         convert(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, replace(PART, read_order="shuffled"))
     assert "leave the option out" in caught.value.hint
 

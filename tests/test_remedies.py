@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import html
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -11,16 +13,19 @@ import numpy as np
 import pytest
 from made_sets import ENGINE, PART, converted
 
+from imagenet_prep import pipeline
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import DataProblemsError, InputError
+from imagenet_prep.errors import DataProblemsError, InputError, Phrase
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Silent
+from imagenet_prep.model import Progress, Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.show import show
+from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 SHARD = "train-00003-of-00008"
@@ -38,7 +43,7 @@ def broken() -> bytes:
 
 def remedy(layout: Layout, options: ConvertOptions, recipe: Path | None = None) -> str:
     """What a conversion that meets a bad image says to do about it."""
-    progress = Silent()
+    progress = Silent(worded=worded)
     dataset = load(recipe, None, ENGINE) if recipe else ILSVRC2012
     with pytest.raises(DataProblemsError):
         convert(layout, ENGINE, options, dataset=dataset, progress=progress)
@@ -122,7 +127,7 @@ def hint(path: Path) -> str:
     """What show says to do about a damaged file."""
     with pytest.raises(InputError) as caught:
         list(show(path))
-    return caught.value.hint
+    return worded(caught.value.hint)
 
 
 def damage(path: Path, position: int) -> None:
@@ -155,3 +160,24 @@ def test_show_of_any_other_file(tmp_path: Path, made_tiny: MadeSet) -> None:
         damage(path, 100)
         assert "verify" not in hint(path)
         assert "sound copy" in hint(path)
+
+
+# what is kept --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("progress", "remedy"), [(Silent(worded=worded), "imagenet-prep repair {}"), (Silent(), "run `repair` on {}")]
+)
+def test_what_verify_keeps_is_in_the_words_of_who_called(
+    tmp_path: Path, made_tiny: MadeSet, progress: Progress, remedy: str
+) -> None:
+    """verdict.json and problems.jsonl hold commands where the command line called; the page shows what they hold."""
+    layout = converted(tmp_path / "d", made_tiny)
+    damage(layout.shard_path(SHARD), 100)
+    expected = f"make it again: {remedy.format(layout.data_dir)}"
+    assert all(isinstance(problem.remedy, Phrase) for problem in verify(layout, ENGINE, progress=progress).problems)
+    kept = [*map(json.loads, layout.problems_path.read_text().splitlines())]
+    kept += json.loads(layout.verdict_path.read_text())["problems"]
+    assert {problem["remedy"] for problem in kept} == {expected}
+    page = pipeline.report(layout, ENGINE, samples=0, progress=progress).path.read_text()
+    assert f"make it again: {remedy.format('d')}" in html.unescape(page)

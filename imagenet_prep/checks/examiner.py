@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from imagenet_prep.errors import Call
 from imagenet_prep.model import Problem, StageStatus, State
 from imagenet_prep.storage.layout import Layout
 
@@ -106,8 +107,8 @@ class KnownSet(Protocol):
         """How far the stages before convert have come: nowhere, where there are none."""
         return ()
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """The command that goes on, where convert has not come to its end; ``states`` are those of the stages."""
+    def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
+        """What goes on, where convert has not come to its end; ``states`` are those of the stages."""
         ...
 
     def refuse_unfinished(self, layout: Layout, damage: str) -> None:

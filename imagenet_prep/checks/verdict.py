@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
@@ -72,6 +72,10 @@ class Verdict:
         """Whether this is all of the data set, with no problem: a quick look can't tell."""
         return not self.problems and not self.is_part and self.depth != "quick"
 
+    def worded(self, worded: Callable[[Text], str]) -> Verdict:
+        """The same with remedies as ``worded`` says them."""
+        return dataclasses.replace(self, problems=tuple(problem.worded(worded) for problem in self.problems))
+
     def as_dict(self) -> dict[str, Any]:
         """The verdict for machines (docs/cli.md)."""
         value = dataclasses.asdict(self)
@@ -89,7 +93,7 @@ class Verdict:
 
 def problem_dict(problem: Problem) -> dict[str, Any]:
     """A problem for machines."""
-    return {**dataclasses.asdict(problem), "kind": problem.kind.value}
+    return {**dataclasses.asdict(problem), "kind": problem.kind.value, "remedy": str(problem.remedy)}
 
 
 # kept in DATA_DIR ------------------------------------------------------------------------------------------------

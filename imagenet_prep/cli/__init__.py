@@ -71,14 +71,13 @@ def _bug(error: Exception) -> int:
 
 
 def _show(error: PrepError) -> None:
-    from imagenet_prep.cli.printing import to_copy
+    from imagenet_prep.cli.remedies import to_copy
 
     say("error: ", colour="red", end="", error=True)
-    say(to_copy(error.what), error=True)
     if isinstance(error, WorkerError):
-        say(*error.detail.split("\n"), _BUG, error=True)
+        say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
     else:
-        say(*(to_copy(line) for line in (error.detail, error.hint) if line), error=True)
+        say(*error.lines(to_copy), error=True)
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -99,7 +98,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped(status: int) -> int:
-    from imagenet_prep.cli.printing import program
+    from imagenet_prep.cli.remedies import program
 
     word = "interrupted" if status == INTERRUPTED else "terminated"
     command = command_line([program(), *sys.argv[1:]])

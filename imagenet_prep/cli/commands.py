@@ -15,6 +15,7 @@ from imagenet_prep import __version__
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.fetch.site import SIGN_UP_URL
@@ -506,5 +507,5 @@ def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -
     if json_file is not None:
         from imagenet_prep.storage.atomic import save_json
 
-        save_json(json_file, verdict.as_dict())
+        save_json(json_file, verdict.worded(worded).as_dict())
     return PROBLEMS_FOUND if verdict.problems or set_aside else 0

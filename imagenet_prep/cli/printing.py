@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imagenet_prep.cli.remedies import program, to_copy
 from imagenet_prep.cli.terminal import say
+from imagenet_prep.errors import Call
 from imagenet_prep.escaping import path_word, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -32,21 +31,6 @@ if TYPE_CHECKING:
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
 
-_COMMAND = re.compile(r"(^|: )imagenet-prep (?=[a-z])", re.MULTILINE)
-
-
-def program() -> str:
-    """How to call this program again: by its name, or by its path where the name alone would not find it."""
-    called = Path(sys.argv[0])
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    is_found = any((Path(folder) / "imagenet-prep").exists() for folder in folders)
-    return str(called) if called.name == "imagenet-prep" and not is_found else "imagenet-prep"
-
-
-def to_copy(text: str) -> str:
-    """A text whose commands, at the start of a line or after a colon, call this program as it was called."""
-    return _COMMAND.sub(lambda found: f"{found[1]}{quoted(program())} ", text)
-
 
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
@@ -59,8 +43,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
         say(*(f"passed over: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        recipe = quoted(path_word(summary.recipe))
-        say(to_copy(f"next: imagenet-prep convert {quoted(path_word(shards))} --config {recipe}"))
+        say(f"next: {to_copy(Call('convert', Path(shards), (('config', summary.recipe),)))}")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -209,11 +192,11 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:
-        _say_json({**status.as_dict(), "next_command": to_copy(status.next_command)}, indent=2)
+        _say_json(status.as_dict(to_copy), indent=2)
         return
     for stage in status.stages:
         say(f"{stage.stage:10}{stage.state:12}{stage.detail}")
-    say(to_copy(f"next: {status.next_command}"))
+    say(f"next: {to_copy(status.following)}")
 
 
 def print_record(shown: ShownRecord, as_json: bool) -> None:
@@ -248,7 +231,7 @@ def _print_problems(problems: tuple[Problem, ...]) -> None:
     """The first problems, then what to do about them, each remedy once."""
     _print_findings(problems)
     for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
-        say(to_copy(f"to do: {remedy}"))
+        say(f"to do: {to_copy(remedy)}")
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:

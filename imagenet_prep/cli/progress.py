@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Progress, Silent
@@ -19,6 +20,8 @@ PLAIN_SECONDS = 10.0
 
 class Bars:
     """Draws one bar at a time on standard error."""
+
+    worded = staticmethod(worded)
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
@@ -61,6 +64,8 @@ class Bars:
 
 class Lines:
     """Writes a plain line every ten seconds, and one at each end: for logs."""
+
+    worded = staticmethod(worded)
 
     def __init__(self) -> None:
         self._label = ""
@@ -120,5 +125,5 @@ def _duration(seconds: float) -> str:
 def make_progress(quiet: bool) -> Progress:
     """The progress that suits where standard error goes."""
     if quiet:
-        return Silent()
+        return Silent(worded=worded)
     return Bars() if sys.stderr.isatty() else Lines()

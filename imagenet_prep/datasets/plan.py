@@ -12,7 +12,7 @@ from pathlib import Path
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError, Phrase, PrepError, Settings, Text
 from imagenet_prep.model import MadeFrom, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
@@ -53,7 +53,7 @@ class PlannedSet:
         splits: each cut into plans.
         settings: those that decide bytes.
         expected: images of the whole data set, by split.
-        options: the command's options that make the same set again, as words.
+        options: the settings that make the same set again.
         notes: what to tell the user before the work, and ``closing`` after it.
         doubts: what speaks against beginning such a set, not against going on with one that an earlier version began.
     """
@@ -62,8 +62,8 @@ class PlannedSet:
     splits: tuple[PlannedSplit, ...]
     settings: Mapping[str, object]
     expected: Mapping[str, int]
-    options: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    options: Settings = ()
+    notes: tuple[Text, ...] = ()
     closing: tuple[str, ...] = ()
     doubts: tuple[PrepError, ...] = ()
 
@@ -100,8 +100,8 @@ def not_understood(what: str) -> InputError:
     """The error for a manifest that is no manifest of ours in one point."""
     return InputError(
         f"the {what} in the manifest can't be understood",
-        "expected them as imagenet-prep convert writes them",
-        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
+        Phrase("expected them as {convert} writes them"),
+        Phrase("remove the manifest and run the same {convert} again: finished shards are kept"),
     )
 
 
@@ -119,5 +119,5 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
     raise InputError(
         f"the {split} images in {source} are not those that the shards were made from",
         detail,
-        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
+        Phrase("get those back or name their folder with {raw}, or make the set again with {convert} {overwrite}"),
     )

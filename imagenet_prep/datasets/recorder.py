@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from imagenet_prep.errors import Phrase, Text
 from imagenet_prep.images import exif
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -14,6 +15,8 @@ from imagenet_prep.model import Item
 from imagenet_prep.tfrecord import inception
 
 Buffer = bytes | memoryview
+
+_LOOSELY = Phrase("{check} header")
 
 
 class Recorded(NamedTuple):
@@ -39,7 +42,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def as_is(self, item: Item, data: Buffer) -> str:
+    def as_is(self, item: Item, data: Buffer) -> Text:
         """What makes it take an item that it refused, as it is; "" where nothing does."""
         ...
 
@@ -69,7 +72,7 @@ class InceptionRecorder:
     how: Reencode | None = None
     numbers: tuple[int, ...] | None = None
     upright: bool = False
-    loosely: str = "--check header"
+    loosely: Text = _LOOSELY
 
     @property
     def keeps_size(self) -> bool:
@@ -86,6 +89,6 @@ class InceptionRecorder:
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes)
 
-    def as_is(self, item: Item, data: Buffer) -> str:
+    def as_is(self, item: Item, data: Buffer) -> Text:
         """A look at the header alone, if the image passes that."""
         return self.loosely if takes(dataclasses.replace(self, check="header"), item, data) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import PrepError, WorkerError
+from imagenet_prep.errors import Phrase, PrepError, WorkerError
 from imagenet_prep.escaping import traced
 from imagenet_prep.storage.refusals import as_error
 
@@ -22,5 +22,5 @@ def no_worker(reason: str) -> PrepError:
     return PrepError(
         "no worker can be started",
         f"the system says: {reason}",
-        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+        Phrase("raise the limit of processes (ulimit -u), or try fewer {workers}, and run the same command again"),
     )

@@ -21,7 +21,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
 
 from imagenet_prep.engines.faults import fault, no_worker
-from imagenet_prep.errors import DataProblemsError, PrepError
+from imagenet_prep.errors import DataProblemsError, Phrase, PrepError
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -153,7 +153,7 @@ def _death(exit_code: int | None) -> PrepError:
         cause = "SIGKILL: the system may be out of memory"
     else:
         cause = f"exit status {exit_code}"
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, Phrase("try fewer {workers}"))
 
 
 def _return_memory() -> None:

@@ -13,8 +13,7 @@ from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFind
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
-from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, Text, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.finding import KINDS, find_annotations, find_boxes_csv, find_source
@@ -99,7 +98,7 @@ class ImageNet(KnownSet):
             raise InputError(
                 f"no images in {layout.raw_dir}",
                 f"expected {', or '.join(kind.name for kind in KINDS)}",
-                f"{command('download', layout.data_dir)}    (or name the folder with --raw)",
+                Phrase("{}    (or name the folder with {raw})", Call("download", layout.data_dir)),
             )
         found = {split: source for split, source in sources.items() if source is not None}
         notes = _check_files(found, options)
@@ -119,7 +118,7 @@ class ImageNet(KnownSet):
             splits=tuple(splits),
             settings=options.settings(),
             expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
-            options=options.words(),
+            options=options.chosen(),
             notes=tuple(notes),
             doubts=tuple(doubts),
         )
@@ -147,7 +146,7 @@ class ImageNet(KnownSet):
                 raise InputError(
                     f"no {split} images in {layout.raw_dir}",
                     "expected the archive or the folder that the shards were made from",
-                    "put it back, or name the folder that holds it with --raw",
+                    Phrase("put it back, or name the folder that holds it with {raw}"),
                 )
             catalog = _read(source, engine, progress, options.part)
             _attach_boxes(catalog, layout, options)
@@ -160,20 +159,20 @@ class ImageNet(KnownSet):
         """Download, untar, annotate."""
         return stages_before(layout)
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+    def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
         """The first of download, annotate and convert that is needed; see KnownSet."""
         found = [find_source(layout, split) for split in facts.SPLITS]
         if not all(found) and states["convert"] == "not begun":
-            return command("download", layout.data_dir)
+            return Call("download", layout.data_dir)
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
-            return command("annotate", layout.data_dir, *(("--raw", str(layout.raw)) if layout.raw else ()))
+            return Call("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
         begun = load_beginning(layout)
-        words = begun.options if begun else ()
+        settings = begun.options if begun else ()
         if self.manifest is not None and not (begun and self.part.recorded):  # of a file it knows no more than the name
             with suppress(InputError):
-                words = options_from(self.manifest).words()
-        return command("convert", layout.data_dir, *layout.options(begun.raw if begun else None), *words)
+                settings = options_from(self.manifest).chosen()
+        return Call("convert", layout.data_dir, (*layout.elsewhere(begun.raw if begun else None), *settings))
 
     # what its shards must be -----------------------------------------------------------------------------------
 
@@ -259,36 +258,37 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
     return catalog.whole([row for row, label in enumerate(catalog.labels) if label in labels])
 
 
-def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
+def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[Text]:
     """Whether all files of a copy are there: asked before any of them is read."""
     lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
     return _told(lacking, "files", options)
 
 
-def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
+def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[Text]:
     missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
     return _told(lacking, "images", options)
 
 
-def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
+def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[Text]:
     """What to say of a set that lacks something, if it may."""
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"this is not the whole of {options.part.name}",
             " | ".join(lacking),
-            f"get the missing {what}, or convert what is there with --allow-incomplete",
+            Phrase("get the missing {}, or convert what is there with {allow_incomplete}", what),
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
-def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
+def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[Text]:
     """Give the images their boxes; say so if there are none to give."""
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return []
     path = find_boxes_csv(layout, catalog.split)
     if path is None:
-        return [f"no boxes for {catalog.split}: {layout.boxes_csv} is not there (imagenet-prep annotate makes it)"]
+        what = f"no boxes for {catalog.split}: {layout.boxes_csv} is not there"
+        return [Phrase("{} ({annotate} makes it)", what)]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 
@@ -300,7 +300,7 @@ def _read_boxes(path: Path, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: {command('annotate', layout.data_dir)}",
+            Phrase("remove it and make it again: {}", Call("annotate", layout.data_dir)),
         ) from fault
 
 
@@ -326,5 +326,5 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        f"make their file again: {command('annotate', layout.data_dir)}",
+        Phrase("make their file again: {}", Call("annotate", layout.data_dir)),
     )

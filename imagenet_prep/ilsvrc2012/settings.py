@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import not_understood
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, Phrase, Settings, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode, codec
@@ -72,31 +72,23 @@ class ConvertOptions(MakingOptions):
         more = {"seed": self.seed, "shuffle": self.shuffle, "validation_boxes": self.validation_boxes}
         return {**self._deciding(), **more}
 
-    def words(self) -> tuple[str, ...]:
-        """The same as words of the command line: those that matter, without defaults."""
-        how, usual = self.reencode, ConvertOptions()
-        values = (
-            ("--classes", self.part.said or None, None),
-            ("--relabel", self.part.first, None),
-            ("--train-shards", self.train_shards, usual.train_shards),
-            ("--validation-shards", self.validation_shards, usual.validation_shards),
-            ("--seed", self.seed, usual.seed),
-            ("--check", self.check, usual.check),
-            ("--compression", self.compression, usual.compression),
-            ("--resize", how and how.resize, None),
-            ("--max-side", how and how.max_side, None),
-            ("--quality", how and how.quality, None),
-        )
-        flags = {
-            "--no-shuffle": not self.shuffle,
-            "--validation-boxes": self.validation_boxes,
-            "--reencode": how is not None,
-            "--allow-incomplete": self.allow_incomplete,
-            "--skip-bad": self.skip_bad,
-            "--overwrite": self.overwrite,
+    def chosen(self) -> Settings:
+        """The same by name, and those that decide no bytes: those that matter, without defaults."""
+        usual = ConvertOptions()._by_name()
+        return tuple((name, value) for name, value in self._by_name().items() if value not in (None, usual[name]))
+
+    def _by_name(self) -> dict[str, object]:
+        how = self.reencode
+        return {
+            "classes": self.part.said or None,
+            "relabel": self.part.first,
+            **{name: getattr(self, name) for name in ("train_shards", "validation_shards", "seed", "check")},
+            "compression": self.compression,
+            **{name: getattr(how, name, None) for name in ("resize", "max_side", "quality")},
+            **{name: getattr(self, name) for name in ("shuffle", "validation_boxes")},
+            "reencode": how is not None,
+            **{name: getattr(self, name) for name in ("allow_incomplete", "skip_bad", "overwrite")},
         }
-        said = (text for name, value, default in values if value not in (None, default) for text in (name, str(value)))
-        return (*said, *(name for name, is_set in flags.items() if is_set))
 
 
 def check_options(options: ConvertOptions) -> None:
@@ -152,7 +144,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         raise InputError(
             f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
             f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
-            "use that version, or make the set again with imagenet-prep convert --overwrite",
+            Phrase("use that version, or make the set again with {convert} {overwrite}"),
         )
     if not _is_known(settings):
         raise not_understood("settings")

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.manifest import Journal, load_manifest
@@ -216,12 +215,12 @@ def _damaged(path: Path, number: int, offset: int, compression: Compression, rea
     return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
 
 
-def remedy(path: Path) -> str:
+def remedy(path: Path) -> Text:
     """verify, where a file is a shard of a set that was made there; of other files nothing is known."""
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
+    return Phrase("{}    (finds all that is wrong with this set of shards)", Call("verify", layout.data_dir))
 
 
 def _is_recorded(layout: Layout, name: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
@@ -131,8 +131,8 @@ def _find(layout: Layout, split: str) -> tuple[list[str], list[int | None]]:
     if missing:
         what = f"{layout.output_dir} lacks {len(missing):,} of {number_of(count, f'{split} shard')}"
         is_begun = manifest is None and layout.journal_path.exists()
-        hint = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(missing[0]))
-        raise InputError(what, f"the first one that is missing: {missing[0]}", hint)
+        todo = Phrase("run the same {convert} again") if is_begun else remedy(layout.shard_path(missing[0]))
+        raise InputError(what, f"the first one that is missing: {missing[0]}", todo)
     return names, [recorded.get(name) for name in names]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.layouts import counted
@@ -57,11 +57,11 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
     rows = [row for row, name in enumerate(listing.names) if is_of(content, name)]
     if (odd and not skip_bad) or not rows or (others and not inputs.has_folders):
         wrong = odd or others
+        choice = f"convert or remove them, or say in {file.path} what the content is"
         error = InputError(
             f"{inputs.origin}: {wrong[0]} is no {content} that can be read, as {len(wrong):,} in all: {counted(wrong)}",
             f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
-            f"convert or remove them, or say in {file.path} what the content is"
-            + ("; skip_bad: true, or --skip-bad, leaves them out" if odd and rows else ""),
+            Phrase("{}; skip_bad: true, or {skip_bad}, leaves them out", choice) if odd and rows else choice,
         )
         if not rows or not inputs.has_folders:
             raise error

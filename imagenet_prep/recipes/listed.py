@@ -12,7 +12,7 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import Phrase, PrepError, Text
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
@@ -78,7 +78,7 @@ class RecipeDataset:
     settings: Mapping[str, Any]
     features: Mapping[str, Mapping[str, Any]]
     classes: Classes
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
     manifest: ManifestFile | None = None
     root: Path | None = None
     says_turning: bool = False
@@ -99,11 +99,11 @@ class RecipeDataset:
         """All its shards; those of a set that an earlier version began as that version meant the recipe."""
         earlier = None if options.overwrite else self.without_turning()
         dataset = earlier if earlier is not None and earlier.has_begun(layout) else self
-        words = {"--skip-bad": options.skip_bad, "--overwrite": options.overwrite}
+        settings = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         said = f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report"
         return dataclasses.replace(
             dataset.cut(),
-            options=tuple(name for name, is_set in words.items() if is_set),
+            options=tuple((name, True) for name, is_set in settings.items() if is_set),
             closing=(said,) if self.folder else (),
         )
 
@@ -146,7 +146,9 @@ class RecipeDataset:
             dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
         )
         settings = {key: value for key, value in self.settings.items() if key != "upright"}
-        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
+        note = Phrase(
+            "the version that began this set turned no image upright, and so it is gone on with; {overwrite} turns"
+        )
         notes = (*self.notes, note) if "reencode" in settings else self.notes
         return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
 

@@ -6,9 +6,11 @@ import json
 import os
 import posixpath
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from imagenet_prep.escaping import escaped, quoted
+from imagenet_prep.errors import Call, Text
+from imagenet_prep.escaping import escaped
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.looking import Look
@@ -35,11 +37,12 @@ def in_words(look: Look) -> str:
     return text + (f", with {look.table.where}" if look.table else "")
 
 
-def render(look: Look, folder: Path, recipe: Path) -> str:
+def render(look: Look, folder: Path, recipe: Path, worded: Callable[[Text], str]) -> str:
     """The text of a recipe for a folder, to be written to ``recipe``."""
     where = _where(folder, recipe)
+    use = worded(Call("convert", Path("DATA_DIR"), (("config", recipe.name),)))
     blocks = [
-        f"# {escaped(in_words(look))}.\n# To use it: imagenet-prep convert DATA_DIR --config {quoted(recipe.name)}",
+        f"# {escaped(in_words(look))}.\n# To use it: {escaped(use)}",
         _render_source(look, where),
         *([_render_labels(look, where)] if look.table else []),
         f"content: {look.content}" + _CONTENT_NOTES[look.content],

@@ -162,7 +162,7 @@ class TakeCensus:
         except FramingError as error:
             counting.census.faults[name] = str(error)
         except InputError as error:
-            counting.census.faults[name] = error.detail
+            counting.census.faults[name] = str(error.detail)
         found = Census()
         found.merge(counting.census, self.keep)
         return found

@@ -126,5 +126,4 @@ def odd_images(facts: Facts) -> Iterator[OddRow]:
         yield OddRow("Repaired", meaning, len(repaired), repaired[:SHOWN_NAMES])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
-        meaning = f"damaged, and left out by {'skip_bad' if facts.subject.is_own else '--skip-bad'}"
-        yield OddRow("Set aside", meaning, len(set_aside), set_aside[:SHOWN_NAMES])
+        yield OddRow("Set aside", "damaged, and left out by skip_bad", len(set_aside), set_aside[:SHOWN_NAMES])

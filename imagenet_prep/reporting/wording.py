@@ -201,7 +201,7 @@ class Group:
     @classmethod
     def of(cls, problems: Sequence[Problem], share: int, facts: Facts) -> Group:
         """The first ``share`` of these problems, all of one kind."""
-        remedies = [_without_paths(problem.remedy, facts) for problem in problems]
+        remedies = [_without_paths(str(problem.remedy), facts) for problem in problems]
         common = remedies[0] if len(set(remedies)) == 1 else ""
         rows = [
             (problem.subject, _without_paths(problem.detail, facts), "" if common else remedy)

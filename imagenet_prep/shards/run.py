@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import PrepError, UsageError, named
+from imagenet_prep.errors import Phrase, PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask
 from imagenet_prep.sources.catalog import Catalog
@@ -76,8 +76,8 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
     if container is not None:
         if options.read_order == "shuffled":
             raise UsageError(
-                f"{container.path} can't be read with --read-order shuffled",
-                "expected auto or sequential: each image costs all that is before it in the file",
+                f"{container.path} can't be read in a shuffled order",
+                Phrase("expected {read_order} auto or sequential: each image costs all that is before it in the file"),
                 "leave the option out",
             )
         return True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.sources.tar_members import BLOCK
 
-REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
+REMEDY = Phrase("check where it comes from, or move it away and download it again with {download}")
 
 
 def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
@@ -43,7 +43,9 @@ class Archive:
         return read
 
 
-def walk(view: FileSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: str) -> Iterator[Member]:
+def walk(
+    view: FileSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: Text
+) -> Iterator[Member]:
     """Name, offset in the archive and length of each file in the tar at ``start`` to ``stop`` of it.
 
     Raises:

@@ -11,7 +11,7 @@ from imagenet_prep.checks.index_check import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import DataProblemsError, InputError, UsageError, all_of
+from imagenet_prep.errors import DataProblemsError, InputError, Phrase, UsageError, all_of
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
@@ -84,7 +84,8 @@ def convert(
     with hold(layout.lock_paths):
         planned = dataset.plan(layout, engine, options, progress)
         _refuse_doubtful(planned, layout)
-        for note in planned.notes:
+        notes = tuple(map(progress.worded, planned.notes))
+        for note in notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
             manifest = usable_manifest(layout.manifest_path)
@@ -114,7 +115,7 @@ def convert(
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
         for note in planned.closing:
             progress.note(note)
-        return ConvertSummary(summaries, tuple(problems), planned.notes)
+        return ConvertSummary(summaries, tuple(problems), notes)
 
 
 # what is there already -----------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def _refuse_strangers(
             raise UsageError(
                 f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
                 f"expected the {parsed[0]} images in {layout.raw_dir} too",
-                "put their archive or folder back, or choose another folder with --output",
+                Phrase("put their archive or folder back, or choose another folder with {output}"),
             )
         if info is None:
             # An index without a journal entry is what a crash leaves between the two: the shard is made again.
@@ -164,16 +165,18 @@ def _refuse_strangers(
         raise UsageError(
             f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
             "expected none, or only those of an earlier run",
-            "move them away, or choose another folder with --output"
+            Phrase("move them away, or choose another folder with {output}")
             if options.overwrite or any(name not in planned for name in foreign)
-            else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
+            else Phrase(
+                "move them away, choose another folder with {output}, or let {overwrite} replace those in the way"
+            ),
         )
     if others and not options.overwrite:
         raise UsageError(
             f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
             f"or with other settings, {others[0]} first",
             _what_differs(layout, dataset, next((changed[name] for name in others if changed.get(name)), None)),
-            "make them again with --overwrite, or choose another folder with --output",
+            Phrase("make them again with {overwrite}, or choose another folder with {output}"),
         )
 
 
@@ -292,12 +295,12 @@ def _summary(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -
 
 def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
     for problem in problems:
-        progress.note(f"bad image: {problem}")
+        progress.note(f"bad image: {problem.worded(progress.worded)}")
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
+        Phrase("get sound copies of them, or leave them out: {skip_bad}, in a recipe skip_bad: true"),
     )
 
 

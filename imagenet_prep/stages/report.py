@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.errors import WorkerError
+from imagenet_prep.errors import WorkerError, in_a_line
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
@@ -59,7 +59,7 @@ def write_report(
     facts = Facts(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
-        verdict=verdict,
+        verdict=verdict.worded(progress.worded),
         manifest=manifest,
         census=census,
         samples=sorted(shown, key=lambda sample: _in_order(sample, dataset.splits)),
@@ -83,7 +83,7 @@ def _take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progres
         if isinstance(found, Census):
             census.merge(found, take.keep)
         else:
-            census.faults[name] = str(found).replace("\n", "; ")
+            census.faults[name] = in_a_line(found, progress.worded)
     return census
 
 

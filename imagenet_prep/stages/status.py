@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.escaping import command, command_line
+from imagenet_prep.errors import Call, InputError, PrepError, Settings, Text
+from imagenet_prep.escaping import quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.beginning import load_beginning
@@ -25,14 +25,14 @@ from imagenet_prep.text import number_of
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Every stage in order, and the command to run next."""
+    """Every stage in order, and what to run next: a call, or a command of the system."""
 
     stages: tuple[StageStatus, ...]
-    next_command: str
+    following: Call | str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, worded: Callable[[Text], str] = str) -> dict[str, Any]:
         """The same for JSON."""
-        return dataclasses.asdict(self)
+        return {"stages": [*map(dataclasses.asdict, self.stages)], "next_command": worded(self.following)}
 
 
 def status(layout: Layout) -> Status:
@@ -42,11 +42,11 @@ def status(layout: Layout) -> Status:
     convert, verify = _convert(layout, dataset, manifest), _verify(layout, dataset, manifest)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
-        following = command("report", layout.output_dir)
+        following = Call("report", layout.output_dir)
     elif verify.state == "problems" and _is_mendable(layout, manifest):
-        following = command("repair", layout.data_dir, *_elsewhere(layout))
+        following = Call("repair", layout.data_dir, _elsewhere(layout))
     elif convert.state in ("done", "unknown"):
-        following = command("verify", layout.output_dir)
+        following = Call("verify", layout.output_dir)
     else:
         following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
     return Status(stages, following)
@@ -147,9 +147,9 @@ def _under_way(layout: Layout) -> str:
 
 def unknown(reason: PrepError, folder: Path) -> Status:
     """What there is to say where one may not look: why, and the command that shows whose the folder is."""
-    said = ": ".join(part for part in (reason.what, reason.detail) if part)
+    said = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
     stages = tuple(StageStatus(stage, "unknown", said) for stage in ("convert", "verify"))
-    return Status(stages, command_line(["ls", "-la", str(folder)]))
+    return Status(stages, f"ls -la {quoted(str(folder))}")
 
 
 def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
@@ -161,7 +161,7 @@ def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
     return not found.isdisjoint({*manifest.shards, layout.manifest_path.name})
 
 
-def _elsewhere(layout: Layout) -> tuple[str, ...]:
+def _elsewhere(layout: Layout) -> Settings:
     """Where else the raw data and the shards are: as given, or as the conversion was told."""
     begun = load_beginning(layout)
-    return layout.options(begun.raw if begun else None)
+    return layout.elsewhere(begun.raw if begun else None)

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
-from imagenet_prep.escaping import command
+from imagenet_prep.errors import Call, InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import class_tars
 from imagenet_prep.model import Done, Engine, Progress, Silent
@@ -122,7 +121,7 @@ def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"found neither {names}",
-            f"{command('download', layout.data_dir)}",
+            Call("download", layout.data_dir),
         )
     return archives
 

@@ -12,7 +12,7 @@ from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, 
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import fingerprint, group
-from imagenet_prep.errors import SpaceError, WorkerError, WriteError
+from imagenet_prep.errors import Phrase, SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.storage.atomic import atomic_file
@@ -76,7 +76,8 @@ def verify(
         faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
         notes=tuple(notes),
     )
-    return dataclasses.replace(verdict, notes=(*verdict.notes, *_keep(verdict, layout)))
+    kept = _keep(verdict.worded(progress.worded), layout)
+    return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
 
 
 # every byte ----------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _check_shards(
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
-            detail = str(outcome.error).replace("\n", "; ")
+            detail = in_a_line(outcome.error, progress.worded)
             failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
         else:
             reports[outcome.task] = outcome.value
@@ -112,7 +113,7 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     """Splits of which not one shard is there, where nothing tells how many there should be."""
     if is_part or inventory.manifest is not None:
         return []
-    remedy = "get its shards; if a part is meant, verify with --allow-incomplete"
+    remedy = Phrase("get its shards; if a part is meant, verify with {allow_incomplete}")
     missing = (split for split in inventory.splits if not inventory.of(split))
     return [Problem(ProblemKind.MISSING_SHARD, split, "not one shard of it is there", remedy) for split in missing]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Settings
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
@@ -15,14 +16,14 @@ from imagenet_prep.storage.plain import load_json
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the last conversion set out to make: shards by split; its options, as words of a command; its ``--raw``.
+    """What the last conversion set out to make: shards by split; the settings it was given; its raw folder.
 
     Of a data set that has ``classes`` to tell of, as its entry in a manifest has, also these, what it is called, and
     how many images it should have by split.
     """
 
     shards: Mapping[str, int]
-    options: tuple[str, ...]
+    options: Settings
     raw: Path | None = None
     name: str = ""
     classes: Mapping[str, int] = field(default_factory=dict)
@@ -47,10 +48,23 @@ def load_beginning(layout: Layout) -> Beginning | None:
         value = load_json(layout.conversion_path)
         shards = {str(split): int(count) for split, count in value["shards"].items()}
         classes, images = ({str(k): int(n) for k, n in value.get(key, {}).items()} for key in ("classes", "images"))
-        options, name = tuple(map(str, value["options"])), str(value.get("name", ""))
+        options, name = _settings(value["options"]), str(value.get("name", ""))
         return Beginning(shards, options, kept_path(value["raw"]), name, classes, images)
-    except (InputError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
+    except (InputError, LookupError, TypeError, ValueError, OverflowError, AttributeError):
         return None
+
+
+def _settings(kept: Iterable[Any]) -> Settings:
+    """Settings as they were kept: names with values; by earlier versions as words of a command."""
+    found: list[tuple[str, object]] = []
+    for each in kept:
+        if isinstance(each, list):
+            found.append((str(each[0]), each[1]))
+        elif each.startswith("--"):
+            found.append((each[2:].replace("-", "_"), True))
+        else:
+            found[-1] = (found[-1][0], each)
+    return tuple(found)
 
 
 def kept_path(kept: object) -> Path | None:

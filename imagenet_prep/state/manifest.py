@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.model import MadeFrom, ShardInfo
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.durable import fsync_dir, write_all
@@ -318,7 +318,7 @@ def changed(path: Path, fault: str = "its content does not give the crc in it") 
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        "run the same imagenet-prep convert again: it writes it again, and finished shards are kept",
+        Phrase("run the same {convert} again: it writes it again, and finished shards are kept"),
     )
 
 
@@ -353,5 +353,5 @@ def load_unproven(path: Path) -> Manifest | None:
         raise InputError(
             f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
-            "remove it and run the same imagenet-prep convert again: finished shards are kept",
+            Phrase("remove it and run the same {convert} again: finished shards are kept"),
         ) from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from imagenet_prep.errors import Settings
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.store import Store
 
@@ -62,10 +63,10 @@ class Layout:
     raw: Path | None = None
     output: Path | None = None
 
-    def options(self, raw: Path | None) -> tuple[str, ...]:
-        """Where else things are, as words of a command: ``raw`` is that of the conversion, if none was given now."""
-        given = (("--raw", self.raw or raw), ("--output", self.output))
-        return tuple(text for option, path in given if path for text in (option, str(path)))
+    def elsewhere(self, raw: Path | None = None) -> Settings:
+        """Where else things are: ``raw`` is that of the conversion, if none was given now."""
+        given = (("raw", self.raw or raw), ("output", self.output))
+        return tuple((name, path) for name, path in given if path)
 
     # raw input -------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import InputError, Phrase, PrepError, SpaceError, Text, WriteError
 from imagenet_prep.storage.space import AGAIN, STORAGE_FAULTS, USED_UP, no_space, space_errors
 
-_LIMITS = {
-    errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
+_LIMITS: dict[int, Text] = {
+    errno.EMFILE: Phrase("raise the limit of open files (ulimit -n), or try fewer {workers}, {}", AGAIN),
     errno.ENFILE: f"too many files are open on this machine: end what opens them {AGAIN}",
-    errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
+    errno.ENOMEM: Phrase("try fewer {workers}, or free some memory, {}", AGAIN),
     errno.ENOLCK: "its file system has no locks: name another folder, or mount it with locks",
 }
 """The system has no more of something: status 1."""
