@@ -6,10 +6,13 @@ import errno
 import io
 import os
 import shutil
+import sys
 import tarfile
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from made_sets import read_catalog
@@ -548,6 +551,34 @@ def test_boxes_keep_their_four_decimals() -> None:
         "0.7545",
         "0.9940",
     ]
+
+
+def test_threads_that_share_a_reader_never_get_one_anothers_images(tmp_path: Path) -> None:
+    """Wherever another thread comes between and reads another archive, each gets its own bytes."""
+    archives = [Archive(tmp_path / name) for name in "ab"]
+    for archive in archives:
+        archive.path.write_bytes(archive.path.name.encode() * 4)
+    reader, row = Reader(), Row("x", 0, 4, 0)
+    moments = []
+
+    def come_between(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if frame.f_code is not Reader.read.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            moments.append(frame.f_lasti)
+            assert bytes(reader.read(archives[1], row)) == b"bbbb"
+        return come_between
+
+    before = sys.gettrace()
+    for _ in range(2):
+        sys.settrace(come_between)
+        try:
+            found = reader.read(archives[0], row)
+        finally:
+            sys.settrace(before)
+        assert bytes(found) == b"aaaa"
+    assert len(moments) > 20
 
 
 def test_a_folders_item_is_a_whole_file(tmp_path: Path, made_tiny: MadeSet) -> None:

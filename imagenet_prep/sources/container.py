@@ -69,8 +69,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._open = functools.lru_cache(maxsize=2)(_open)
-        self._last: Container | None = None
-        self._read: Callable[[Row], Buffer]
+        self._last: tuple[Container, Callable[[Row], Buffer]] | None = None  # one value: threads may share a reader
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """A copy for another process opens again."""
@@ -82,9 +81,10 @@ class Reader:
         Raises:
             InputError: the file is gone, or shorter than it was when it was listed.
         """
-        if container is not self._last:  # to look a container up, by its path, takes longer than to slice a map
-            self._last, self._read = container, self._open(container)
-        return self._read(row)
+        last = self._last
+        if last is None or container is not last[0]:  # to look one up, by its path, takes longer than to slice a map
+            last = self._last = container, self._open(container)
+        return last[1](row)
 
 
 def _open(container: Container) -> Callable[[Row], Buffer]:
