@@ -7,6 +7,7 @@ gzip is what there was in 2019.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -27,16 +28,15 @@ from imagenet_prep.ilsvrc2012.source import (
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
 from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.zips import Zip, walk_zip
 from imagenet_prep.storage.layout import Layout
 
-_FOLDERS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
-_in_tree = re.compile(
-    rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))/([^/]+)"
-).fullmatch
+_SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
+_in_tree = re.compile(rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,35 +51,71 @@ PACKED = KaggleFile("imagenet_object_localization_patched2019.tar.gz")
 
 
 class _Place(NamedTuple):
-    """What the name of a file in the tree tells: whether it is an annotation, its split, class folder and own name."""
+    """What a folder of the tree holds: annotations or images, of which split; and its own name."""
 
     is_annotation: bool
     split: str
     folder: str
-    name: bytes
 
 
-def _place(name: bytes) -> _Place | None:
-    """Where a file lies in the tree, or None if it is neither an image nor an annotation of the two splits."""
-    match = _in_tree(name)
+@functools.lru_cache(maxsize=1 << 14)
+def _place(folder: bytes) -> _Place | None:
+    """What a folder of the tree holds; None if it is neither images nor annotations of the two splits."""
+    match = _in_tree(folder)
     if match is None:
         return None
-    split = _FOLDERS[match[2] or match[4]]
-    return _Place(match[1] == b"Annotations", split, (match[3] or match[4]).decode(), match[5])
+    return _Place(match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode())
 
 
-def _label(path: Path, place: _Place) -> int | None:
-    """The label of an image, None for what is none."""
-    label = label_of(place.name, place.split, place.folder if place.split == facts.TRAIN else "")
-    if label is None:
-        refuse_misplaced(f"{path}/{place.folder}", place.name.decode("utf-8", "backslashreplace"), place.split)
-    return label
+def _annotated(name: bytes) -> str:
+    """The split that a file is an annotation of; "" if it is none."""
+    place = _place(name.rpartition(b"/")[0]) if name.endswith(b".xml") else None
+    return place.split if place and place.is_annotation else ""
 
 
-def _annotation(place: _Place, content: bytes) -> File | None:
-    """What annotate reads of a file among the annotations; None if it is none."""
-    name = os.fsdecode(place.name)
-    return (place.folder, name[:-4], content) if name.endswith(".xml") else None
+@dataclass(slots=True)
+class _Listing:
+    """The images of both splits in one file of Kaggle's, ``key``: what tells it from another, and from itself later."""
+
+    key: tuple[object, ...] = ()
+    images: dict[str, Catalog] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, container: Container) -> _Listing:
+        """Without images yet."""
+        return cls(_key(container.path), {split: Catalog(containers=[container]) for split in facts.SPLITS})
+
+    def add(self, member: Member, stamp: int) -> None:
+        """Take a file, if it is an image."""
+        name, address, length = member
+        folder, _, own = name.rpartition(b"/")
+        place = _place(folder)
+        if place is None or place.is_annotation:
+            return
+        label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
+        if label is None:
+            refuse_misplaced(f"{self.key[0]}/{place.folder}", own.decode("utf-8", "backslashreplace"), place.split)
+        else:
+            self.images[place.split].append(own.decode(), address, length, stamp, label)
+
+    def catalog(self, path: Path, split: str) -> Catalog:
+        """All images of a split."""
+        return refuse_twice_in(path, finished([self.images[split]], split))
+
+
+_last = [_Listing()]
+"""The listing made last: both splits ask for it, and after annotate convert; to make it takes up to minutes."""
+
+
+def _key(path: Path) -> tuple[object, ...]:
+    with FileSlices(path) as view:
+        return path, *view.stamp
+
+
+def _file(member: Member, content: bytes) -> File:
+    """What annotate reads of an annotation."""
+    folder, _, name = os.fsdecode(member[0]).rpartition("/")
+    return folder.rpartition("/")[2], name[:-4], content
 
 
 # the zip of today ----------------------------------------------------------------------------------------------
@@ -102,17 +138,14 @@ class KaggleZip:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by the zip's central directory alone."""
-        found = Catalog(containers=[Zip(self.path)])
-        with FileSlices(self.path) as view:
-            stamp = view.modified
-            for entry in walk_zip(view):
-                place = _place(entry.name)
-                if place is None or place.is_annotation or place.split != self.split:
-                    continue
-                label = _label(self.path, place)
-                if label is not None:
-                    found.append(place.name.decode(), entry.address, entry.size, stamp, label)
-        return refuse_twice_in(self.path, finished([found], self.split))
+        if _last[0].key != _key(self.path):
+            listing = _Listing.begin(Zip(self.path))
+            with FileSlices(self.path) as view:
+                stamp = view.modified
+                for member in walk_zip(view):
+                    listing.add(member, stamp)
+            _last[0] = listing
+        return _last[0].catalog(self.path, self.split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +167,11 @@ class BoxesInZip:
         read = Zip(self.path).open()
         progress.begin(f"read {self.path.name}", None, "files")
         with FileSlices(self.path) as view:
-            for entry in walk_zip(view):
-                place = _place(entry.name)
-                if place is None or not place.is_annotation or place.split != self.split:
-                    continue
-                row = Row(os.fsdecode(place.name), entry.address, entry.size, 0)
-                content = bytes(read(row)) if entry.size <= LARGEST else bytes(LARGEST + 1)
-                if file := _annotation(place, content):
-                    yield file
+            for member in walk_zip(view):
+                name, address, length = member
+                if _annotated(name) == self.split:
+                    row = Row(os.fsdecode(name), address, length, 0)
+                    yield _file(member, bytes(read(row)) if length <= LARGEST else bytes(LARGEST + 1))
                     progress.advance()
 
 
@@ -165,13 +195,13 @@ class KaggleTar:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by one pass over all of it: for both splits, unless annotate has just made it."""
-        if _listed.key != _key(self.path):
+        if _last[0].key != _key(self.path):
             try:
                 for _ in _read_once(self.path, progress):
                     pass
             finally:
                 progress.end()
-        return refuse_twice_in(self.path, finished([_listed.images[self.split]], self.split))
+        return _last[0].catalog(self.path, self.split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,44 +221,22 @@ class BoxesInTar:
         return refuse_repeated(self.path, files)
 
 
-@dataclass(slots=True)
-class _Listed:
-    """The images of the tar that was read last: to read it takes minutes, and the next stage needs them too."""
-
-    key: tuple[object, ...] = ()
-    images: dict[str, Catalog] = field(default_factory=dict)
-
-
-_listed = _Listed()
-
-
-def _key(path: Path) -> tuple[object, ...]:
-    """What tells a file from another one, and from itself once it was written to."""
-    with FileSlices(path) as view:
-        return path, *view.stamp
-
-
 def _read_once(path: Path, progress: Progress) -> Iterator[tuple[str, File]]:
     """The annotations of both splits in one pass, each with its split; once it is over, all images are listed."""
-    key = _key(path)
+    listing = _Listing.begin(PackedTar(path))
     with FileSlices(path) as view:
         stamp = view.modified
-    images = {split: Catalog(containers=[PackedTar(path)]) for split in facts.SPLITS}
+    for name, offset, length, content in walk_packed(path, progress, _bytes_wanted):
+        member = name, offset, length
+        if split := _annotated(name):
+            yield split, _file(member, content)
+        else:
+            listing.add(member, stamp)
+    _last[0] = listing
 
-    def keep(name: bytes) -> int:
-        place = _place(name)
-        return LARGEST + 1 if place and place.is_annotation else 0
 
-    for name, offset, length, content in walk_packed(path, progress, keep):
-        place = _place(name)
-        if place is None:
-            continue
-        if place.is_annotation:
-            if file := _annotation(place, content):
-                yield place.split, file
-        elif (label := _label(path, place)) is not None:
-            images[place.split].append(place.name.decode(), offset, length, stamp, label)
-    _listed.key, _listed.images = key, images
+def _bytes_wanted(name: bytes) -> int:
+    return LARGEST + 1 if _annotated(name) else 0
 
 
 # both ----------------------------------------------------------------------------------------------------------

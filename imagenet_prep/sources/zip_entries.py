@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from imagenet_prep.sources.tar_members import Sliceable
+from imagenet_prep.sources.tar_members import Member, Sliceable
 
 _END = struct.Struct("<4sHHHHIIH")  # 4.3.16
 _END_LOCATOR = struct.Struct("<4sIQI")  # 4.3.15
 _END_64 = struct.Struct("<4sQHHIIQQQQ")  # 4.3.14
 _CENTRAL = struct.Struct("<4sH2xHH4xIIIHHHH2xII")  # 4.3.12
 _LOCAL = struct.Struct("<4s2xHH4xIIIHH")  # 4.3.7
+_WIDE_OFFSET = struct.Struct("<HHQ")
+_WIDE_OFFSET_ALONE = b"\1\0\10\0"
 _ZIP_64 = 1  # the extra field with sizes beyond 32 bits, 4.5.3
 _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
 _LONGEST = _CENTRAL.size + 3 * _FULL_16  # bytes of a header with its name, extra fields and comment
@@ -30,6 +32,9 @@ STORED, DEFLATED = 0, 8
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _SIZES_FOLLOW = 0x8  # the local header was written before they were known
 _UNIX, _FILE_TYPES, _PLAIN = 3, 0o170000, (0, 0o100000)
+_METHODS = (STORED, DEFLATED)
+_ANY_TYPE = 1 << 28  # from here on the upper bits may say that it is no plain file
+_ODD = (b"", b"/")  # the last byte of no name, and of that of a folder
 _DENSEST = 1032  # bytes that a byte of a deflated stream comes to at most (zlib, "Maximum Compression Factor")
 
 LARGEST_INFLATED = 1 << 30
@@ -65,10 +70,11 @@ class Entry(NamedTuple):
     flags: int
 
 
-def iter_entries(view: Sliceable) -> Iterator[Entry]:
-    """Every file of a zip, in the order of its central directory; folders are passed over.
+def iter_entries(view: Sliceable) -> Iterator[Member]:
+    """Name, address and length of every file of a zip, in the order of its central directory; folders are passed over.
 
-    Names are bytes as stored and may occur twice. Costs some 2 microseconds and 16 bytes an entry.
+    The address is the offset of its header in the directory: what ``entry_at`` takes. Names are bytes as stored and may
+    occur twice. Costs some 2 microseconds and 16 bytes an entry.
 
     Raises:
         ZipFault: cut, split over several files, or with other bytes before or after it; entries encrypted, of another
@@ -76,17 +82,19 @@ def iter_entries(view: Sliceable) -> Iterator[Entry]:
     """
     start, stop, count = _find_directory(view)
     begins, ends = array("Q"), array("Q")
-    window, base, position = b"", start, start
+    window, base, ready, position = b"", start, -1, start
     for _ in range(count):
-        if position + _LONGEST > base + len(window) < stop:
+        if position - base > ready:
             window, base = bytes(view[position : min(stop, position + _WINDOW)]), position
-        entry, following = _parse(window, position - base, position)
-        if entry.local + _LOCAL.size + len(entry.name) + entry.packed > start:
-            raise ZipFault(position, f"{_show(entry.name)} would reach into the central directory, or beyond the end")
-        begins.append(entry.local)
-        ends.append(entry.local + _LOCAL.size + len(entry.name) + entry.packed)
-        if not entry.name.endswith(b"/"):
-            yield entry
+            ready = len(window) - (_LONGEST if position + _WINDOW < stop else 0)
+        name, _, local, size, packed, _, _, _, following = _parse(window, position - base, position)
+        end = local + _LOCAL.size + len(name) + packed
+        if end > start:
+            raise ZipFault(position, f"{_show(name)} would reach into the central directory, or beyond the end")
+        begins.append(local)
+        ends.append(end)
+        if not name.endswith(b"/"):
+            yield name, position, size
         position = following
     if position != stop:
         raise ZipFault(position, f"{stop - position:,} bytes of the central directory are no entry")
@@ -100,7 +108,7 @@ def entry_at(view: Sliceable, address: int) -> Entry:
         ZipFault: there is none.
     """
     window = view[address : min(len(view), address + _LONGEST)]
-    return _parse(window, 0, address)[0]
+    return Entry(*_parse(window, 0, address)[:-1])
 
 
 def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
@@ -159,29 +167,34 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
 # an entry ------------------------------------------------------------------------------------------------------
 
 
-def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[Entry, int]:
-    """The entry at ``window[at]``, which is at ``position`` of the archive, and the position of the next one."""
+def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[bytes, int, int, int, int, int, int, int, int]:
+    """The fields of the entry at ``window[at]``, at ``position`` of the archive, and the position of the next one."""
     if len(window) - at < _CENTRAL.size:
         raise ZipFault(position, "the central directory ends within an entry")
-    fields = _CENTRAL.unpack_from(window, at)
-    mark, made_by, flags, method, crc, packed, size, name_length, extra_length, comment, disk, kind, local = fields
-    stop = at + _CENTRAL.size + name_length + extra_length + comment
+    mark, made_by, flags, method, crc, packed, size, name_length, extra_length, comment_length, disk, kind, local = (
+        _CENTRAL.unpack_from(window, at)
+    )
+    begin = at + _CENTRAL.size
+    extra = begin + name_length
+    following = extra + extra_length + comment_length
     if mark != b"PK\1\2":
         raise ZipFault(position, "no entry of a central directory")
-    if stop > len(window):
+    if following > len(window):
         raise ZipFault(position, "the central directory ends within an entry")
-    begin = at + _CENTRAL.size
-    name = bytes(window[begin : begin + name_length])
+    name = bytes(window[begin:extra])
     if size == _FULL_32 or packed == _FULL_32 or local == _FULL_32 or disk == _FULL_16:
-        extra = bytes(window[begin + name_length : begin + name_length + extra_length])
-        size, packed, local, disk = _wide(extra, (size, packed, local, disk), position)
-    entry = Entry(name, position, local, size, packed, crc, method, flags)
-    _check(entry, disk, made_by, kind)
-    return entry, position + stop - at
+        narrow = size, packed, local, disk
+        size, packed, local, disk = _wide(bytes(window[extra : extra + extra_length]), narrow, position)
+    has_size = size <= _DENSEST * packed and size <= LARGEST_INFLATED if method == DEFLATED else size == packed
+    if not has_size or method not in _METHODS or disk or flags & _ENCRYPTED or kind >= _ANY_TYPE or name[-1:] in _ODD:
+        _check(name, position, flags, method, size, packed, disk, made_by, kind)
+    return name, position, local, size, packed, crc, method, flags, position + following - at
 
 
-def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
-    name, position, _, size, packed, _, method, flags = entry
+def _check(
+    name: bytes, position: int, flags: int, method: int, size: int, packed: int, disk: int, made_by: int, kind: int
+) -> None:
+    """Raise ZipFault for an entry that can't be read, or can't be."""
     if flags & _ENCRYPTED:
         raise ZipFault(position, f"{_show(name)} is encrypted")
     if method == STORED:
@@ -201,6 +214,10 @@ def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
 
 def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:
     """Size, packed size, local offset and disk, those that didn't fit taken from the zip64 field, in this order."""
+    if len(extra) == _WIDE_OFFSET.size and extra.startswith(_WIDE_OFFSET_ALONE) and narrow[2] == _FULL_32:
+        size, packed, _, disk = narrow
+        if size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16:  # as in any large zip, so the quick way
+            return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)

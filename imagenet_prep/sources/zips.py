@@ -10,7 +10,8 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices
-from imagenet_prep.sources.zip_entries import Entry, ZipFault, entry_at, iter_entries, read_entry
+from imagenet_prep.sources.tar_members import Member
+from imagenet_prep.sources.zip_entries import ZipFault, entry_at, iter_entries, read_entry
 from imagenet_prep.storage.mapped import map_file
 
 REMEDY = "check where it comes from, or download it again"
@@ -48,8 +49,8 @@ class Zip:
         return read
 
 
-def walk_zip(view: FileSlices) -> Iterator[Entry]:
-    """Every file in a zip, in the order of its central directory.
+def walk_zip(view: FileSlices) -> Iterator[Member]:
+    """Name, address and length of every file in a zip, in the order of its central directory.
 
     Raises:
         InputError: it can't be trusted, see ``iter_entries``.
