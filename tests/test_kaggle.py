@@ -281,7 +281,7 @@ def test_it_is_unpacked_as_seldom_as_can_be(
     """Once for the boxes of train and the listing of both splits, then once a split for the images."""
     passes: list[str] = []
     walk, forward = kaggle.walk_packed, PackedTar.open
-    monkeypatch.setattr(kaggle, "_last", [kaggle._Listing()])
+    monkeypatch.setattr(kaggle, "_last", [kaggle._TreeImages()])
     monkeypatch.setattr(kaggle, "walk_packed", lambda *given: (passes.append("list"), walk(*given))[1])
     monkeypatch.setattr(PackedTar, "open", lambda self: (passes.append("read"), forward(self))[1])
     run(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, options=replace(PART, validation_boxes=False))

@@ -74,14 +74,14 @@ def _annotated(name: bytes) -> str:
 
 
 @dataclass(slots=True)
-class _Listing:
+class _TreeImages:
     """The images of both splits in one file of Kaggle's, ``key``: what tells it from another, and from itself later."""
 
     key: tuple[object, ...] = ()
     images: dict[str, Catalog] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, container: Container) -> _Listing:
+    def begin(cls, container: Container) -> _TreeImages:
         """Without images yet."""
         return cls(_key(container.path), {split: Catalog(containers=[container]) for split in facts.SPLITS})
 
@@ -103,7 +103,7 @@ class _Listing:
         return refuse_twice_in(path, finished([self.images[split]], split))
 
 
-_last = [_Listing()]
+_last = [_TreeImages()]
 """The listing made last: both splits ask for it, and after annotate convert; to make it takes up to minutes."""
 
 
@@ -139,7 +139,7 @@ class KaggleZip:
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by the zip's central directory alone."""
         if _last[0].key != _key(self.path):
-            listing = _Listing.begin(Zip(self.path))
+            listing = _TreeImages.begin(Zip(self.path))
             with FileSlices(self.path) as view:
                 stamp = view.modified
                 for member in walk_zip(view):
@@ -223,7 +223,7 @@ class BoxesInTar:
 
 def _read_once(path: Path, progress: Progress) -> Iterator[tuple[str, File]]:
     """The annotations of both splits in one pass, each with its split; once it is over, all images are listed."""
-    listing = _Listing.begin(PackedTar(path))
+    listing = _TreeImages.begin(PackedTar(path))
     with FileSlices(path) as view:
         stamp = view.modified
     for name, offset, length, content in walk_packed(path, progress, _bytes_wanted):
