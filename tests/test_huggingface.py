@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
+from copies_of_imagenet import (
+    hugging_face_rows,
+    write_hugging_face,
+    write_hugging_face_tars,
+    write_packed,
+    write_parquet,
+)
 from existing import existing
 from made_sets import PART, converted
 
@@ -22,8 +28,13 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_source
-from imagenet_prep.ilsvrc2012.huggingface import HubParquets, official_name
+from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
 from imagenet_prep.model import Silent
+from imagenet_prep.sources import parquets, regroup
+from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.packed_tars import PackedTar
+from imagenet_prep.sources.parquets import ParquetImages
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import ConvertSummary, convert
 from imagenet_prep.stages.repair import repair
@@ -32,14 +43,22 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
+KINDS = ("parquet", "tars")
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
-    """The copy's folder ``data``. Read only: work in ``hub_dir``."""
-    folder = tmp_path_factory.mktemp("copy") / "data"
-    write_hugging_face(folder, made_tiny)
-    return folder
+def copies(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> dict[str, Path]:
+    """The copy's folder ``data``, today's and that of older revisions. Read only: work in ``hub_dir``."""
+    folder = tmp_path_factory.mktemp("copies")
+    write_hugging_face(folder / "parquet", made_tiny)
+    write_hugging_face_tars(folder / "tars", made_tiny)
+    return {kind: folder / kind for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def copy(copies: dict[str, Path]) -> Path:
+    """That of today."""
+    return copies["parquet"]
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +69,19 @@ def official(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> La
 
 @pytest.fixture
 def hub_dir(tmp_path: Path, copy: Path) -> Path:
-    """A DATA_DIR of the copy and nothing else."""
-    shutil.copytree(copy, tmp_path / "hub" / "raw-data" / "data")
-    return tmp_path / "hub"
+    """A DATA_DIR of the copy of today and nothing else."""
+    return _data_dir(tmp_path / "hub", copy)
+
+
+@pytest.fixture(params=KINDS)
+def either_dir(tmp_path: Path, copies: dict[str, Path], request: pytest.FixtureRequest) -> Path:
+    """A DATA_DIR of either one."""
+    return _data_dir(tmp_path / "hub", copies[request.param])
+
+
+def _data_dir(data_dir: Path, copy: Path) -> Path:
+    shutil.copytree(copy, data_dir / "raw-data" / "data")
+    return data_dir
 
 
 def _digests(layout: Layout) -> dict[str, str]:
@@ -67,16 +96,16 @@ def _made(summary: ConvertSummary) -> int:
 
 
 @pytest.mark.parametrize("engine", ["processes", "threads"])
-def test_the_shards_are_those_of_the_archives(official: Layout, hub_dir: Path, engine: str) -> None:
+def test_the_shards_are_those_of_the_archives(official: Layout, either_dir: Path, engine: str) -> None:
     """Every image has its official name, its label and its bytes, in the order of the archives."""
-    convert(Layout(hub_dir), make_engine(engine, 2), PART)
-    assert _digests(Layout(hub_dir)) == _digests(official)
+    convert(Layout(either_dir), make_engine(engine, 2), PART)
+    assert _digests(Layout(either_dir)) == _digests(official)
 
 
-def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:
+def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, either_dir: Path) -> None:
     """It has none itself; those of the official archives in the raw folder give the same shards as everywhere."""
     found = []
-    for layout in (converted(tmp_path / "official", made_tiny), Layout(hub_dir)):
+    for layout in (converted(tmp_path / "official", made_tiny), Layout(either_dir)):
         for key in ("boxes", "validation-boxes"):
             shutil.copy(made_tiny.archives[key], layout.raw_dir)
         annotate(layout, ENGINE, validation=True)
@@ -85,9 +114,9 @@ def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny
     assert found[0] == found[1]
 
 
-def test_convert_says_that_it_has_no_boxes(hub_dir: Path) -> None:
+def test_convert_says_that_it_has_no_boxes(either_dir: Path) -> None:
     """As it does wherever there are none."""
-    summary = convert(Layout(hub_dir), ENGINE, PART)
+    summary = convert(Layout(either_dir), ENGINE, PART)
     assert any(note.startswith("no boxes for train") for note in summary.notes)
 
 
@@ -142,7 +171,7 @@ def test_it_is_found_where_people_have_it(tmp_path: Path, copy: Path, put: Calla
     put(tmp_path / "raw", copy)
     for split in facts.SPLITS:
         found = find_source(Layout(tmp_path, raw=tmp_path / "raw"), split)
-        assert isinstance(found, HubParquets)
+        assert isinstance(found, HubFiles)
         assert (len(found.paths), found.missing) == (3, "")
         assert found.path.name == f"{split}-00000-of-00003.parquet"
 
@@ -157,9 +186,9 @@ def test_archives_and_folders_come_before_it(hub_dir: Path, made_tiny: MadeSet) 
     ]
 
 
-@pytest.mark.parametrize("first", ["archives", "copy"])
+@pytest.mark.parametrize(("first", "other"), list(itertools.permutations(["archives", *KINDS], 2)))
 def test_a_conversion_goes_on_from_the_other_one(
-    tmp_path: Path, made_tiny: MadeSet, official: Layout, copy: Path, first: str
+    tmp_path: Path, made_tiny: MadeSet, official: Layout, copies: dict[str, Path], first: str, other: str
 ) -> None:
     """Begun from one and broken off, it goes on from the other with nothing made again, and knows itself complete."""
     layout = Layout(tmp_path)
@@ -167,14 +196,13 @@ def test_a_conversion_goes_on_from_the_other_one(
 
     def put(which: str) -> None:
         shutil.rmtree(layout.raw_dir)
-        if which == "copy":
-            shutil.copytree(copy, layout.raw_dir / "data")
+        if which in copies:
+            shutil.copytree(copies[which], layout.raw_dir / "data")
         else:
             layout.raw_dir.mkdir()
             for key in facts.SPLITS:
                 shutil.copy2(made_tiny.archives[key], layout.raw_dir)
 
-    other = "archives" if first == "copy" else "copy"
     put(first)
     convert(layout, ENGINE, PART)
     lost = [layout.shard_path(name) for name in ("train-00002-of-00008", "validation-00007-of-00008")]
@@ -189,11 +217,11 @@ def test_a_conversion_goes_on_from_the_other_one(
     assert _made(convert(layout, ENGINE, PART)) == 0
 
 
-def test_every_stage_after_it_works(hub_dir: Path, official: Layout) -> None:
+def test_every_stage_after_it_works(either_dir: Path, official: Layout) -> None:
     """status names it, verify finds nothing, repair makes a damaged shard again from it."""
-    layout = Layout(hub_dir)
+    layout = Layout(either_dir)
     download = status(layout).stages[0]
-    assert "3 of 3 parquet files" in download.detail
+    assert "files of Hugging Face" in download.detail
     convert(layout, ENGINE, PART)
     assert worded(status(layout).following).startswith("imagenet-prep verify")
     assert not verify(layout, ENGINE).problems
@@ -205,6 +233,65 @@ def test_every_stage_after_it_works(hub_dir: Path, official: Layout) -> None:
     assert set(verdict.faulty) == {shard.name}
     repair(layout, ENGINE, verdict.faulty)
     assert _digests(layout) == _digests(official)
+
+
+def test_every_file_is_read_once_in_its_order(either_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the listing: images go to bundles, each file from front to back, in one gathering, under one bar."""
+    asked: dict[str, list[int]] = {}
+    flushed: list[int] = []
+    for kind in (ParquetImages, PackedTar):
+
+        def opened(self: ParquetImages | PackedTar, really: Any = kind.open) -> Callable[[Row], Buffer]:
+            read = really(self)
+
+            def noted(row: Row) -> Buffer:
+                asked.setdefault(self.path.name, []).append(row.offset)
+                return read(row)
+
+            return noted
+
+        monkeypatch.setattr(kind, "open", opened)
+    flush = regroup._Bundles._flush
+    monkeypatch.setattr(regroup._Bundles, "_flush", lambda self: (flushed.append(self._held), flush(self)))
+    bars: list[str] = []
+
+    class Bars(Silent):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            bars.append(label)
+
+    convert(Layout(either_dir), ENGINE, PART, progress=Bars())
+    sources = [find_source(Layout(either_dir), split) for split in facts.SPLITS]
+    files = [path for source in sources if isinstance(source, HubFiles) for path in source.paths]
+    assert sorted(asked) == sorted(path.name for path in files)
+    assert all(offsets == sorted(set(offsets)) for offsets in asked.values())
+    assert len(flushed) == len([bar for bar in bars if bar.endswith("in order")]) == 2
+    assert not Layout(either_dir).partial_dir.exists()
+
+
+def test_a_shard_costs_the_row_groups_of_its_images(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one of 8 shards gone, no file is decoded from its beginning to its end again, but for the listing."""
+    layout = Layout(hub_dir)
+    convert(layout, ENGINE, PART)
+    layout.shard_path("validation-00002-of-00008").unlink()
+    begun: list[tuple[str, int]] = []
+    batches = parquets._batches
+
+    def counted(path: Path, file: Any, first: int, group: int, *columns: str) -> Any:
+        if columns == ("image.bytes",):
+            begun.append((path.name, group))
+        return batches(path, file, first, group, *columns)
+
+    monkeypatch.setattr(parquets, "_batches", counted)
+    convert(layout, ENGINE, PART)
+    assert {name.partition("-")[0] for name, _ in begun} == {"validation"}
+    assert len(begun) == len(set(begun)) <= 10  # images of that shard
+
+
+@pytest.mark.parametrize("memory", [1, 30_000])
+def test_little_memory_gives_the_same_shards(official: Layout, either_dir: Path, memory: int) -> None:
+    """However often bundles are written out."""
+    convert(Layout(either_dir), ENGINE, replace(PART, memory=memory))
+    assert _digests(Layout(either_dir)) == _digests(official)
 
 
 # what is refused -----------------------------------------------------------------------------------------------
@@ -230,9 +317,12 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
     )
 
 
-def test_many_missing_files_are_counted() -> None:
+def test_many_missing_files_are_counted(tmp_path: Path) -> None:
     """Of 294 no message names 293."""
-    found = HubParquets((Path("train-00007-of-00294.parquet"),), "train", 294)
+    (tmp_path / "raw-data").mkdir()
+    (tmp_path / "raw-data" / "train-00007-of-00294.parquet").touch()
+    found = find_source(Layout(tmp_path), "train")
+    assert found is not None
     assert found.missing == (", ".join(f"train-{number:05d}-of-00294.parquet" for number in range(5)) + " and 288 more")
 
 
@@ -368,5 +458,57 @@ def test_progress_counts_files(hub_dir: Path) -> None:
             bars[self.label][1] += count
 
     convert(Layout(hub_dir), ENGINE, PART, progress=Bars())
-    read = {label: bar for label, bar in bars.items() if label.startswith("reading the ")}
+    read = {label: bar for label, bar in bars.items() if label.startswith("listing")}
     assert list(itertools.chain(*read.values())) == [3, 3, 3, 3]
+
+
+# older revisions -----------------------------------------------------------------------------------------------
+
+
+def test_parquet_files_come_before_tars_unless_fewer_are_there(tmp_path: Path, copies: dict[str, Path]) -> None:
+    """Whichever is whole is taken, today's first."""
+    raw = tmp_path / "raw-data"
+    for copy in copies.values():
+        shutil.copytree(copy, raw, dirs_exist_ok=True)
+
+    def first() -> str:
+        found = find_source(Layout(tmp_path), "train")
+        assert found is not None
+        return found.path.name
+
+    assert first() == "train-00000-of-00003.parquet"
+    (raw / "train-00002-of-00003.parquet").unlink()
+    assert first() == "train_images_0.tar.gz"
+    (raw / "train_images_4.tar.gz").unlink()
+    assert first() == "train-00000-of-00003.parquet"
+
+
+def test_missing_tars_are_named(tmp_path: Path, copies: dict[str, Path]) -> None:
+    """All five must be there."""
+    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
+    for number in (1, 3):
+        (data_dir / "raw-data" / "data" / f"train_images_{number}.tar.gz").unlink()
+    with pytest.raises(IncompleteError) as caught:
+        convert(Layout(data_dir), ENGINE, replace(PART, allow_incomplete=False))
+    assert caught.value.detail == "train lacks train_images_1.tar.gz, train_images_3.tar.gz"
+
+
+def test_names_in_a_tar_are_looked_at_too(tmp_path: Path, made_tiny: MadeSet, copies: dict[str, Path]) -> None:
+    """Folders don't matter; another name is refused with its place, and so is an image that is there twice."""
+    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
+    row = hugging_face_rows(made_tiny, "train")[1]["image"]
+    path = data_dir / "raw-data" / "data" / "train_images_0.tar.gz"
+    write_packed(path, {f"./a/{row['path']}": row["bytes"], "b/n01440764_1.JPEG": b"x"})
+    error = _refused(data_dir)
+    assert error.what.startswith(f"{path}, byte ")
+    assert error.what.endswith(": 'n01440764_1.JPEG' is no train image")
+    write_packed(path, {f"./a/{row['path']}": row["bytes"]})
+    assert _refused(data_dir).what == f"{path.parent} holds {official_name(row['path'])[0]} twice"
+
+
+def test_a_cut_tar_is_refused(tmp_path: Path, copies: dict[str, Path]) -> None:
+    """It is never a smaller set."""
+    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
+    path = data_dir / "raw-data" / "data" / "train_images_3.tar.gz"
+    os.truncate(path, path.stat().st_size - 20)
+    assert str(path) in _refused(data_dir).what

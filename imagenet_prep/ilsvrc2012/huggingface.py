@@ -1,7 +1,8 @@
-"""HubParquets, one split of Hugging Face's ILSVRC/imagenet-1k in its parquet files; no boxes.
+"""HubFiles, one split of Hugging Face's ILSVRC/imagenet-1k in its parquet files, or in the tars before them; no boxes.
 
-As it is described at https://huggingface.co/datasets/ILSVRC/imagenet-1k: ``data/train-00000-of-00294.parquet`` and so
-on, labels from 0, images under names that end with the wnid, in no order. Also as the huggingface_hub library caches it
+As https://huggingface.co/datasets/ILSVRC/imagenet-1k has it: ``data/train-00000-of-00294.parquet`` and so on, labels
+from 0; in older revisions ``data/train_images_0.tar.gz`` to ``4`` and ``val_images.tar.gz``. In both, images lie in no
+order under names that end with the wnid. Also as the huggingface_hub library caches it
 (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
 """
 
@@ -16,10 +17,12 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, no_boxes, refuse_twice_in, run
-from imagenet_prep.model import Engine, Progress
+from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.parquets import ImageRow, ParquetImages, check_pyarrow, iter_rows
+from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
+from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import number_of
 
@@ -30,12 +33,12 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class HubParquets:
-    """The files of a split that are there, ``count`` of them if all are."""
+class HubFiles:
+    """The files of a split that are there, and the names of all that should be; never empty."""
 
     paths: tuple[Path, ...]
     split: str
-    count: int
+    names: tuple[str, ...]
     is_unpacked: ClassVar[bool] = False
     md5: ClassVar[str] = ""
 
@@ -47,23 +50,25 @@ class HubParquets:
     @property
     def words(self) -> str:
         """What they are."""
-        return f"{len(self.paths):,} of {number_of(self.count, 'parquet file')}"
+        return f"{len(self.paths):,} of {number_of(len(self.names), 'file')} of Hugging Face"
+
+    @property
+    def lacking(self) -> list[str]:
+        """The names of the files that are not there."""
+        there = {path.name for path in self.paths}
+        return [name for name in self.names if name not in there]
 
     @property
     def missing(self) -> str:
-        """The files that are not there."""
-        there = {path.name for path in self.paths}
-        names = (f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count))
-        missing = [name for name in names if name not in there]
-        if not missing:
-            return ""
-        more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
-        return f"{', '.join(missing[:_SHOWN])}{more}"
+        """The same in words."""
+        more = f" and {len(self.lacking) - _SHOWN:,} more" if len(self.lacking) > _SHOWN else ""
+        return ", ".join(self.lacking[:_SHOWN]) + more
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, a task a file: each is read to its end, since nothing else tells the lengths of images."""
-        check_pyarrow()
-        progress.begin(f"reading the {self.split} files", len(self.paths), "files")
+        if self.path.suffix == ".parquet":
+            check_pyarrow()
+        progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
         for part in run(engine, _Listing(self.split), self.paths):
             parts.append(part)
@@ -79,24 +84,36 @@ class _Listing:
     split: str
 
     def __call__(self, path: Path) -> Catalog:
-        found, stamp = Catalog(containers=[ParquetImages(path)]), path.stat().st_mtime_ns
-        for row in iter_rows(path):
-            name, wnid = official_name(row.path)
-            label = label_of(name.encode(), self.split, wnid)
-            if label is None or label != row.label + 1:
-                raise self._stranger(path, row, label)
-            found.append(name, row.number, row.length, stamp, label)
+        container = ParquetImages(path) if path.suffix == ".parquet" else PackedTar(path)
+        found, stamp = Catalog(containers=[container]), path.stat().st_mtime_ns
+        for row, label in self._rows(path):
+            name, wnid = official_name(row.name)
+            known = label_of(name.encode(), self.split, wnid)
+            where = f"{container.place(row)}: {row.name[:100]!r}"
+            if known is None:
+                expected = f"expected a name such as {_EXAMPLES[self.split]}"
+                raise InputError(f"{path.parent}/{where} is no {self.split} image", expected, REMEDY)
+            if label not in (None, known - 1):
+                expected = f"expected {known - 1}, got {label}"
+                raise InputError(f"{path.parent}/{where} has the label of another class", expected, REMEDY)
+            found.append(name, row.offset, row.length, stamp, known)
         return found.sorted()
 
-    def _stranger(self, path: Path, row: ImageRow, label: int | None) -> InputError:
-        where = f"{path}, row {row.number:,}: {row.path[:100]!r}"
-        if label is None:
-            return InputError(
-                f"{where} is no {self.split} image", f"expected a name such as {_EXAMPLES[self.split]}", REMEDY
-            )
-        return InputError(f"{where} has the label of another class", f"expected {label - 1}, got {row.label}", REMEDY)
+    def _rows(self, path: Path) -> Iterator[tuple[Row, int | None]]:
+        """Each row under its own name, and the label that stands beside it."""
+        if path.suffix == ".parquet":
+            for number, name, label, length in iter_rows(path):
+                yield Row(name, number, length, 0), label
+        else:
+            for member, offset, length, _ in walk_packed(path, Silent()):
+                name = member.decode("utf-8", "backslashreplace").rpartition("/")[2]
+                yield Row(name, offset, length, 0), None
 
 
+_TARS = {
+    facts.TRAIN: tuple(f"train_images_{number}.tar.gz" for number in range(5)),
+    facts.VALIDATION: ("val_images.tar.gz",),
+}
 _EXAMPLES = {
     facts.TRAIN: "n01440764_10026_n01440764.JPEG",
     facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG",
@@ -119,20 +136,28 @@ def places(layout: Layout) -> Iterator[Path]:
         yield from sorted(path / "data" for path in snapshots.glob("*"))
 
 
-def _find(layout: Layout, split: str) -> HubParquets | None:
-    found = [each for place in places(layout) for each in _of_each_count(place, split)]
-    return max(found, key=lambda each: len(each.paths), default=None)
+def _find(layout: Layout, split: str) -> HubFiles | None:
+    found = (each for find in (_parquets, _tars) for place in places(layout) for each in find(place, split))
+    return min(found, key=lambda each: len(each.lacking), default=None)
 
 
-def _of_each_count(folder: Path, split: str) -> Iterator[HubParquets]:
-    """The files of a folder, by how many there should be: another export has another number."""
+def _parquets(folder: Path, split: str) -> Iterator[HubFiles]:
+    """The parquet files of a folder, by how many there should be: another export has another number."""
     by_count: dict[int, list[Path]] = {}
     for path in sorted(folder.glob(f"{split}-*.parquet")):
         named = _FILE(path.name)
         if named and int(named[2]) < int(named[3]) and path.is_file():
             by_count.setdefault(int(named[3]), []).append(path)
     for count, paths in by_count.items():
-        yield HubParquets(tuple(paths), split, count)
+        yield HubFiles(
+            tuple(paths), split, tuple(f"{split}-{each:05d}-of-{count:05d}.parquet" for each in range(count))
+        )
 
 
-KIND = SourceKind(name="Hugging Face's parquet files", find=_find, find_boxes=no_boxes)
+def _tars(folder: Path, split: str) -> Iterator[HubFiles]:
+    paths = tuple(folder / name for name in _TARS[split] if (folder / name).is_file())
+    if paths:
+        yield HubFiles(paths, split, _TARS[split])
+
+
+KIND = SourceKind(name="Hugging Face's ILSVRC/imagenet-1k", find=_find, find_boxes=no_boxes)
