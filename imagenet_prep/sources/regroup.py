@@ -67,18 +67,29 @@ def regroup(
     wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
     bundles = _Bundles([folder / name for name, _ in shards], memory)
     offsets, container_ids = array("Q", catalog.offsets), array("I", catalog.container_ids)
-    for number, group in itertools.groupby(wanted, catalog.container_ids.__getitem__):
-        archive, rows = catalog.containers[number], list(group)
-        progress.begin(f"reading {archive.path.name} in order", sum(catalog.lengths[row] for row in rows), "B")
-        with bundles:
-            found = _slices(catalog, rows, archive.path, read) if archive.is_sliced else _files(catalog, rows, archive)
-            for row, data in found:
-                offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
-                container_ids[row] = len(catalog.containers) + bundle_of[row]
-                progress.advance(len(data))
-        progress.end()
+    progress.begin(f"reading {_named(catalog, wanted)} in order", sum(catalog.lengths[row] for row in wanted), "B")
+    with bundles:
+        for row, data in _read_in_order(catalog, wanted, read):
+            offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
+            container_ids[row] = len(catalog.containers) + bundle_of[row]
+            progress.advance(len(data))
+    progress.end()
     containers = [*catalog.containers, *map(Archive, bundles.paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
+
+
+def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
+    """What is read: the archive, or the first of several."""
+    found = sorted({catalog.container_ids[row] for row in wanted})
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"{catalog.containers[found[0]].path.name}{more}" if found else "nothing"
+
+
+def _read_in_order(catalog: Catalog, wanted: Sequence[int], read: ReadAt) -> Iterator[tuple[int, Buffer]]:
+    """Each wanted row with its bytes, one archive after the other."""
+    for number, group in itertools.groupby(wanted, catalog.container_ids.__getitem__):
+        archive, rows = catalog.containers[number], list(group)
+        yield from _slices(catalog, rows, archive.path, read) if archive.is_sliced else _files(catalog, rows, archive)
 
 
 def _files(catalog: Catalog, wanted: Sequence[int], archive: Container) -> Iterator[tuple[int, Buffer]]:
