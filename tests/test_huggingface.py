@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -406,7 +407,7 @@ def test_a_damaged_file_is_refused(hub_dir: Path, engine: str) -> None:
 
 def test_without_pyarrow_the_extra_is_named(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is read, and with the command that installs it."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="pyarrow") as caught:
         convert(Layout(hub_dir), ENGINE, PART)
     assert "imagenet-prep[parquet]" in caught.value.hint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,7 @@ def test_a_row_that_became_null_is_refused(tmp_path: Path) -> None:
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is missing, and the command that installs it."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     for use in (check_pyarrow, ParquetImages(tmp_path).open, lambda: list(iter_rows(tmp_path))):
         with pytest.raises(UsageError, match="pyarrow") as caught:
             use()

@@ -77,9 +77,9 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
     Raises:
         InputError: the file is damaged, or holds something else.
     """
-    import pyarrow.compute as pc
-
     with contextlib.closing(_open(path)) as file:
+        import pyarrow.compute as pc
+
         first = 0
         groups = range(file.num_row_groups)
         batches = (each for group in groups for each in _batches(path, file, first, group, "image", "label"))
