@@ -9,6 +9,7 @@ from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
@@ -20,7 +21,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.page import check_libraries
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import ConvertSummary, convert
-from imagenet_prep.stages.download import DownloadSummary, download
+from imagenet_prep.stages.download import DownloadSummary, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
@@ -31,8 +32,9 @@ from imagenet_prep.storage.lock import hold
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
-    """How to download; see ``stages.download.download``."""
+    """How to download; see ``stages.download.download``, or ``download_copy`` where a site is given."""
 
+    site: Site | None = None
     base_url: str = BASE_URL
     cookies: Path | None = None
     connections: int = 4
@@ -85,7 +87,7 @@ def run(
     with hold(layout.lock_paths):
         fetched = _fetch(layout, credentials, fetching, boxes, options, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
-        annotated = annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
+        annotated = _annotate(layout, engine, fetching.site, boxes, options, progress)
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, depth=depth, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
@@ -150,6 +152,22 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
     return kept.verdict if kept.verdict.has_manifest == layout.manifest_path.exists() else None
 
 
+def _annotate(
+    layout: Layout, engine: Engine, site: Site | None, boxes: Path | None, options: ConvertOptions, progress: Progress
+) -> AnnotateSummary | None:
+    """The stage annotate, unless the copy that a site hands out has no boxes."""
+    splits = facts.SPLITS if options.validation_boxes else (facts.TRAIN,)
+    if site is not None and boxes is None and any(find_annotations(layout, split) is None for split in splits):
+        progress.note(f"{site.name}'s copy has no boxes: its records are made without them")
+        return None
+    return annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
+
+
+def _is_incomplete(layout: Layout, split: str) -> bool:
+    source = find_source(layout, split)
+    return source is None or bool(source.missing)
+
+
 def _fetch(
     layout: Layout,
     credentials: Credentials | None,
@@ -158,6 +176,10 @@ def _fetch(
     options: ConvertOptions,
     progress: Progress,
 ) -> DownloadSummary | None:
+    if fetching.site is not None:
+        splits = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split))
+        site = fetching.site.of(splits)
+        return download_copy(layout, site, connections=fetching.connections, progress=progress) if splits else None
     missing = missing_archives(layout, validation_boxes=options.validation_boxes)
     if boxes is not None:
         missing = tuple(key for key in missing if key != "boxes")

@@ -268,6 +268,7 @@ def test_four_notice_at_once(server: FaultServer) -> None:
     _let_sessions_end(server, 0)
     assert _ask_at_once(server, session) == ([CONTENT[5:10]] * 4, [])
     assert len(_posts(server)) == 2
+    assert len([seen for seen in server.seen if seen.headers.get("Range") == PROBE]) == 4  # two for each entry
 
 
 def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> None:

@@ -113,7 +113,7 @@ def _look(server: FaultServer, name: str, content: bytes) -> None:
     (server.folder / name).write_bytes(content)
     server.faults.ignore_range |= not content  # else 416, which is tried again for minutes, and then status 5
     session, url = Session(server.url, 2), server.url + name
-    look_at(session, url, inspect(session, url, PACE), PACE)
+    look_at(session, url, inspect(session, url, PACE), PACE, name)
 
 
 @every_good

@@ -16,9 +16,10 @@ from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
 from imagenet_prep.cli.remedies import worded
+from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
-from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.fetch.site import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 
@@ -69,10 +70,11 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 
     layout = Layout(data_dir, raw, output)
     missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"])
+    is_official = given["source"] == "imagenet"
     summary = pipeline.run(
         layout,
         _engine(given),
-        credentials=_credentials(given) if missing else None,
+        credentials=_credentials(given) if missing and is_official else None,
         fetching=_download_options(given),
         extract=given["extract"],
         boxes=given["boxes"],
@@ -92,20 +94,27 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
     """Fetch the archives with your credentials; resumes, and checks what came.
 
-    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt.
+    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Of Kaggle and Hugging Face:
+    what their own tools use.
 
     \b
     imagenet-prep download /data/imagenet --only train,validation,boxes
+    imagenet-prep download /data/imagenet --source huggingface
     """
-    from imagenet_prep.stages.download import download, pending
+    from imagenet_prep.stages.download import download, download_copy, pending
 
     layout = Layout(data_dir)
     keys = _archive_keys(only)
+    site = site_of(given, keys)
+    if site is not None:
+        summary = download_copy(layout, site, connections=given["connections"], progress=make_progress(quiet))
+        printing.print_download(summary, quiet)
+        return
     wanted = pending(layout, only=keys, check_digest=not given["no_digest"])
     summary = download(
         layout,
         only=keys,
-        base_url=given["base_url"],
+        base_url=given["base_url"] or BASE_URL,
         credentials=_credentials(given) if wanted else None,
         cookies=given["cookies"],
         connections=given["connections"],
@@ -375,7 +384,7 @@ def _credentials(given: Mapping[str, Any]) -> Credentials | None:
 
     if given["cookies"] is not None:
         return None
-    return find_credentials(given["base_url"], prompt=_prompt if sys.stdin.isatty() else None)
+    return find_credentials(given["base_url"] or BASE_URL, prompt=_prompt if sys.stdin.isatty() else None)
 
 
 def _prompt() -> tuple[str, str]:
@@ -388,7 +397,8 @@ def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
     from imagenet_prep.pipeline import DownloadOptions
 
     return DownloadOptions(
-        base_url=given["base_url"],
+        site=site_of(given),
+        base_url=given["base_url"] or BASE_URL,
         cookies=given["cookies"],
         connections=given["connections"],
         check_digest=not given["no_digest"],

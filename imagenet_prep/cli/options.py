@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from imagenet_prep.datasets.order import SEED
-from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 
@@ -148,7 +147,14 @@ part = _all_of(
 )
 
 fetching = _all_of(
-    click.option("--base-url", default=BASE_URL, show_default=True, help="Where the archives are."),
+    click.option(
+        "--source",
+        type=click.Choice(["imagenet", "kaggle", "huggingface"]),
+        default="imagenet",
+        show_default=True,
+        help="Whose copy to fetch.",
+    ),
+    click.option("--base-url", metavar="URL", help="Where it is, if not at the source's own address."),
     click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
     click.option(
         "--connections", type=click.IntRange(1, 16), default=4, show_default=True, help="Connections for each archive."

@@ -7,14 +7,46 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterable
+from typing import Protocol
 
 from imagenet_prep.errors import WriteError
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.model import Progress
+from imagenet_prep.tfrecord.crc import crc32c
 
 _CHUNK = 1 << 20
 _TRIAL = 256 << 10
 _LOOK = 0.1  # seconds between two looks at whether to stop
+
+
+class Hasher(Protocol):
+    """A digest that is computed bit by bit."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Go on with these bytes."""
+        ...
+
+    def hexdigest(self) -> str:
+        """The digest (hex) of all of them."""
+        ...
+
+
+class _Crc32c:
+    """CRC32C as a digest: what Google's storage tells of files that were put together there."""
+
+    def __init__(self) -> None:
+        self._crc = 0
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        self._crc = crc32c(data, self._crc)
+
+    def hexdigest(self) -> str:
+        return f"{self._crc:08x}"
+
+
+def hasher(algorithm: str) -> Hasher:
+    """A digest by its name: crc32c, or one of hashlib's."""
+    return _Crc32c() if algorithm == "crc32c" else hashlib.new(algorithm, usedforsecurity=False)
 
 
 @functools.cache
@@ -25,7 +57,7 @@ def fastest(algorithms: tuple[str, ...]) -> str:
         content, times = bytes(_TRIAL), []
         for _ in range(3):
             began = time.perf_counter()
-            hashlib.new(algorithm, content, usedforsecurity=False)
+            hasher(algorithm).update(content)
             times.append(time.perf_counter() - began)
         return min(times)
 
@@ -46,7 +78,7 @@ class Front:
         self.algorithm = fastest(tuple(algorithms))
         self.done = 0
         self._part = part
-        self._hash = hashlib.new(self.algorithm, usedforsecurity=False)
+        self._hash = hasher(self.algorithm)
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)

@@ -95,20 +95,20 @@ def look_of(name: str) -> Appearance:
     return _LOOKS.get(Path(name).suffix.lower(), _ANY)
 
 
-def look_at(session: Session, url: str, remote: Remote, pace: Pace) -> None:
-    """Look at the ends of a file on a server, before much of it is fetched.
+def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -> None:
+    """Look at the ends of a file on a server that is to be called ``name``, before much of it is fetched.
 
     Raises:
         InputError: it does not look like what it should be, or the server encodes it.
         AccessError, NetworkError: as ``inspect``.
     """
-    look = look_of(name_of(url))
+    look = look_of(name)
     total = remote.total
     head = _read(session, url, 0, min(PROBE, total), total, pace) if total else b""
     tail = _read(session, url, max(0, total - _TAIL), total, total, pace) if total and look.ends else None
     if fault := look.fault(head or b"", tail, total):
         raise InputError(
-            f"{host_of(url)} has something else under the name {name_of(url)}",
+            f"{host_of(url)} has something else under the name {name}",
             fault,
             "check the address given with --base-url; nothing was fetched",
         )

@@ -12,7 +12,7 @@ import urllib3
 
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, reason_of
+from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin, reason_of
 from imagenet_prep.fetch.site import SIGN_UP_URL
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
@@ -205,6 +205,8 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
     if status == 416 or status in _PASSING:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
     error = _refusal(status, url)
+    if origin(response.url) != origin(url):  # it was let through to another server: by an address that has expired
+        raise CutError(f"HTTP status {status} from where the server redirects to", wait, lasting=error)
     if was_seen and status != 401:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error)
     raise error
@@ -212,9 +214,8 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
 
 def _refusal(status: int, url: str) -> AccessError | NetworkError:
     if status in (401, 403):
-        return access_error(
-            f"{host_of(url)} refused access to {name_of(url)}", f"expected the archive, got HTTP status {status}"
-        )
+        what = f"{host_of(url)} refused access to {name_of(url)}"
+        return access_error(what, f"expected the archive, got HTTP status {status}", status)
     return NetworkError(
         f"{host_of(url)} has no {name_of(url)} for us",
         f"expected the archive, got HTTP status {status}",
@@ -228,8 +229,15 @@ def schemes(header: str) -> list[str]:
     return [found[1].lower() for element in elements if (found := _SCHEME.match(element))]
 
 
-def access_error(what: str, detail: str) -> AccessError:
-    """The AccessError that says where to sign up and what to set."""
-    return AccessError(
-        what, detail, f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use --cookies)"
-    )
+class RefusedError(AccessError):
+    """A server does not give us a file; ``status`` is what it answered, 200 where a page came in its place."""
+
+    def __init__(self, what: str, detail: str, hint: str, status: int = 200) -> None:
+        super().__init__(what, detail, hint)
+        self.status = status
+
+
+def access_error(what: str, detail: str, status: int = 200) -> RefusedError:
+    """The error that says where to sign up for image-net.org, and what to set."""
+    hint = f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use --cookies)"
+    return RefusedError(what, detail, hint, status)

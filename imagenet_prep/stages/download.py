@@ -1,35 +1,29 @@
-"""download: the official archives, fetched, checked, and put under their names."""
+"""download: the official archives, or a copy that a site hands out; fetched, checked, and put under their names."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, open_session
-from imagenet_prep.fetch.front import fastest
-from imagenet_prep.fetch.looks import check_look, look_at
-from imagenet_prep.fetch.partial import finish, forget, kept_bytes
+from imagenet_prep.fetch.looks import look_at
+from imagenet_prep.fetch.offers import Offer, Site, explained
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
-from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.site import BASE_URL
-from imagenet_prep.fetch.transfer import Fetched, fetch
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.model import Progress, Silent
-from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import check_free_space
-
-_CHUNK = 1 << 22
-_NAMES = {"md5": "MD5", "sha256": "SHA-256"}
+from imagenet_prep.text import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +33,6 @@ class DownloadSummary:
     fetched: tuple[str, ...]
     present: tuple[str, ...]
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """An archive and where it goes; ``size`` and ``digests`` are what is expected, None and empty if not checked.
-
-    ``digests`` are hex, by algorithm; MD5 is always among them. ``checked`` is where it is remembered what was checked.
-    """
-
-    archive: OfficialArchive
-    path: Path
-    partial: Path
-    checked: Path
-    size: int | None
-    digests: Mapping[str, str]
-
-    @property
-    def md5(self) -> str | None:
-        """The MD5 that is expected, which stands for the others too: a file with one of them has the others."""
-        return self.digests.get("md5")
-
-    def remembered(self) -> str | None:
-        """The MD5 that the file had when it was last checked, None if it was touched since."""
-        checked = load_json(self.checked)
-        entry = checked.get(self.path.name) if isinstance(checked, dict) else None
-        stat = self.path.stat()
-        if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (
-            stat.st_size,
-            stat.st_mtime_ns,
-        ):
-            return None
-        md5 = entry.get("md5")
-        return md5 if isinstance(md5, str) else None
-
-    def remember(self, md5: str | None) -> None:
-        """Remember the MD5 of the file; None: it was not hashed."""
-        checked = load_json(self.checked)
-        stat = self.path.stat()
-        entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": md5}
-        entries = {**checked, self.path.name: entry} if isinstance(checked, dict) else {self.path.name: entry}
-        save_json(self.checked, entries)
 
 
 def pending(
@@ -96,7 +49,7 @@ def pending(
         UsageError: ``only`` names an archive that isn't known.
     """
     targets = _targets(layout, only, check_digest, digests or {})
-    return [target.archive for target in _missing(targets)]
+    return [ARCHIVES[key] for key, target in targets.items() if not target.is_there()]
 
 
 def download(
@@ -136,154 +89,164 @@ def download(
     """
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
-    targets = _targets(layout, only, check_digest, digests or {})
-    job = _Download(layout, progress or Silent(), connections, pace or Pace())
+    targets = _targets(layout, only, check_digest, digests or {}).values()
+    job = _Fetching(progress or Silent(), connections, pace or Pace())
     with hold(layout.lock_paths):
-        missing = _missing(targets)
+        missing = [target for target in targets if not target.is_there()]
         if missing:
-            first = missing[0].archive.filename
-            note = job.progress.note
+            first, note = missing[0].filename, job.progress.note
             session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
-            urls = {target.path: file_url(base_url, target.archive.filename) for target in missing}
+            urls = {target.filename: file_url(base_url, target.filename) for target in missing}
             remotes = job.survey(session, urls, missing)
         for target in targets:
             if target in missing:
-                job.fetch(session, urls[target.path], remotes[target.path], target)
+                job.fetch(session, urls[target.filename], target, remotes[target.filename])
             else:
-                job.check_present(target)
-    return DownloadSummary(
-        fetched=tuple(target.archive.filename for target in missing),
-        present=tuple(target.archive.filename for target in targets if target not in missing),
-        size=sum(remotes[target.path].total for target in missing),
-    )
+                target.check_present(job.progress)
+    return _summary(targets, missing, sum(remotes[target.filename].total for target in missing))
 
 
-def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> list[_Target]:
+def download_copy(
+    layout: Layout,
+    site: Site,
+    *,
+    connections: int = 4,
+    progress: Progress | None = None,
+    pace: Pace | None = None,
+) -> DownloadSummary:
+    """Put the files of the copy that ``site`` hands out into raw-data, each whole and checked; those there are kept.
+
+    Where the site tells no digest of a file, it must at least look like what it should be.
+
+    Args:
+        layout: where to.
+        site: where from, and who asks.
+        connections: how many pieces of a file to fetch at a time.
+        progress: gets a bar for each file, which is numbered where there are several.
+        pace: timing and budget of retries.
+
+    Raises:
+        AccessError: there are no credentials, or they don't suffice; it says what does.
+        BusyError, InputError, NetworkError, SpaceError, UsageError: as ``download``.
+    """
+    if connections < 1:
+        raise UsageError(f"{connections} connections", "expected at least 1")
+    layout = dataclasses.replace(layout, raw=None)
+    job = _Fetching(progress or Silent(), connections, pace or Pace())
+    with hold(layout.lock_paths), explained(site):
+        session = site.enter(job.pace.stall, job.progress.note)
+        offers = site.files(session, layout.copy_path(site.key), job.pace)
+        targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
+        missing = {target: offer for target, offer in targets.items() if not target.is_there()}
+        job.announce(site.name, missing)
+        for number, (target, offer) in enumerate(targets.items(), 1):
+            each = dataclasses.replace(job, progress=Numbered(job.progress, number, len(targets)))
+            if target in missing:
+                each.fetch(session, offer.url, target)
+            else:
+                target.check_present(each.progress)
+    return _summary(targets, missing, sum(offer.size for offer in missing.values()))
+
+
+def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> dict[str, Target]:
     unknown = [key for key in only if key not in ARCHIVES]
     if unknown:
         raise UsageError(f"no archive is called {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
     layout = dataclasses.replace(layout, raw=None)  # that place is only ever read
-    return [_target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in dict.fromkeys(only)]
+    return {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
 
 
-def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> _Target:
+def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> Target:
     official = {"md5": archive.md5, **({"sha256": archive.sha256} if archive.sha256 else {})}
-    return _Target(
-        archive,
-        layout.download_path(archive),
-        layout.part_path(archive),
-        layout.checked_path,
-        archive.size if digest is None and check_digest else None,
-        ({"md5": digest} if digest else official) if check_digest else {},
+    expected = ({"md5": digest} if digest else official) if check_digest else {}
+    return Target(layout, archive.filename, archive.size if digest is None and check_digest else None, expected)
+
+
+def _summary(targets: Iterable[Target], missing: Collection[Target], size: int) -> DownloadSummary:
+    return DownloadSummary(
+        fetched=tuple(target.filename for target in targets if target in missing),
+        present=tuple(target.filename for target in targets if target not in missing),
+        size=size,
     )
 
 
-def _missing(targets: list[_Target]) -> list[_Target]:
-    """The targets that aren't there. What is there and is known to be wrong is told now, not after hours."""
-    missing = [target for target in targets if not target.path.exists()]
-    for target in targets:
-        if target not in missing:
-            _check_size(target)
-            if remembered := target.remembered():
-                _check_digest(target, "md5", remembered)
-    return missing
-
-
-def _check_size(target: _Target) -> None:
-    size = target.path.stat().st_size
-    if target.size not in (None, size):
-        raise _not_the_archive(target.path, f"expected {target.size:,} bytes, it has {size:,}")
-
-
-def _check_digest(target: _Target, algorithm: str, digest: str) -> None:
-    expected = target.digests.get(algorithm, digest)
-    if digest != expected:
-        raise _not_the_archive(target.path, f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
-
-
 @dataclass(frozen=True, slots=True)
-class _Download:
+class _Fetching:
     """The steps of a download."""
 
-    layout: Layout
     progress: Progress
     connections: int
     pace: Pace
 
-    def survey(self, session: Session, urls: Mapping[Path, str], missing: list[_Target]) -> dict[Path, Remote]:
+    def survey(self, session: Session, urls: Mapping[str, str], missing: list[Target]) -> dict[str, Remote]:
         """What the server has for each target, once it is sure that it all fits: the expectations, and the disk."""
-        remotes = {target.path: inspect(session, urls[target.path], self.pace) for target in missing}
-        for target in missing:
-            total = remotes[target.path].total
-            if target.size not in (None, total):
-                raise InputError(
-                    f"{host_of(urls[target.path])} has another {target.archive.filename}",
-                    f"expected {target.size:,} bytes, the server's has {total:,}",
-                    "check the address given with --base-url; nothing was fetched",
-                )
-            if not target.digests:
-                look_at(session, urls[target.path], remotes[target.path], self.pace)
-        needed = sum(_bytes_to_come(target, remotes[target.path]) for target in missing)
-        check_free_space(missing[0].path.parent, needed, "for what is still to be downloaded")
+        remotes = {target.filename: self._inspect(session, urls[target.filename], target) for target in missing}
+        self._check_space(missing[0], sum(target.to_come(remotes[target.filename]) for target in missing))
         return remotes
 
-    def fetch(self, session: Session, url: str, remote: Remote, target: _Target) -> None:
-        """Fetch one archive, check it, and give it its name."""
+    def announce(self, where: str, missing: Mapping[Target, Offer]) -> None:
+        """Say what is fetched, once it is sure that it fits on the disk."""
+        if missing:
+            to_come = sum(target.to_come(_as_offered(offer)) for target, offer in missing.items())
+            self._check_space(next(iter(missing)), to_come)
+            self.progress.note(f"{where}: {number_of(len(missing), 'file')}, {to_come:,} bytes to fetch")
+
+    def fetch(self, session: Session, url: str, target: Target, remote: Remote | None = None) -> None:
+        """Fetch one file, check it, and give it its name."""
         fetched = fetch(
             session,
             url,
             target.partial,
             self.progress,
-            remote=remote,
+            remote=remote or self._inspect(session, url, target),
             digests=target.digests,
             connections=self.connections,
             pace=self.pace,
         )
-        if not fetched.is_right:
-            raise self._set_aside(target, fetched)
+        target.place(fetched)
+
+    def _inspect(self, session: Session, url: str, target: Target) -> Remote:
+        """What the server has, once it is sure that it is what is expected, as far as can be told now."""
+        remote = inspect(session, url, self.pace)
+        if target.size not in (None, remote.total):
+            raise InputError(
+                f"{host_of(url)} has another {target.filename}",
+                f"expected {target.size:,} bytes, the server's has {remote.total:,}",
+                "check the address given with --base-url; nothing of it was fetched",
+            )
         if not target.digests:
-            check_look(target.partial, target.archive.filename)
-        finish(target.partial, target.path)
-        target.remember(target.md5)
+            look_at(session, url, remote, self.pace, target.filename)
+        return remote
 
-    def check_present(self, target: _Target) -> None:
-        """Hash an archive that is there already, unless that was done before and it was not touched since."""
-        if target.md5 and not target.remembered():
-            algorithm = fastest(tuple(target.digests))
-            _check_digest(target, algorithm, self._digest(target.path, algorithm))
-            target.remember(target.md5)
-        forget(target.partial)  # a crash right after the renaming leaves what was said of it behind
-
-    def _set_aside(self, target: _Target, fetched: Fetched) -> InputError:
-        aside = self.layout.corrupt_path(target.archive, fetched.digest)
-        target.partial.replace(aside)
-        forget(target.partial)
-        return InputError(
-            f"{target.archive.filename} arrived corrupt; it is kept as {aside}",
-            f"expected {_NAMES[fetched.algorithm]} {target.digests[fetched.algorithm]}, got {fetched.digest}",
-            "delete that file and run the same command again to fetch it afresh",
-        )
-
-    def _digest(self, path: Path, algorithm: str) -> str:
-        digest = hashlib.new(algorithm, usedforsecurity=False)
-        self.progress.begin(f"checking {path.name}", path.stat().st_size, "B")
-        try:
-            with path.open("rb", buffering=0) as file:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-                    self.progress.advance(len(chunk))
-        finally:
-            self.progress.end()
-        return digest.hexdigest()
+    def _check_space(self, target: Target, to_come: int) -> None:
+        check_free_space(target.path.parent, to_come, "for what is still to be downloaded")
 
 
-def _bytes_to_come(target: _Target, remote: Remote) -> int:
-    return remote.total - kept_bytes(target.partial, remote, has_digest=bool(target.digests))
+def _as_offered(offer: Offer) -> Remote:
+    return Remote(bare_url(offer.url), offer.size, None, None)
 
 
-def _not_the_archive(path: Path, detail: str) -> InputError:
-    return InputError(
-        f"{path} is there, but is not the expected archive",
-        detail,
-        f"move it away (mv {quoted(str(path))} ELSEWHERE) and run the same command again to fetch it",
-    )
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A Progress whose bars say which of several files they are about."""
+
+    progress: Progress
+    number: int
+    count: int
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Start a bar: 3 of 308, and its own label."""
+        which = f"{self.number:,} of {self.count:,}: " if self.count > 1 else ""
+        self.progress.begin(f"{which}{label}", total, unit, done)
+
+    def advance(self, amount: int = 1) -> None:
+        """Pass it on."""
+        self.progress.advance(amount)
+
+    def end(self) -> None:
+        """Pass it on."""
+        self.progress.end()
+
+    def note(self, text: str) -> None:
+        """Pass it on."""
+        self.progress.note(text)

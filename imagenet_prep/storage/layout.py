@@ -94,6 +94,10 @@ class Layout:
         """What has come of an archive that is still being downloaded; its state lies beside it."""
         return self.raw_partial_dir / f"{archive.filename}.part"
 
+    def copy_path(self, key: str) -> Path:
+        """What a site remembers of the copy that is fetched from it: which version it is (JSON)."""
+        return self.raw_partial_dir / f"{key}.json"
+
     def corrupt_path(self, archive: Named, digest: str) -> Path:
         """Where a download with a wrong digest is kept: no stage reads it."""
         return self.raw_partial_dir / f"{archive.filename}.corrupt-{digest[:8]}"

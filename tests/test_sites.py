@@ -1,0 +1,525 @@
+"""Kaggle and Hugging Face as places to fetch from: who asks, which files, signed addresses, what a refusal means."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import pickle
+import random
+import struct
+import traceback
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from existing import existing
+from hypothesis import given
+from hypothesis import strategies as st
+from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
+
+from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, SpaceError, UsageError
+from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.hugging_face_site import ACCESS_URL, HuggingFaceSite, find_token
+from imagenet_prep.fetch.kaggle_site import COMPETITION, RULES_URL, KaggleSite, digests_of, find_login
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.tokens import Token
+from imagenet_prep.model import Silent
+from imagenet_prep.stages.download import download_copy
+from imagenet_prep.storage.layout import Layout
+
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000, crumb=10_000)
+ROOT = Path(__file__).parent.parent
+WHO = Token(TOKEN, "HF_TOKEN")
+VARIABLES = ("KAGGLE_API_TOKEN", "KAGGLE_USERNAME", "KAGGLE_KEY", "KAGGLE_CONFIG_DIR", "XDG_CACHE_HOME")
+VARIABLES += ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME")
+
+
+def _zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("ILSVRC/ImageSets/CLS-LOC/val.txt", random.Random(1).randbytes(300_000))
+    return file.getvalue()
+
+
+def _parquet(seed: int) -> bytes:
+    body = random.Random(seed).randbytes(80_000 + seed)
+    return b"PAR1" + body + struct.pack("<I", 100) + b"PAR1"
+
+
+ZIP = {f"{COMPETITION}.zip": _zip()}
+PARQUET = {
+    **{f"train-{number:05d}-of-00003.parquet": _parquet(number) for number in range(3)},
+    **{f"validation-{number:05d}-of-00002.parquet": _parquet(9 + number) for number in range(2)},
+}
+OTHERS = {f"test-{number:05d}-of-00002.parquet": _parquet(20 + number) for number in range(2)}
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Nobody's secrets are in the environment or the home folder."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return monkeypatch
+
+
+@pytest.fixture
+def kaggle(tmp_path: Path) -> Iterator[StandIn]:
+    """A stand-in of Kaggle."""
+    with stand_in("kaggle", tmp_path / "served", ZIP) as site:
+        yield site
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[StandIn]:
+    """A stand-in of the Hugging Face Hub."""
+    with stand_in("huggingface", tmp_path / "served", PARQUET | OTHERS) as site:
+        yield site
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A DATA_DIR that doesn't exist yet."""
+    return Layout(tmp_path / "data")
+
+
+class Seen(Silent):
+    """A Progress that remembers the labels of its bars."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels: list[str] = []
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Remember a bar."""
+        self.labels.append(label)
+
+
+def _fetch(layout: Layout, site: KaggleSite | HuggingFaceSite, **options: Any) -> Seen:
+    progress = Seen()
+    download_copy(layout, site, progress=progress, pace=PACE, **options)
+    return progress
+
+
+def _raw(layout: Layout) -> dict[str, bytes]:
+    if not layout.own_raw_dir.exists():
+        return {}
+    paths = existing(layout.own_raw_dir, "*")
+    return {path.name: path.read_bytes() for path in paths if path.suffix in (".zip", ".parquet")}
+
+
+def _told(error: PrepError, status: int, *words: str) -> None:
+    assert error.exit_code == status
+    assert len(str(error).splitlines()) == 3
+    for word in words:
+        assert word in str(error)
+    assert CANARY not in "".join(traceback.format_exception(error))
+
+
+def _no_secret_went_abroad(site: StandIn) -> None:
+    for asked in site.storage.asked:
+        assert not {"authorization", "cookie"} & {name.lower() for name in asked.headers}
+        assert TOKEN not in str(asked)
+        assert KEY not in str(asked)
+
+
+# who asks ------------------------------------------------------------------------------------------------------------
+
+
+def _kaggle_folder(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("_json", ".json")).write_text(text)
+
+
+def test_kaggle_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody: pytest.MonkeyPatch) -> None:
+    """The token before the pair, the environment before files of the same kind; each alone is enough."""
+    home = tmp_path / "home" / ".kaggle"
+    assert find_login() is None
+    _kaggle_folder(home, kaggle_json=json.dumps({"username": USERNAME, "key": KEY}))
+    assert find_login() == Credentials(USERNAME, KEY)
+    nobody.setenv("KAGGLE_USERNAME", "bob")
+    assert find_login() == Credentials(USERNAME, KEY)
+    nobody.setenv("KAGGLE_KEY", "bobs")
+    assert find_login() == Credentials("bob", "bobs")
+    _kaggle_folder(home, access_token=f" {TOKEN}\n")
+    assert find_login() == Token(TOKEN, str(home / "access_token"))
+    (tmp_path / "elsewhere").write_text(f"{TOKEN}-file\n")
+    nobody.setenv("KAGGLE_API_TOKEN", str(tmp_path / "elsewhere"))
+    assert find_login() == Token(f"{TOKEN}-file", str(tmp_path / "elsewhere"))
+    nobody.setenv("KAGGLE_API_TOKEN", f"{TOKEN}-value")
+    assert find_login() == Token(f"{TOKEN}-value", "KAGGLE_API_TOKEN")
+    nobody.delenv("KAGGLE_API_TOKEN")
+    other = tmp_path / "config"
+    nobody.setenv("KAGGLE_CONFIG_DIR", str(other))
+    _kaggle_folder(other, access_token="another")
+    assert find_login() == Token("another", str(other / "access_token"))
+
+
+def test_hugging_face_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody: pytest.MonkeyPatch) -> None:
+    """The environment before files; HF_TOKEN_PATH before HF_HOME before the cache."""
+    assert find_token() is None
+    places = {
+        "": tmp_path / "home" / ".cache" / "huggingface" / "token",
+        "XDG_CACHE_HOME": tmp_path / "cache" / "huggingface" / "token",
+        "HF_HOME": tmp_path / "hf" / "token",
+        "HF_TOKEN_PATH": tmp_path / "the-token",
+    }
+    values = {"XDG_CACHE_HOME": "cache", "HF_HOME": "hf", "HF_TOKEN_PATH": "the-token"}
+    for variable, path in places.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{variable}-token\n")
+        if variable:
+            nobody.setenv(variable, str(tmp_path / values[variable]))
+        assert find_token() == Token(f"{variable}-token", str(path))
+    for variable in ("HUGGING_FACE_HUB_TOKEN", "HF_TOKEN"):
+        nobody.setenv(variable, f" {variable} ")
+        assert find_token() == Token(variable, variable)
+
+
+@pytest.mark.parametrize("content", [f"{CANARY} two words", f"{CANARY}\x00", f"{CANARY}é", f"{CANARY}\nX-Other: 1"])
+def test_what_is_no_token_is_said_to_be_none(tmp_path: Path, nobody: pytest.MonkeyPatch, content: str) -> None:
+    """A file of something else is wrong usage, and what it holds is not shown."""
+    for name, find in (("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN_PATH", find_token)):
+        path = tmp_path / "secrets"
+        path.write_text(content)
+        nobody.setenv(name, str(path))
+        with pytest.raises(UsageError) as caught:
+            find()
+        _told(caught.value, 2, str(path))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"username": "a"}', '{"username": "a", "key": 1}', f'"{CANARY}"', "\0"]
+)
+def test_a_kaggle_json_that_is_none(tmp_path: Path, content: str) -> None:
+    """One that holds no credentials is named, and what it holds is not shown; an empty one is as good as none."""
+    _kaggle_folder(tmp_path / "home" / ".kaggle", kaggle_json=content)
+    if not content:
+        assert find_login() is None
+        return
+    with pytest.raises(UsageError) as caught:
+        find_login()
+    _told(caught.value, 2, "kaggle.json")
+
+
+def test_a_token_is_kept_close() -> None:
+    """No repr shows it, and no pickle takes it to another process."""
+    assert CANARY not in repr(WHO) + str([WHO]) + repr(KaggleSite(login=WHO)) + repr(HuggingFaceSite(token=WHO))
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps(WHO)
+    assert CANARY not in str(caught.value)
+
+
+# Kaggle --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [WHO, Credentials(USERNAME, KEY)], ids=["token", "key"])
+@pytest.mark.parametrize("connections", [1, 4])
+def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int) -> None:
+    """The zip comes whole, each piece by an address of its own; who asks is told to Kaggle and to nobody else."""
+    progress = _fetch(layout, KaggleSite(kaggle.url, who), connections=connections)
+    assert _raw(layout) == ZIP
+    assert {asked.headers["Authorization"] for asked in kaggle.home.asked} == {
+        f"Bearer {TOKEN}" if isinstance(who, Token) else BASIC
+    }
+    _no_secret_went_abroad(kaggle)
+    assert len({asked.path for asked in kaggle.storage.asked}) == len(kaggle.storage.asked)
+    assert f"Kaggle: 1 file, {len(ZIP[f'{COMPETITION}.zip']):,} bytes to fetch" in progress.notes
+
+
+@pytest.mark.parametrize("hashes", [("md5",), ("crc32c",), ("crc32c", "md5"), ()])
+def test_what_storage_tells_of_the_zip_is_checked(kaggle: StandIn, layout: Layout, hashes: tuple[str, ...]) -> None:
+    """By MD5 if it is told, else by CRC32C; a file that was checked is not hashed again."""
+    kaggle.storage.hashes = hashes
+    progress = _fetch(layout, KaggleSite(kaggle.url, WHO))
+    content = ZIP[f"{COMPETITION}.zip"]
+    checked = json.loads(layout.checked_path.read_text())[f"{COMPETITION}.zip"]
+    assert checked["md5"] == (hashlib.md5(content).hexdigest() if "md5" in hashes else None)
+    assert ("crc32c" in checked) == (hashes == ("crc32c",))
+    assert any("checking" in label for label in progress.labels) == bool(hashes)
+    assert _fetch(layout, KaggleSite(kaggle.url, WHO)).labels == []
+
+
+@pytest.mark.parametrize(("hashes", "words"), [("md5", "MD5"), ("crc32c", "CRC32C")])
+def test_a_zip_with_another_digest_is_set_aside(kaggle: StandIn, layout: Layout, hashes: str, words: str) -> None:
+    """What arrives otherwise than storage says gets no name."""
+    told = base64.b64encode(bytes(16 if hashes == "md5" else 4)).decode()
+    kaggle.storage.extra = {"x-goog-hash": f"{hashes}={told}"}
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, KaggleSite(kaggle.url, WHO))
+    _told(caught.value, 4, words, "arrived corrupt", "0" * 8)
+    assert _raw(layout) == {}
+
+
+def test_without_a_digest_the_zip_must_look_like_one(kaggle: StandIn, layout: Layout) -> None:
+    """A zip that is cut, or something else, is refused before it is fetched."""
+    path = kaggle.storage.folder / f"{COMPETITION}.zip"
+    for content in (path.read_bytes()[:-100], b"PAR1" * 50_000):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=f"something else under the name {COMPETITION}.zip"):
+            _fetch(layout, KaggleSite(kaggle.url, WHO))
+    assert not layout.own_raw_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (
+            "crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==",
+            {"crc32c": "9f4df1e8", "md5": "3a393d7377617f182829554763015b1d"},
+        ),
+        (
+            "md5=Ojk9c3dhfxgoKVVHYwFbHQ==, crc32c=AAAAAA==",
+            {"crc32c": "00000000", "md5": "3a393d7377617f182829554763015b1d"},
+        ),
+        ("crc32c=n03x6A=", {}),
+        ("md5=n03x6A==", {}),
+        ("md5", {}),
+        ("", {}),
+        ("sha1=n03x6A==, crc32c=n03x6A==", {"crc32c": "9f4df1e8"}),
+    ],
+)
+def test_digests_of(header: str, expected: dict[str, str]) -> None:
+    """Base64 of the bytes of each; what makes no sense counts for nothing."""
+    assert digests_of(header) == expected
+
+
+@given(st.text(max_size=200))
+def test_digests_of_takes_anything(header: str) -> None:
+    """No header makes it fail."""
+    assert set(digests_of(header)) <= {"md5", "crc32c"}
+
+
+@pytest.mark.parametrize(
+    ("who", "has_access", "words"),
+    [
+        (None, True, ["KAGGLE_API_TOKEN", "KAGGLE_USERNAME", RULES_URL, "https://www.kaggle.com/settings"]),
+        (Token(f"{CANARY}-wrong", "KAGGLE_API_TOKEN"), True, ["401", "https://www.kaggle.com/settings"]),
+        (Credentials(USERNAME, f"{CANARY}-wrong"), True, ["401", "https://www.kaggle.com/settings"]),
+        (WHO, False, ["403", "accept the rules", RULES_URL]),
+    ],
+    ids=["nobody", "wrong token", "wrong key", "rules"],
+)
+def test_kaggle_refuses(kaggle: StandIn, layout: Layout, who: Any, has_access: bool, words: list[str]) -> None:
+    """What to do is said with its address; nothing is written, and it is asked once."""
+    kaggle.home.has_access = has_access
+    with pytest.raises(AccessError) as caught:
+        _fetch(layout, KaggleSite(kaggle.url, who))
+    _told(caught.value, 6, *words)
+    assert not layout.own_raw_dir.exists()
+    assert len(kaggle.home.asked) == 1
+
+
+def test_kaggle_refuses_midway(kaggle: StandIn, layout: Layout) -> None:
+    """A token that is taken back on the way is exit 6 as well, and what came stays."""
+
+    class TakesBack(Seen):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            kaggle.home.has_access = False
+
+    with pytest.raises(AccessError) as caught:
+        download_copy(layout, KaggleSite(kaggle.url, WHO), progress=TakesBack(), pace=PACE)
+    _told(caught.value, 6, RULES_URL)
+    kaggle.home.has_access = True
+    _fetch(layout, KaggleSite(kaggle.url, WHO))
+    assert _raw(layout) == ZIP
+
+
+def test_kaggle_lives_on_when_an_address_expires(kaggle: StandIn, layout: Layout) -> None:
+    """One that was used up before its time is asked for again."""
+    signs = kaggle.storage.sign
+    numbers = iter(range(1000))
+
+    def used_up(name: str) -> str:
+        kaggle.storage.uses = 0 if next(numbers) % 5 == 4 else 1
+        return signs(name)
+
+    kaggle.storage.sign = used_up  # type: ignore[method-assign]
+    _fetch(layout, KaggleSite(kaggle.url, WHO), connections=3)
+    assert _raw(layout) == ZIP
+
+
+# Hugging Face --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_hugging_face(hub: StandIn, layout: Layout, connections: int) -> None:
+    """The files of train and validation come, each checked by its SHA-256; those of test stay where they are."""
+    progress = _fetch(layout, HuggingFaceSite(hub.url, WHO), connections=connections)
+    assert _raw(layout) == PARQUET
+    _no_secret_went_abroad(hub)
+    assert {asked.headers["Authorization"] for asked in hub.home.asked} == {f"Bearer {TOKEN}"}
+    checked = json.loads(layout.checked_path.read_text())
+    assert {name: checked[name]["sha256"] for name in PARQUET} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in PARQUET.items()
+    }
+    size = sum(map(len, PARQUET.values()))
+    assert progress.notes == [f"Hugging Face: 5 files, {size:,} bytes to fetch"]
+    assert progress.labels[0] == "1 of 5: train-00000-of-00003.parquet"
+    hub.storage.asked.clear()
+    assert _fetch(layout, HuggingFaceSite(hub.url, WHO)).labels == []
+    assert hub.storage.asked == []
+
+
+def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None:
+    """A later run takes the same commit though there is a newer one, and fetches what is missing."""
+
+    class Stops(Seen):
+        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+            super().begin(label, total, unit, done)
+            if "validation" in label:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download_copy(layout, HuggingFaceSite(hub.url, WHO), progress=Stops(), pace=PACE)
+    assert set(_raw(layout)) == {name for name in PARQUET if "train" in name}
+    hub.home.commit = COMMITS[1]
+    hub.storage.asked.clear()
+    hub.home.asked.clear()
+    progress = _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert _raw(layout) == PARQUET
+    assert progress.labels[0] == "4 of 5: validation-00000-of-00002.parquet"
+    assert all("validation" in asked.path for asked in hub.storage.asked)
+    assert not any("revision" in asked.path or COMMITS[1] in asked.path for asked in hub.home.asked)
+
+
+def test_hugging_face_only_some_splits(hub: StandIn, layout: Layout) -> None:
+    """One split alone can be asked for."""
+    _fetch(layout, HuggingFaceSite(hub.url, WHO, splits=("validation",)))
+    assert set(_raw(layout)) == {name for name in PARQUET if "validation" in name}
+
+
+@pytest.mark.parametrize(
+    ("who", "has_access", "words"),
+    [
+        (None, True, ["found no token", ACCESS_URL, "HF_TOKEN", "https://huggingface.co/settings/tokens"]),
+        (Token(f"{CANARY}-wrong", "HF_TOKEN"), True, ["401", ACCESS_URL, "HF_TOKEN"]),
+        (WHO, False, ["403", ACCESS_URL, "HF_TOKEN"]),
+    ],
+    ids=["nobody", "wrong", "gated"],
+)
+def test_hugging_face_refuses(
+    hub: StandIn, layout: Layout, who: Token | None, has_access: bool, words: list[str]
+) -> None:
+    """Where to ask for access is said; no file is written, and none is asked for a second time."""
+    hub.home.has_access = has_access
+    with pytest.raises(AccessError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, who))
+    _told(caught.value, 6, *words)
+    assert _raw(layout) == {}
+    assert len([asked for asked in hub.home.asked if "/resolve/" in asked.path]) == 1
+
+
+def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: Layout) -> None:
+    """One byte of a file is another than at the commit."""
+    name = "train-00001-of-00003.parquet"
+    path = hub.storage.folder / name
+    hub.home.changes["tree"] = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 4, name, "SHA-256", "arrived corrupt")
+    assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
+
+
+def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Layout) -> None:
+    """What the storage has is not what the commit says."""
+    hub.home.changes["tree"] = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 4, "another train-00000-of-00003.parquet", "80,012", "80,016")
+
+
+@pytest.mark.parametrize("oid", [None, "", "x" * 64, 7])
+def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout, oid: Any) -> None:
+    """A file that is not in the large storage has no SHA-256 told."""
+    entries = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    for each in entries:
+        each["lfs"]["oid"] = oid
+    hub.home.changes["tree"] = entries
+    _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert _raw(layout) == PARQUET
+    for name in PARQUET:
+        layout.own_raw_dir.joinpath(name).unlink()
+    (hub.storage.folder / "validation-00001-of-00002.parquet").write_bytes(b"PAR1" + bytes(80_010 + 8) + b"PAR1"[::-1])
+    entries[-1]["size"] = len(PARQUET["validation-00001-of-00002.parquet"])
+    with pytest.raises(InputError):
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+
+
+@pytest.mark.parametrize("gone", ["train-00001-of-00003.parquet", "train-00002-of-00003.parquet", *PARQUET][:4])
+def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout, gone: str) -> None:
+    """An earlier revision had no parquet files; one that lacks some is refused before anything is fetched."""
+    (hub.storage.folder / gone).unlink()
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 4, COMMITS[0][:12], gone, str(layout.raw_partial_dir / "huggingface.json"))
+    assert hub.storage.asked == []
+
+
+STRANGE: list[tuple[str, Any]] = [
+    ("revision", b"{"),
+    ("revision", b"\xff"),
+    ("revision", []),
+    ("revision", {}),
+    ("revision", {"sha": "main"}),
+    ("revision", {"sha": "../../" + "a" * 34}),
+    ("tree", {}),
+    ("tree", b"["),
+    ("tree", "text"),
+    ("tree", [{"path": "data/train-00000-of-00001.parquet"}]),
+    ("tree", [{"path": "data/train-00000-of-00001.parquet", "size": -1}]),
+    ("tree", [{"path": "data/train-00000-of-00001.parquet", "size": "1"}]),
+]
+
+
+@pytest.mark.parametrize(("what", "answer"), STRANGE, ids=str)
+def test_answers_that_make_no_sense(hub: StandIn, layout: Layout, what: str, answer: Any) -> None:
+    """They are network trouble that names the server, never a bug."""
+    hub.home.changes[what] = answer
+    with pytest.raises(NetworkError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 5, "127.0.0.1", "expected")
+    assert _raw(layout) == {}
+
+
+def test_a_list_without_end(hub: StandIn, layout: Layout) -> None:
+    """A list whose pages never end is given up."""
+    hub.home.page_size = 0
+    with pytest.raises(NetworkError):
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert len(hub.home.asked) < 200
+
+
+def test_all_must_fit_before_any_is_fetched(hub: StandIn, layout: Layout) -> None:
+    """The files together need more than the disk has."""
+    entries = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    for each in entries:
+        each["size"] = 5 << 40
+    hub.home.changes["tree"] = entries
+    with pytest.raises(SpaceError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 7, "27,4", "free")
+    assert hub.storage.asked == []
+
+
+def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> None:
+    """It is kept if its SHA-256 is right; another one of that name is never overwritten."""
+    layout.own_raw_dir.mkdir(parents=True)
+    names = sorted(PARQUET)
+    (layout.own_raw_dir / names[0]).write_bytes(PARQUET[names[0]])
+    progress = _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    assert progress.labels[0] == f"1 of 5: checking {names[0]}"
+    assert not any(names[0] in asked.path for asked in hub.storage.asked)
+    path = layout.own_raw_dir / names[1]
+    path.write_bytes(PARQUET[names[1]][:-9] + b"x" + PARQUET[names[1]][-8:])
+    with pytest.raises(InputError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, WHO))
+    _told(caught.value, 4, str(path), "not the expected archive", "SHA-256")

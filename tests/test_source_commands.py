@@ -1,0 +1,189 @@
+"""The commands against a stand-in of each source, with secrets in the environment: shards, and no secret anywhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from copies_of_imagenet import write_hugging_face
+from existing import existing
+from fault_server import CANARY as PASSWORD_CANARY
+from fault_server import PASSWORD, fault_server
+from fault_server import USERNAME as OFFICIAL_USERNAME
+from kaggle_copies import tree, write_zip
+from stand_ins import CANARY, KEY, SIGNATURE, TOKEN, USERNAME, StandIn, stand_in
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import UsageError
+from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.tokens import Token
+from imagenet_prep.stages.download import download_copy
+from imagenet_prep.storage.layout import Layout
+
+ROOT = Path(__file__).parent.parent
+SMALL = (
+    "--train-shards",
+    "2",
+    "--validation-shards",
+    "1",
+    "--allow-incomplete",
+    "--workers",
+    "1",
+    "--engine",
+    "threads",
+)
+SECRETS = {
+    "kaggle token": {"KAGGLE_API_TOKEN": TOKEN},
+    "kaggle key": {"KAGGLE_USERNAME": USERNAME, "KAGGLE_KEY": KEY},
+    "huggingface": {"HF_TOKEN": TOKEN},
+}
+
+
+@contextmanager
+def _stand_in(kind: str, folder: Path, made: MadeSet) -> Iterator[StandIn]:
+    files = folder / "files"
+    if kind == "kaggle":
+        write_zip(files, tree(made))
+    else:
+        write_hugging_face(files, made)
+    with stand_in(kind, folder / "served", {path.name: path.read_bytes() for path in files.iterdir()}) as site:
+        yield site
+
+
+def _command(home: Path, secrets: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, whose user has no secrets but these."""
+    kept = {name: value for name, value in os.environ.items() if not re.match("KAGGLE|HF_|HUGGING|IMAGENET|XDG", name)}
+    environment = {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), **secrets}
+    command = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
+    assert not any(value in " ".join(command) for value in secrets.values())
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def _assert_no_secret(folder: Path, *texts: str) -> None:
+    for text in texts:
+        assert CANARY not in text
+        assert PASSWORD_CANARY not in text
+    for path in existing(folder, "**/*"):
+        assert CANARY not in path.name
+        if path.is_file():
+            content = path.read_bytes()
+            assert CANARY.encode() not in content, path
+            assert PASSWORD_CANARY.encode() not in content, path
+
+
+@pytest.mark.parametrize(("who", "more"), [("kaggle token", ()), ("kaggle key", ("--quiet",)), ("huggingface", ())])
+def test_run_from_another_source(tmp_path: Path, made_tiny: MadeSet, who: str, more: tuple[str, ...]) -> None:
+    """All stages from one command; neither token, key nor signed address is in what is said, or in any file."""
+    kind = who.split()[0]
+    data_dir = tmp_path / "data"
+    with _stand_in(kind, tmp_path, made_tiny) as site:
+        words = ("run", data_dir, "--source", kind, "--base-url", site.url, *SMALL, *more)
+        done = _command(tmp_path, SECRETS[who], *words)
+    reported = _command(tmp_path, {}, "report", data_dir)
+    assert (done.returncode, reported.returncode) == (0, 0), done.stderr
+    shards = existing(data_dir, "*-of-*")
+    assert len(shards) == 3
+    _assert_no_secret(data_dir, done.stdout, done.stderr, reported.stdout, reported.stderr)
+    assert all(SIGNATURE in asked.path for asked in site.storage.asked)
+    for asked in site.storage.asked:
+        assert not {"authorization", "cookie"} & {name.lower() for name in asked.headers}
+        assert TOKEN not in asked.path
+        assert KEY not in asked.path
+    if not more:
+        said = "has no boxes: its records are made without them"
+        assert (said in done.stderr) == (kind == "huggingface")
+
+
+def test_the_shards_are_those_of_the_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Fetched from Kaggle, the copy gives the very bytes that the official archives give."""
+    raw = made_tiny.archives["train"].parent
+    official, fetched = tmp_path / "official", tmp_path / "fetched"
+    official.mkdir()
+    assert _command(tmp_path, {}, "annotate", official, "--raw", raw).returncode == 0
+    assert _command(tmp_path, {}, "convert", official, "--raw", raw, *SMALL).returncode == 0
+    with _stand_in("kaggle", tmp_path, made_tiny) as site:
+        secrets = SECRETS["kaggle token"]
+        assert (
+            _command(tmp_path, secrets, "download", fetched, "--source", "kaggle", "--base-url", site.url).returncode
+            == 0
+        )
+    assert _command(tmp_path, {}, "annotate", fetched).returncode == 0
+    assert _command(tmp_path, {}, "convert", fetched, *SMALL).returncode == 0
+    contents = [{path.name: path.read_bytes() for path in existing(folder, "*-of-*")} for folder in (official, fetched)]
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("kind", ["kaggle", "huggingface"])
+def test_a_refusal_tells_no_secret(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
+    """A token that the site does not take: status 6, three lines, and not the token."""
+    with _stand_in(kind, tmp_path, made_tiny) as site:
+        secrets = {"KAGGLE_API_TOKEN": f"{TOKEN}-wrong", "HF_TOKEN": f"{TOKEN}-wrong"}
+        done = _command(tmp_path, secrets, "download", tmp_path / "data", "--source", kind, "--base-url", site.url)
+    assert done.returncode == 6
+    assert done.stderr.splitlines()[-3].startswith("error: ")
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_an_official_password_is_told_to_nobody(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same of image-net.org's."""
+    data_dir = tmp_path / "data"
+    with fault_server(made_tiny.archives["train"].parent, is_open=False) as server:
+        secrets = {"IMAGENET_USERNAME": OFFICIAL_USERNAME, "IMAGENET_ACCESS_KEY": PASSWORD}
+        words = ("download", data_dir, "--base-url", server.url, "--no-digest")
+        done = _command(tmp_path, secrets, *words)
+        assert done.returncode == 0, done.stderr
+        refused = _command(
+            tmp_path, {**secrets, "IMAGENET_USERNAME": "bob"}, *words, "--only", "validation-boxes,devkit"
+        )
+    assert refused.returncode == 6
+    _assert_no_secret(data_dir, done.stdout, done.stderr, refused.stdout, refused.stderr)
+
+
+def test_no_log_tells_a_secret(tmp_path: Path, made_tiny: MadeSet, caplog: pytest.LogCaptureFixture) -> None:
+    """At the most talkative level, no logger tells a token or a signed address."""
+    for name in ("", "urllib3", "urllib3.connectionpool", "requests"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    with _stand_in("huggingface", tmp_path, made_tiny) as site:
+        who = HuggingFaceSite(site.url, Token(TOKEN, "HF_TOKEN"))
+        download_copy(Layout(tmp_path / "data"), who, pace=Pace(segment=100_000), connections=3)
+    assert "?..." in caplog.text
+    assert CANARY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--source", "kaggle", "--cookies", "README.md"), "--cookies with --source kaggle"),
+        (("--source", "huggingface", "--no-digest"), "--no-digest with --source huggingface"),
+        (("--source", "kaggle", "--only", "train"), "one zip"),
+        (("--source", "huggingface", "--only", "boxes"), "--only boxes"),
+        (("--source", "elsewhere"), "elsewhere"),
+    ],
+)
+def test_options_that_a_source_lacks(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    """They are wrong usage, and nothing is asked for."""
+    words = tuple(str(ROOT / word) if word == "README.md" else word for word in words)
+    done = _command(tmp_path, {}, "download", tmp_path / "data", *words, "--base-url", "http://127.0.0.1:9/")
+    assert done.returncode == UsageError.exit_code
+    assert said in done.stderr
+    assert not (tmp_path / "data" / "raw-data").exists()
+
+
+def test_only_a_split_of_hugging_face(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """--only chooses among the splits."""
+    with _stand_in("huggingface", tmp_path, made_tiny) as site:
+        words = ("--source", "huggingface", "--only", "validation,boxes", "--base-url", site.url)
+        done = _command(tmp_path, SECRETS["huggingface"], "download", tmp_path / "data", *words)
+    assert done.returncode == 0, done.stderr
+    checked = json.loads((tmp_path / "data" / "raw-data" / "checked.json").read_text())
+    assert checked
+    assert all(name.startswith("validation-") for name in checked)
