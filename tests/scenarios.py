@@ -35,7 +35,7 @@ class Scenario:
 def results(files: dict[str, bytes]) -> dict[str, bytes]:
     """What a run must end with, of all files by path: without times, paths, and what was left aside unfinished.
 
-    Of the journal the last line about each shard counts, in any order.
+    Of the journal the last entry of each shard counts, and what it was made from, in any order.
     """
     found = {}
     for path, data in files.items():
@@ -50,8 +50,9 @@ def _last_lines(journal: bytes) -> bytes:
     lines = {}
     for line in journal.splitlines():
         with contextlib.suppress(ValueError):  # a line that was cut short
-            lines[json.loads(line)["name"]] = line
-    return b"\n".join(lines[name] for name in sorted(lines))
+            value = json.loads(line)
+            lines[value["name"], "made_from" in value] = line
+    return b"\n".join(lines[each] for each in sorted(lines))
 
 
 def _archives(folder: Path, made: MadeSet, _: Commands) -> None:
@@ -160,7 +161,7 @@ class Recording:
     def expected_line(self, shard: str) -> bytes:
         """The line of a shard in the journal in the end."""
         lines = self.expected["imagenet-prep/journal.jsonl"].splitlines()
-        return next((line for line in lines if json.loads(line)["name"] == shard), b"")
+        return next((line for line in lines if json.loads(line)["name"] == shard and b"digest" in line), b"")
 
 
 def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: Commands) -> Recording:

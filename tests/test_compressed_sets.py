@@ -133,7 +133,8 @@ def as_an_earlier_version(layout: Layout) -> None:
     )
     lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
     for line in lines:
-        del line["file_digest"], line["crc"]
+        del line["crc"]
+        line.pop("file_digest", None)
     layout.journal_path.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines))
 
 

@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import ShardInfo
+from imagenet_prep.model import MadeFrom, ShardInfo
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -196,14 +197,67 @@ def test_the_same_archive_by_a_link(layout: Layout, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made_from", [[], {"items": "a"}, {"items": "a", "times": 3}])
-def test_an_entry_that_says_nothing_of_sense_beside_it_is_none(tmp_path: Path, made_from: object) -> None:
-    """A line of the journal whose record of what its shard was made from is not of that form is passed over."""
-    value = info_dict(ShardInfo("train-00000-of-00001", "f", 1, 2, "d"))
+def test_what_says_nothing_of_sense_of_what_a_shard_was_made_from_is_none(tmp_path: Path, made_from: object) -> None:
+    """Of another form than its own, it is passed over: a line of its own alone, and the entry that it stands in."""
+    info = ShardInfo("train-00000-of-00001", "f", 1, 2, "d")
     path = tmp_path / "journal.jsonl"
-    for beside, found in (({}, 1), ({"made_from": made_from}, 0)):
-        line = {**value, **beside}
-        path.write_text(json.dumps({**line, "crc": seal(line)}))
-        assert len(list(Journal(path).names())) == found
+    write_lines(path, {"name": info.name, "fingerprint": "f", "made_from": made_from}, info_dict(info))
+    assert (Journal(path).get(info.name), Journal(path).made_from(info.name)) == (info, None)
+    write_lines(path, {**info_dict(info), "made_from": made_from})
+    assert list(Journal(path).names()) == []
+
+
+def write_lines(path: Path, *values: dict[str, Any]) -> None:
+    """Make a journal of these lines, sealed."""
+    path.write_text("".join(json.dumps({**value, "crc": seal(value)}) + "\n" for value in values))
+
+
+def read_lines(layout: Layout) -> list[dict[str, Any]]:
+    """The lines of the journal without their CRCs."""
+    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
+    assert all(value.pop("crc") == seal(value) for value in lines)
+    return lines
+
+
+KNOWN_BEFORE = {"name", "fingerprint", "records", "size", "digest", "set_aside", "repairs"}
+"""What versions read of an entry that knew shards by file times; with a key more or less, it is none."""
+
+
+def test_versions_before_read_the_entries(layout: Layout) -> None:
+    """Each entry has the keys that they knew and no other; what is beside it has none of those that make one."""
+    lines = read_lines(layout)
+    entries = [value for value in lines if "digest" in value]
+    assert {value["name"] for value in entries} == shards(layout).keys()
+    assert all(value.keys() == KNOWN_BEFORE for value in entries)
+    assert [value["name"] for value in lines if "digest" not in value] == [value["name"] for value in entries]
+    assert all("set_aside" not in value for value in lines if "digest" not in value)
+    journal = Journal(layout.journal_path)
+    assert all(journal.made_from(value["name"]) is not None for value in entries)
+
+
+def test_what_it_was_made_from_within_the_entry(layout: Layout) -> None:
+    """So one version wrote it: it counts as it does in a line of its own, and images may move."""
+    beside = {value["name"]: value["made_from"] for value in read_lines(layout) if "made_from" in value}
+    entries = [value for value in read_lines(layout) if "digest" in value]
+    write_lines(layout.journal_path, *({**value, "made_from": beside[value["name"]]} for value in entries))
+    to_folders(layout)
+    before = shards(layout)
+    assert made(layout) == [0, 0]
+    assert shards(layout) == before
+
+
+def test_what_another_entry_was_made_from_is_not_believed(tmp_path: Path) -> None:
+    """It is bound to the fingerprint: where a crash cut off the entry, it says nothing of that of another version."""
+    first, other = (ShardInfo("train-00000-of-00001", fingerprint, 1, 2, "d") for fingerprint in "fo")
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.append(first, MadeFrom("items", "times"))
+    assert Journal(path).made_from(first.name) == MadeFrom("items", "times")
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert list(Journal(path).names()) == []
+    with Journal(path) as journal:
+        journal.append(other)
+    assert (Journal(path).get(first.name), Journal(path).made_from(first.name)) == (other, None)
 
 
 def other_bytes(path: Path, start: bytes, at: int) -> None:

@@ -84,7 +84,7 @@ def test_repair_meets_a_manifest_with_anything_in_the_places_of_a_recipe(layout:
 
 def test_a_journal_with_anything_in_any_place_is_no_crash(layout: Layout) -> None:
     """A line of another form than its own counts as not there: its shard is not done."""
-    value = json.loads(layout.journal_path.read_text())
+    value = json.loads(layout.journal_path.read_text().splitlines()[-1])
     value.pop("crc", None)  # of earlier versions: nothing but its form proves it
     text, known = json.dumps(value), 0
     for path in places(value):
@@ -112,8 +112,8 @@ def test_deep_json_in_a_file_of_ours_is_as_good_as_none(layout: Layout, name: st
 @pytest.mark.parametrize("key", ["records", "size"])
 def test_numbers_of_an_entry_are_numbers(layout: Layout, key: str, odd: object) -> None:
     """Neither a text nor a truth value, not below 0, and no more than 64 bits hold."""
-    value = json.loads(layout.journal_path.read_text())
-    del value["crc"], value["made_from"]
+    value = json.loads(layout.journal_path.read_text().splitlines()[-1])
+    del value["crc"]
     assert shard_info(value)
     with pytest.raises(TypeError):
         shard_info({**value, key: odd})

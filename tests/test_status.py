@@ -125,7 +125,7 @@ def test_conversion_under_way(converted: Layout) -> None:
     """Without a manifest the journal tells what is done, and the conversion's own note how many are planned."""
     converted.manifest_path.unlink()
     lines = converted.journal_path.read_text().splitlines(keepends=True)
-    train = [line for line in lines if "train-" in line]
+    train = [line for line in lines if "train-" in line and "digest" in line]
     converted.journal_path.write_text("".join(train[:5]) + train[5][:20])
     assert stage(converted, "convert").detail == "5 of 12 shards"
     repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"

@@ -37,8 +37,10 @@ class Journal:
 
     A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. Each
     ends with its own CRC32C: one that a crash cut short, or that has changed since, is skipped. Lines of earlier
-    versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one. Beside the entry
-    it says what the shard was made from, which earlier versions didn't.
+    versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one.
+
+    What a shard was made from stands in a line of its own before its entry, bound to it by the fingerprint: versions
+    that know of no such thing pass over that line, and still read the entry. One version had it within the entry.
 
     Each writer may have a ``part`` of its own, a file beside ``path``: all parts are read as one, and what the own part
     says of a shard goes before what the others say.
@@ -99,7 +101,7 @@ class Journal:
         if self._file is None:
             self._file = self._open()
         with writing(self._path):
-            write_all(self._file.fileno(), [_line(info, made_from)])
+            write_all(self._file.fileno(), [_lines(info, made_from)])
         self._infos[info.name], self._made_from[info.name] = info, made_from
         self._unsealed.discard(info.name)
 
@@ -122,12 +124,14 @@ class Journal:
         return file
 
 
-def _line(info: ShardInfo, made_from: MadeFrom | None) -> bytes:
-    """An entry as a line of the journal, sealed."""
-    value = info_dict(info)
+def _lines(info: ShardInfo, made_from: MadeFrom | None) -> bytes:
+    """An entry as lines of the journal: what its shard was made from, then the entry itself, each sealed."""
+    values = [info_dict(info)]
     if made_from is not None:
-        value["made_from"] = dataclasses.asdict(made_from)
-    return json.dumps({**value, "crc": seal(value)}, sort_keys=True).encode() + b"\n"
+        beside = {"items": made_from.items, "times": made_from.times}
+        values.insert(0, {"name": info.name, "fingerprint": info.fingerprint, "made_from": beside})
+    lines = (json.dumps({**value, "crc": seal(value)}, sort_keys=True) for value in values)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def seal(value: dict[str, Any]) -> str:
@@ -136,16 +140,23 @@ def seal(value: dict[str, Any]) -> str:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
-    """Every entry of a journal that can be understood and isn't damaged, what it says beside, whether it is sealed."""
+    """Every entry of a journal that can be understood and isn't damaged, what it was made from, whether it is sealed."""
+    beside: dict[tuple[str, str], MadeFrom] = {}
     for line in (find_plain(path) or b"").splitlines():
         try:
             value = json.loads(line)
             crc = value.pop("crc", None)
-            if crc is None or crc == seal(value):
-                made_from = _made_from(value.pop("made_from", None))
-                yield shard_info(value), made_from, crc is not None
+            if crc is not None and crc != seal(value):
+                continue
+            made_from = _made_from(value.pop("made_from", None))
+            if made_from is not None and value.keys() == {"name", "fingerprint"}:
+                name, fingerprint = _texts([value["name"], value["fingerprint"]])
+                beside[name, fingerprint] = made_from
+                continue
+            info = shard_info(value)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # a crash cut this line short: its shard counts as not done
+        yield info, made_from or beside.get((info.name, info.fingerprint)), crc is not None
 
 
 def _made_from(value: Any) -> MadeFrom | None:
