@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, Text, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.looks import look_at
 from imagenet_prep.fetch.offers import Offer, Site, explained
@@ -250,3 +250,7 @@ class Numbered:
     def note(self, text: str) -> None:
         """Pass it on."""
         self.progress.note(text)
+
+    def worded(self, text: Text) -> str:
+        """As the one that it passes on to says it."""
+        return self.progress.worded(text)

@@ -140,7 +140,7 @@ def seal(value: dict[str, Any]) -> str:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
-    """Every entry of a journal that can be understood and isn't damaged, what it was made from, whether it is sealed."""
+    """Every sound entry of a journal that can be understood, what it was made from, and whether it is sealed."""
     beside: dict[tuple[str, str], MadeFrom] = {}
     for line in (find_plain(path) or b"").splitlines():
         try:
