@@ -204,7 +204,7 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
 ) -> None:
     """Those that it refuses while others work end, and it is said; the file comes over the others."""
     server.faults = Faults(most=most, refusal=status, rate=1_500_000)
-    progress = run(server, part, connections=4)
+    progress = run(server, part, connections=4, pace=replace(PACE, tries=1000))  # none is given up for its failures
     assert part.read_bytes() == CONTENT
     ended = [text for text in progress.notes if "takes no more than" in text]
     assert len(ended) == 4 - most
@@ -225,7 +225,7 @@ def test_pieces_shrink_towards_the_end() -> None:
         taken.append((piece.start, piece.stop))
     sizes = [stop - start for start, stop in taken]
     assert sizes[0] == 200
-    assert sizes == sorted(sizes, reverse=True) or sizes[-1] <= 40
+    assert sizes[-1] <= 40 < sizes[len(sizes) // 2] < 200
     assert sum(sizes) == 2000
     assert all(before[1] in (after[0], 1000) for before, after in pairwise(taken))
 
