@@ -13,7 +13,8 @@ from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source, has_images
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
@@ -53,14 +54,14 @@ class RunSummary:
     verify: Verdict
 
 
-def missing_archives(layout: Layout, *, validation_boxes: bool = False) -> tuple[str, ...]:
+def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE) -> tuple[str, ...]:
     """The archives that must be fetched: those whose content is not in the raw folder in any form.
 
     Raises:
         UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
     """
     refuse_made(layout)
-    missing = [split for split in facts.SPLITS if find_source(layout, split) is None]
+    missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [BOX_ARCHIVES[split] for split in annotated if find_annotations(layout, split) is None]
     return tuple(missing)
@@ -163,9 +164,9 @@ def _annotate(
     return annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
 
 
-def _is_incomplete(layout: Layout, split: str) -> bool:
+def _is_incomplete(layout: Layout, split: str, part: Part) -> bool:
     source = find_source(layout, split)
-    return source is None or bool(source.missing)
+    return source is None or bool(source.missing) or not has_images(layout, split, part)
 
 
 def _fetch(
@@ -177,10 +178,10 @@ def _fetch(
     progress: Progress,
 ) -> DownloadSummary | None:
     if fetching.site is not None:
-        splits = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split))
+        splits = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options.part))
         site = fetching.site.of(splits)
         return download_copy(layout, site, connections=fetching.connections, progress=progress) if splits else None
-    missing = missing_archives(layout, validation_boxes=options.validation_boxes)
+    missing = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
     if boxes is not None:
         missing = tuple(key for key in missing if key != "boxes")
     if not missing:
@@ -194,5 +195,6 @@ def _fetch(
         connections=fetching.connections,
         check_digest=fetching.check_digest,
         digests=fetching.digests,
+        part=options.part,
         progress=progress,
     )

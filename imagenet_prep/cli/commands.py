@@ -69,7 +69,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     from imagenet_prep import pipeline
 
     layout = Layout(data_dir, raw, output)
-    missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"])
+    missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"], part=_part(given))
     is_official = given["source"] == "imagenet"
     summary = pipeline.run(
         layout,
@@ -89,6 +89,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 @cli.command()
 @o.data_dir
 @o.only
+@o.part
 @o.fetching
 @o.quiet
 def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
@@ -99,18 +100,19 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
 
     \b
     imagenet-prep download /data/imagenet --only train,validation,boxes
+    imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
     from imagenet_prep.stages.download import download, download_copy, pending
 
     layout = Layout(data_dir)
-    keys = _archive_keys(only)
+    keys, part = _archive_keys(only), _part(given)
     site = site_of(given, keys)
     if site is not None:
         summary = download_copy(layout, site, connections=given["connections"], progress=make_progress(quiet))
         printing.print_download(summary, quiet)
         return
-    wanted = pending(layout, only=keys, check_digest=not given["no_digest"])
+    wanted = pending(layout, only=keys, check_digest=not given["no_digest"], part=part)
     summary = download(
         layout,
         only=keys,
@@ -119,6 +121,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
         cookies=given["cookies"],
         connections=given["connections"],
         check_digest=not given["no_digest"],
+        part=part,
         progress=make_progress(quiet),
     )
     printing.print_download(summary, quiet)

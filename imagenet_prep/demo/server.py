@@ -67,6 +67,7 @@ class FileHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = 60
+    disable_nagle_algorithm = True  # a small body would wait 40 ms for its headers to be acknowledged
     server: FileServer
 
     def do_GET(self) -> None:

@@ -28,7 +28,7 @@ from imagenet_prep.fetch.reply import (
     name_of,
     remote_of,
 )
-from imagenet_prep.fetch.session import Session, host_of
+from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.fetch.versions import Ask, Versions
 from imagenet_prep.model import Progress
 
@@ -63,7 +63,7 @@ class Connections:
     """
 
     def __init__(
-        self, session: Session, url: str, part: PartialFile, versions: Versions, pace: Pace, *, has_digest: bool
+        self, session: Getter, url: str, part: PartialFile, versions: Versions, pace: Pace, *, has_digest: bool
     ) -> None:
         self._session = session
         self._url = url
@@ -277,7 +277,7 @@ class _Saves:
             self._cost = self._at - now
 
 
-def ask_for(session: Session, url: str, pace: Pace) -> Ask:
+def ask_for(session: Getter, url: str, pace: Pace) -> Ask:
     """What fetches a small block of a file."""
 
     def ask(start: int, stop: int) -> tuple[Remote, bytes]:

@@ -12,7 +12,7 @@ import urllib3
 
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin, reason_of
+from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin, reason_of
 from imagenet_prep.fetch.site import SIGN_UP_URL
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
@@ -75,7 +75,7 @@ class Remote:
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
-def inspect(session: Session, url: str, pace: Pace) -> Remote:
+def inspect(session: Getter, url: str, pace: Pace) -> Remote:
     """Ask a server about a file, with a small Range request; nothing is written.
 
     Raises:
@@ -90,7 +90,7 @@ def inspect(session: Session, url: str, pace: Pace) -> Remote:
             patience.wait(cut)
 
 
-def _ask(session: Session, url: str, span: str | None) -> Remote | None:
+def _ask(session: Getter, url: str, span: str | None) -> Remote | None:
     """One attempt at inspect; None if the answer doesn't tell the length in a way that can be trusted."""
     with session.get(url, {"Range": span} if span else None) as response:
         check_status(response, url)

@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import requests
@@ -38,6 +38,19 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] 
 )
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Getter(Protocol):
+    """What files are asked for: a session, or a window of one (window.py)."""
+
+    @property
+    def note(self) -> Callable[[str], object]:
+        """What is told of each wait."""
+        ...
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+        """The answer to a GET, its body not read yet; raises as Session.get."""
+        ...
 
 
 class Session:

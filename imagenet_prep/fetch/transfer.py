@@ -12,7 +12,7 @@ from imagenet_prep.fetch.front import Front
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, RestartError, inspect, name_of
-from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.session import Getter
 from imagenet_prep.fetch.versions import Versions
 from imagenet_prep.model import Progress
 
@@ -32,7 +32,7 @@ class Fetched:
 
 
 def fetch(
-    session: Session,
+    session: Getter,
     url: str,
     path: Path,
     progress: Progress,
@@ -88,7 +88,7 @@ def _hopeless(url: str, restart: RestartError) -> NetworkError:
 class _Job:
     """One file to fetch, and the attempts at it."""
 
-    session: Session
+    session: Getter
     url: str
     path: Path
     progress: Progress

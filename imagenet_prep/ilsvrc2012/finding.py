@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import facts, folders, huggingface, kaggle, official
+from imagenet_prep.ilsvrc2012 import class_tars, facts, folders, huggingface, kaggle, official
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
+from imagenet_prep.ilsvrc2012.class_tars import ClassTars
+from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.storage.layout import Layout
 
-KINDS = (official.KIND, folders.KIND, kaggle.ZIP_KIND, huggingface.KIND, kaggle.TAR_KIND)
+KINDS = (official.KIND, class_tars.KIND, folders.KIND, kaggle.ZIP_KIND, huggingface.KIND, kaggle.TAR_KIND)
 """First found first taken, each split and its annotations on their own."""
 
 
 def find_source(layout: Layout, split: str) -> ImageSource | None:
     """Where the images of a split lie, or None."""
     return next((found for kind in KINDS if (found := kind.find(layout, split))), None)
+
+
+def has_images(layout: Layout, split: str, part: Part) -> bool:
+    """Whether a copy holds a split of these classes, as far as names alone tell: of class tars there may be some."""
+    source = find_source(layout, split)
+    return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
 
 
 def find_annotations(layout: Layout, split: str) -> BoxFiles | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -13,8 +14,11 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tars import Archive, walk
+from imagenet_prep.sources.tars import Archive, NamedSlices, walk
 from imagenet_prep.storage.layout import Layout
+
+TarTask = tuple[Path, str, int, int | None]
+"""An archive, the wnid of a class ("" for any), from which byte, to which (None: its end)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +42,28 @@ class OfficialTar:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, read in place: a task for each class's tar within the train archive."""
-        catalog = finished(run(engine, _ArchiveIndex(self.path, self.split), self._tasks()), self.split)
+        catalog = finished(run(engine, ArchiveIndex(self.split), self._tasks()), self.split)
         row = first_twice(catalog)
         if row is not None:
             raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2]))
         return catalog
 
-    def _tasks(self) -> list[tuple[str, int, int]]:
-        """What can be indexed on its own: the wnid of a class, from which byte, to which; of validation everything."""
+    def _tasks(self) -> list[TarTask]:
+        """What can be indexed on its own: each class; of validation everything."""
+        if self.split == facts.VALIDATION:
+            return [(self.path, "", 0, None)]
         with FileSlices(self.path) as view:
-            if self.split == facts.VALIDATION:
-                return [("", 0, len(view))]
-            return [(wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
+            return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
 
 
-def class_tars(view: FileSlices) -> dict[str, tuple[int, int]]:
-    """Offset and length of each class's tar, by wnid, in the train archive.
+def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tuple[int, int]]:
+    """Offset and length of each class's tar, by wnid, in the train archive: no further than all ``wanted`` are found.
 
     Raises:
         InputError: a member is no tar of one of the 1000 classes, or a class is there twice; or it is damaged.
     """
     found: dict[str, tuple[int, int]] = {}
+    left = set(wanted)
     for name, offset, length in walk(view, hint=REMEDY):
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in facts.labels() or name[-4:] != b".tar":
@@ -66,25 +71,29 @@ def class_tars(view: FileSlices) -> dict[str, tuple[int, int]]:
         if wnid in found:
             raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
         found[wnid] = offset, length
+        left.discard(wnid)
+        if wanted and not left:
+            break
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _ArchiveIndex:
-    """Indexes one tar within an archive: a class of train, or all of validation."""
+class ArchiveIndex:
+    """Indexes one tar of a split: that of a class, by itself or within the train archive, or all of validation."""
 
-    archive: Path
     split: str
 
-    def __call__(self, task: tuple[str, int, int]) -> Catalog:
-        wnid, start, stop = task
-        found = Catalog(containers=[Archive(self.archive)])
-        with FileSlices(self.archive) as view:
+    def __call__(self, task: TarTask) -> Catalog:
+        """The images of a tar, sorted; raises InputError if it is damaged, or holds others."""
+        archive, wnid, start, stop = task
+        found = Catalog(containers=[Archive(archive)])
+        inside = f"{wnid}.tar" if stop is not None else ""
+        with FileSlices(archive) as view:
             stamp = view.modified
-            for name, offset, length in walk(view, start, stop, inside=wnid and f"{wnid}.tar", hint=REMEDY):
+            for name, offset, length in walk(view, start, stop, inside=inside, hint=REMEDY):
                 label = label_of(name, self.split, wnid)
                 if label is None:
-                    raise stranger(self.archive, name, offset, f"images of {wnid}" if wnid else "validation images")
+                    raise stranger(archive, name, offset, f"images of {wnid}" if wnid else "validation images")
                 found.append(name.decode(), offset, length, stamp, label)
         return found.sorted()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices, changed
-from imagenet_prep.sources.tar_members import BLOCK, Member, TarFault, iter_members
+from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.mapped import map_file
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
@@ -43,8 +43,17 @@ class Archive:
         return read
 
 
+class NamedSlices(Sliceable, Protocol):
+    """An archive whose members are walked, and what to call it."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        ...
+
+
 def walk(
-    view: FileSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: Text
+    view: NamedSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: Text
 ) -> Iterator[Member]:
     """Name, offset in the archive and length of each file in the tar at ``start`` to ``stop`` of it.
 

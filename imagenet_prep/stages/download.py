@@ -18,7 +18,10 @@ from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.fetch.target import Target
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_tars import class_tars_in
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
+from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
@@ -41,6 +44,7 @@ def pending(
     only: Sequence[str] = facts.DEFAULT_ARCHIVES,
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
+    part: Part = WHOLE,
 ) -> list[OfficialArchive]:
     """The archives that a download with these settings would ask a server for; finding out costs nothing.
 
@@ -49,7 +53,9 @@ def pending(
         UsageError: ``only`` names an archive that isn't known.
     """
     targets = _targets(layout, only, check_digest, digests or {})
-    return [ARCHIVES[key] for key, target in targets.items() if not target.is_there()]
+    is_in_part = _pick_train(targets, part) is not None
+    missing = [ARCHIVES[key] for key, target in targets.items() if not target.is_there()]
+    return [ARCHIVES[facts.TRAIN], *missing] if is_in_part and _missing_classes(layout, part) else missing
 
 
 def download(
@@ -62,10 +68,13 @@ def download(
     connections: int = 4,
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
+    part: Part = WHOLE,
     progress: Progress | None = None,
     pace: Pace | None = None,
 ) -> DownloadSummary:
     """Put the archives named in ``only`` into raw-data, each whole and checked; those already there are kept.
+
+    Of the train archive, if it isn't there, only the tars of the classes of a ``part`` are fetched.
 
     Args:
         layout: where to.
@@ -76,6 +85,7 @@ def download(
         connections: how many pieces of a file to fetch at a time.
         check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
         digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
+        part: the classes of whose train images the tars are fetched, where it is not all of them.
         progress: gets a bar for each transfer and each hashing, in bytes.
         pace: timing and budget of retries.
 
@@ -89,21 +99,56 @@ def download(
     """
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
-    targets = _targets(layout, only, check_digest, digests or {}).values()
+    targets = _targets(layout, only, check_digest, digests or {})
+    train = _pick_train(targets, part)
     job = _Fetching(progress or Silent(), connections, pace or Pace())
     with hold(layout.lock_paths):
-        missing = [target for target in targets if not target.is_there()]
-        if missing:
-            first, note = missing[0].filename, job.progress.note
+        missing = [target for target in targets.values() if not target.is_there()]
+        wnids = _missing_classes(layout, part) if train else []
+        asked_for = [train, *missing] if train and wnids else missing
+        classes = None
+        if asked_for:
+            first, note = asked_for[0].filename, job.progress.note
             session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
-            urls = {target.filename: file_url(base_url, target.filename) for target in missing}
-            remotes = job.survey(session, urls, missing)
-        for target in targets:
+            urls = {target.filename: file_url(base_url, target.filename) for target in asked_for}
+            remotes = {each.filename: job.inspect(session, urls[each.filename], each) for each in asked_for}
+            if train and wnids:
+                classes = job.find_classes(session, urls[train.filename], remotes[train.filename], wnids)
+            to_come = sum(target.to_come(remotes[target.filename]) for target in missing)
+            _check_space(layout, to_come + (classes.bytes_to_come(layout) if classes else 0))
+        for target in targets.values():
             if target in missing:
                 job.fetch(session, urls[target.filename], target, remotes[target.filename])
             else:
                 target.check_present(job.progress)
-    return _summary(targets, missing, sum(remotes[target.filename].total for target in missing))
+        if classes:
+            classes.fetch(layout, class_tars_in(layout), connections, job.progress)
+    done = _summary(targets.values(), missing, sum(remotes[target.filename].total for target in missing))
+    return _with_classes(done, part, wnids, classes) if train else done
+
+
+def _pick_train(targets: dict[str, Target], part: Part) -> Target | None:
+    """The train archive, taken from the targets, where single classes are to come in its place."""
+    is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
+    return targets.pop(facts.TRAIN) if is_meant else None
+
+
+def _missing_classes(layout: Layout, part: Part) -> list[str]:
+    """The classes whose tars are not there."""
+    there = class_tars_in(layout).wnids()
+    return [wnid for wnid in part.labels if wnid not in there]
+
+
+def _with_classes(
+    done: DownloadSummary, part: Part, wnids: Sequence[str], classes: RemoteClasses | None
+) -> DownloadSummary:
+    """A summary that has the tars of classes, too."""
+    fetched, present = (
+        (f"{number_of(count, 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",) if count else ()
+        for count in (len(wnids), len(part.labels) - len(wnids))
+    )
+    size = done.size + (classes.size if classes else 0)
+    return DownloadSummary((*done.fetched, *fetched), (*done.present, *present), size)
 
 
 def download_copy(
@@ -178,17 +223,15 @@ class _Fetching:
     connections: int
     pace: Pace
 
-    def survey(self, session: Session, urls: Mapping[str, str], missing: list[Target]) -> dict[str, Remote]:
-        """What the server has for each target, once it is sure that it all fits: the expectations, and the disk."""
-        remotes = {target.filename: self._inspect(session, urls[target.filename], target) for target in missing}
-        self._check_space(missing[0], sum(target.to_come(remotes[target.filename]) for target in missing))
-        return remotes
+    def find_classes(self, session: Session, url: str, remote: Remote, wnids: Sequence[str]) -> RemoteClasses:
+        """Where the tars of classes lie in the train archive on the server."""
+        return RemoteClasses.find(session, url, remote, wnids, self.pace, self.progress)
 
     def announce(self, where: str, missing: Mapping[Target, Offer]) -> None:
         """Say what is fetched, once it is sure that it fits on the disk."""
         if missing:
             to_come = sum(target.to_come(_as_offered(offer)) for target, offer in missing.items())
-            self._check_space(next(iter(missing)), to_come)
+            _check_space(next(iter(missing)).layout, to_come)
             self.progress.note(f"{where}: {number_of(len(missing), 'file')}, {to_come:,} bytes to fetch")
 
     def fetch(self, session: Session, url: str, target: Target, remote: Remote | None = None) -> None:
@@ -198,14 +241,14 @@ class _Fetching:
             url,
             target.partial,
             self.progress,
-            remote=remote or self._inspect(session, url, target),
+            remote=remote or self.inspect(session, url, target),
             digests=target.digests,
             connections=self.connections,
             pace=self.pace,
         )
         target.place(fetched)
 
-    def _inspect(self, session: Session, url: str, target: Target) -> Remote:
+    def inspect(self, session: Session, url: str, target: Target) -> Remote:
         """What the server has, once it is sure that it is what is expected, as far as can be told now."""
         remote = inspect(session, url, self.pace)
         if target.size not in (None, remote.total):
@@ -218,8 +261,9 @@ class _Fetching:
             look_at(session, url, remote, self.pace, target.filename)
         return remote
 
-    def _check_space(self, target: Target, to_come: int) -> None:
-        check_free_space(target.path.parent, to_come, "for what is still to be downloaded")
+
+def _check_space(layout: Layout, to_come: int) -> None:
+    check_free_space(layout.own_raw_dir, to_come, "for what is still to be downloaded")
 
 
 def _as_offered(offer: Offer) -> Remote:

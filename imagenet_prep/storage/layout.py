@@ -87,6 +87,10 @@ class Layout:
         """Where download puts an official archive."""
         return self.own_raw_dir / archive.filename
 
+    def class_tars_dir(self, archive: Named) -> Path:
+        """Where download puts the tars of classes, of an archive that it fetches some classes of."""
+        return self.own_raw_dir / archive.filename.removesuffix(".tar")
+
     raw_partial_dir = _Below("own_raw_dir", ".partial")
     """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
 

@@ -1,0 +1,119 @@
+"""Window, a range of a file on a server as a file of its own; RemoteSlices, such a file read here and there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import requests
+
+from imagenet_prep.errors import NetworkError, Phrase
+from imagenet_prep.fetch.connections import ask_for
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import Remote, RestartError, content_range, name_of
+from imagenet_prep.fetch.session import Getter, host_of
+from imagenet_prep.fetch.spans import Span
+
+
+class Window:
+    """Answers requests for a file by a range of another one: what is asked for and what comes is moved by its start.
+
+    So ``fetch`` gets the range like any file, over several connections and runs. Its URL is only a name then.
+
+    Args:
+        session: who asks.
+        url: of the file that the range is of.
+        total: its bytes.
+        span: the range.
+    """
+
+    def __init__(self, session: Getter, url: str, total: int, span: Span) -> None:
+        self.note = session.note
+        self._session = session
+        self._url = url
+        self._total = total
+        self._start, self._stop = span
+
+    def remote(self, whole: Remote, url: str) -> Remote:
+        """The version of the range, called ``url``, of this version of the file."""
+        return Remote(url, self._stop - self._start, whole.etag, whole.last_modified)
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+        """The answer for a part of the range, or for all of it, as if the range were a file.
+
+        Raises:
+            CutError: the server sent something else.
+        """
+        asked = (headers or {}).get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
+        start = self._start + int(asked[0])
+        stop = self._start + int(asked[2]) + 1 if asked[2] else self._stop
+        response = self._session.get(self._url, {**(headers or {}), "Range": f"bytes={start}-{stop - 1}"})
+        if response.status_code == 200:
+            response.close()
+            raise CutError("the server sent the whole file where a part was asked for", lasting=no_parts(self._url))
+        found = content_range(response) if response.status_code == 206 else None
+        if found is not None:
+            if found[2] != self._total:
+                response.close()
+                raise CutError("the file on the server has changed", lasting=_changed(self._url))
+            moved = f"bytes {found[0] - self._start}-{found[1] - 1 - self._start}/{self._stop - self._start}"
+            response.headers["Content-Range"] = moved
+        return response
+
+
+class RemoteSlices:
+    """A file on a server as read-only bytes, each slice one request: for a header here and there.
+
+    Args:
+        session: who asks; requests that follow each other go over one connection.
+        url: of the file.
+        remote: the version of it: bytes of another one are refused.
+        pace: timing and budget of retries.
+
+    A slice raises NetworkError if the server can't be reached, serves no parts, or has another file by now.
+    """
+
+    def __init__(self, session: Getter, url: str, remote: Remote, pace: Pace) -> None:
+        self.path = Path(host_of(url)) / name_of(url)
+        self._ask = ask_for(session, url, pace)
+        self._url = url
+        self._remote = remote
+        self._pace = pace
+        self._note = session.note
+
+    def __len__(self) -> int:
+        return self._remote.total
+
+    def __getitem__(self, where: slice) -> bytes:
+        patience = Patience(name_of(self._url), self._pace, note=self._note, was_answered=True)
+        while True:
+            try:
+                return self._read(where.start, where.stop)
+            except CutError as cut:
+                if isinstance(cut.lasting, RestartError):  # the server did not heed the range
+                    raise no_parts(self._url) from None
+                patience.wait(cut)
+
+    def _read(self, start: int, stop: int) -> bytes:
+        found, data = self._ask(start, stop)
+        has_validator = found.has_validator and self._remote.has_validator
+        if found.total != self._remote.total or (has_validator and not found.is_same_version(self._remote)):
+            raise CutError("the file on the server has changed", lasting=_changed(self._url))
+        return data
+
+
+def no_parts(url: str) -> NetworkError:
+    """The error for a server that does not answer Range requests."""
+    return NetworkError(
+        f"{host_of(url)} doesn't serve parts of {name_of(url)}",
+        "expected an answer to a Range request: single classes can't be fetched without",
+        Phrase("name another server with {base_url}, or fetch all classes: leave out {classes}"),
+    )
+
+
+def _changed(url: str) -> NetworkError:
+    return NetworkError(
+        f"{name_of(url)} on {host_of(url)} has changed while parts of it were fetched",
+        "expected one and the same file all the time",
+        "run the same command again: what is whole is kept",
+    )

@@ -1,0 +1,440 @@
+"""Downloading a part of ImageNet: of the train archive only the classes that are wanted, by ranges of its bytes."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from existing import existing
+from fault_server import Faults, FaultServer, fault_server
+from made_sets import ENGINE
+from paced_server import paced_server, sent_by
+
+from imagenet_prep.cli.remedies import worded
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.photographs import Kind
+from imagenet_prep.errors import InputError, NetworkError, SpaceError
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.part import Part, find_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.pipeline import DownloadOptions, missing_archives, run
+from imagenet_prep.stages.download import DownloadSummary, download, pending
+from imagenet_prep.storage.layout import Layout
+
+PART = find_part("imagenette")
+TRAIN = ARCHIVES["train"].filename
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.02, segment=40_000, crumb=10_000)
+SHARDS = {"train_shards": 4, "validation_shards": 2}
+
+
+def _tar(path: Path | io.BytesIO, files: dict[str, bytes]) -> None:
+    with tarfile.open(**({"name": path} if isinstance(path, Path) else {"fileobj": path}), mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _class_tar(wnid: str, images: list[bytes], count: int) -> bytes:
+    packed = io.BytesIO()
+    _tar(packed, {f"{wnid}_{number}.JPEG": images[number % len(images)] for number in range(1, count + 1)})
+    return packed.getvalue()
+
+
+def _serve(folder: Path, tars: dict[str, bytes], images: list[bytes]) -> None:
+    """The archives of train images, of the validation images of ten classes, and of some boxes."""
+    folder.mkdir()
+    _tar(folder / TRAIN, {f"{wnid}.tar": content for wnid, content in tars.items()})
+    names = PART.validation_filenames()
+    _tar(folder / ARCHIVES["validation"].filename, {name: images[n % len(images)] for n, name in enumerate(names)})
+    with tarfile.open(folder / ARCHIVES["boxes"].filename, "w:gz") as tar:
+        tar.add(Path(__file__).parents[1] / "data" / "bounding_boxes" / "n01440764", "n01440764")
+
+
+@pytest.fixture(scope="module")
+def images() -> list[bytes]:
+    """Some images of 16x16 pixels."""
+    return [photographs.tiny(seed, Kind.RGB) for seed in range(20)]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, images: list[bytes]) -> Path:
+    """A server's folder: ten classes as large as the smallest real one, 990 of one image each."""
+    counts = {wnid: 732 if wnid in PART.labels else 1 for wnid in facts.synsets()}
+    folder = tmp_path_factory.mktemp("server") / "served"
+    _serve(folder, {wnid: _class_tar(wnid, images, count) for wnid, count in counts.items()}, images)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tars(images: list[bytes]) -> dict[str, bytes]:
+    """The tars of ten classes of some 200 kB, others between them."""
+    wnids = sorted({*PART.labels, *facts.synsets()[::100]})
+    return {wnid: _class_tar(wnid, images, 150 if wnid in PART.labels else 2) for wnid in wnids}
+
+
+@pytest.fixture
+def server(tmp_path: Path, tars: dict[str, bytes], images: list[bytes]) -> Iterator[FaultServer]:
+    """A server of these, which does what it is told."""
+    _serve(tmp_path / "served", tars, images)
+    with fault_server(tmp_path / "served") as server:
+        yield server
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A DATA_DIR that doesn't exist yet."""
+    return Layout(tmp_path / "data")
+
+
+def _download(server: FaultServer, layout: Layout, part: Part = PART, **options: Any) -> DownloadSummary:
+    given = {"only": ["train"], "check_digest": False, "pace": PACE, **options}
+    return download(layout, base_url=server.url, part=part, **given)
+
+
+def _tars_in(layout: Layout) -> dict[str, bytes]:
+    return {path.stem: path.read_bytes() for path in existing(layout.class_tars_dir(ARCHIVES["train"]), "*")}
+
+
+def _assert_whole(layout: Layout, tars: dict[str, bytes], part: Part = PART) -> None:
+    assert _tars_in(layout) == {wnid: tars[wnid] for wnid in part.labels}
+    assert list(layout.raw_partial_dir.iterdir()) == []
+
+
+# the whole way -------------------------------------------------------------------------------------------------
+
+
+def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
+    """run --classes makes a whole part, and the server sends these classes, the rest of it, and 2 MB at most."""
+    options = ConvertOptions(**SHARDS, part=find_part("imagenette", 0))
+    wanted = sum(len(content) for content in _members(served / TRAIN).values())
+    others = sum(path.stat().st_size for path in existing(served, "*") if path.name != TRAIN)
+    with paced_server(served) as url:
+        fetching = DownloadOptions(base_url=url, check_digest=False)
+        done = run(Layout(tmp_path / "data"), ENGINE, fetching=fetching, options=options)
+        sent = sent_by(url)
+        assert done.download is not None
+        assert done.download.fetched[-1] == f"10 classes of {TRAIN}"
+        assert done.download.size == wanted + others
+        assert wanted + others <= sent <= wanted + others + 2_000_000 - 1000 * 400  # each answer has headers, too
+        assert (done.verify.is_whole, done.verify.dataset) == (True, "imagenette")
+        assert [total.records for total in done.verify.totals] == [7320, 500]
+        again = run(Layout(tmp_path / "data"), ENGINE, fetching=fetching, options=options)
+        assert (again.download, sent_by(url)) == (None, sent)
+
+
+def _members(archive: Path) -> dict[str, bytes]:
+    with tarfile.open(archive) as tar:
+        found = {Path(member.name).stem: member for member in tar}
+        return {wnid: tar.extractfile(found[wnid]).read() for wnid in PART.labels}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, bytes], connections: int) -> None:
+    """Each class lies under its name, byte for byte, and nothing is left of its transfer."""
+    assert [archive.key for archive in pending(layout, only=["train"], part=PART)] == ["train"]
+    summary = _download(server, layout, connections=connections)
+    _assert_whole(layout, tars)
+    assert (summary.fetched, summary.present) == ((f"10 classes of {TRAIN}",), ())
+    assert summary.size == sum(len(tars[wnid]) for wnid in PART.labels)
+    assert missing_archives(layout, part=PART) == ("validation", "boxes")
+    assert "train" in missing_archives(layout)
+
+
+def test_what_is_there_is_not_fetched(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path
+) -> None:
+    """A second run asks nobody; a larger part fetches what it has more."""
+    path = tmp_path / "two.txt"
+    path.write_text("\n".join(list(PART.labels)[3:5]))
+    _download(server, layout, find_part(str(path)))
+    first = _tars_in(layout)
+    summary = _download(server, layout)
+    assert (summary.fetched, summary.present) == ((f"8 classes of {TRAIN}",), (f"2 classes of {TRAIN}",))
+    _assert_whole(layout, tars)
+    assert first.items() < _tars_in(layout).items()
+    server.seen.clear()
+    assert pending(layout, only=["train"], part=PART) == []
+    summary = _download(server, layout)
+    assert (server.seen, summary.fetched, summary.present) == ([], (), (f"10 classes of {TRAIN}",))
+
+
+def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, tmp_path: Path) -> None:
+    """Where the archive itself is there, nothing is fetched for a part of it."""
+    layout.own_raw_dir.mkdir(parents=True)
+    shutil.copy(tmp_path / "served" / TRAIN, layout.own_raw_dir)
+    summary = _download(server, layout)
+    assert (server.seen, summary.fetched, summary.present) == ([], (), (TRAIN,))
+    assert "train" not in missing_archives(layout, part=PART)
+
+
+def test_image_folders_have_every_class(layout: Layout) -> None:
+    """run fetches no class where another copy of the train images lies."""
+    (layout.own_raw_dir / "train" / "n01440764").mkdir(parents=True)
+    assert "train" not in missing_archives(layout, part=PART)
+
+
+def test_headers_are_asked_for_no_further_than_needed(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path
+) -> None:
+    """The walk ends with the last class that is wanted; each step asks for one header."""
+    path = tmp_path / "one.txt"
+    path.write_text("n01440764\n")
+    _download(server, layout, find_part(str(path)))
+    asked = [seen.headers["Range"] for seen in server.gets()]
+    start, stop = _place(server, "n01440764"), _place(server, "n01440764") + len(tars["n01440764"])
+    assert asked[0] == "bytes=0-511"
+    assert all(start <= seen.start < stop for seen in server.gets()[1:])
+
+
+def test_other_archives_come_whole(server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path) -> None:
+    """Validation images lie unsorted in their archive: all of it is fetched, and so are the boxes."""
+    summary = _download(server, layout, only=["train", "validation", "boxes"])
+    for key in ("validation", "boxes"):
+        path = layout.download_path(ARCHIVES[key])
+        assert path.read_bytes() == (tmp_path / "served" / path.name).read_bytes()
+    _assert_whole(layout, tars)
+    assert len(summary.fetched) == 3
+    assert missing_archives(layout, part=PART) == ()
+
+
+def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """download --classes does the same, and says so."""
+    words = ["--classes", "imagenette", "--only", "train", "--no-digest", "--base-url", server.url]
+    command = [sys.executable, "-m", "imagenet_prep", "download", str(layout.data_dir), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, f"fetched 10 classes of {TRAIN}" in done.stdout) == (0, True), done.stderr
+    _assert_whole(layout, tars)
+
+
+# what goes wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_a_broken_transfer_goes_on(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes], connections: int
+) -> None:
+    """Cut off in the middle of a class, the next run fetches what is missing, and not what is there."""
+    server.faults = Faults(cut=10_000, times=40)
+    with pytest.raises(NetworkError):
+        _download(server, layout, connections=connections, pace=Pace(tries=1, segment=40_000, crumb=10_000))
+    server.faults = Faults()
+    server.seen.clear()
+    _download(server, layout, connections=connections)
+    _assert_whole(layout, tars)
+    assert all(tars[wnid] for wnid in PART.labels)
+
+
+def test_what_has_arrived_of_a_class_is_kept(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """The bytes of a class that came before the server failed are not asked for again."""
+    first = min(PART.labels)
+    start, size = _place(server, first), len(tars[first])
+    server.faults = Faults(cut=size // 2, when=lambda at: at == start)
+    with pytest.raises(NetworkError):
+        _download(server, layout, connections=1, pace=Pace(tries=1))
+    server.faults = Faults()
+    server.seen.clear()
+    _download(server, layout, connections=1)
+    _assert_whole(layout, tars)
+    asked = [seen.start for seen in server.gets()]
+    assert start + size // 2 in asked
+    assert start not in asked
+
+
+def _place(server: FaultServer, wnid: str) -> int:
+    """Where the tar of a class begins in the archive that is served."""
+    with tarfile.open(server.folder / TRAIN) as tar:
+        return next(member.offset_data for member in tar if member.name == f"{wnid}.tar")
+
+
+@pytest.mark.parametrize("faults", [Faults(ignore_range=True), Faults(ignore_range=True, when=lambda at: at > 0)])
+def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout, faults: Faults) -> None:
+    """Who sends whole files only can't send classes: that is said, and what to do, and nothing is fetched."""
+    server.faults = faults
+    with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
+        _download(server, layout)
+    assert "leave out --classes" in worded(caught.value.hint)
+    assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+@pytest.mark.parametrize("content_range", ["", "bytes 7-518/2000000", "bytes 0-511/7", "nonsense"])
+def test_a_wrong_range_is_not_believed(server: FaultServer, layout: Layout, content_range: str) -> None:
+    """Bytes that a server says to be from elsewhere are never taken for a header or a class."""
+    server.faults = Faults(content_range=content_range, when=lambda at: at > 0)
+    with pytest.raises(NetworkError):
+        _download(server, layout)
+    assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+def test_a_class_from_a_wrong_place_is_not_believed(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
+    """The same within a class: nothing of it is kept."""
+    start = _place(server, min(PART.labels))
+    wrong = f"bytes {start + 512}-{start + 511 + len(tars[min(PART.labels)])}/{(server.folder / TRAIN).stat().st_size}"
+    server.faults = Faults(content_range=wrong, when=lambda at: at == start)
+    with pytest.raises(NetworkError):
+        _download(server, layout, connections=1)
+    assert list(layout.class_tars_dir(ARCHIVES["train"]).iterdir()) == []
+    server.faults = Faults()
+    _download(server, layout)
+    _assert_whole(layout, tars)
+
+
+def test_a_class_of_an_archive_of_another_size_is_not_believed(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
+    """A server that says, of the right bytes, that they are of a longer file has another file by now."""
+    start, size = _place(server, min(PART.labels)), (server.folder / TRAIN).stat().st_size
+    longer = f"bytes {start}-{start + len(tars[min(PART.labels)]) - 1}/{size + 512}"
+    server.faults = Faults(content_range=longer, when=lambda at: at == start)
+    with pytest.raises(NetworkError, match="has changed"):
+        _download(server, layout, connections=1)
+    assert list(layout.class_tars_dir(ARCHIVES["train"]).iterdir()) == []
+
+
+@dataclass(slots=True)
+class _Meanwhile(Silent):
+    """A progress that does something while the headers are walked."""
+
+    act: Callable[[], object] = list
+
+    def note(self, text: str) -> None:
+        """Act at the first note."""
+        act, self.act = self.act, list
+        act()
+
+
+def test_an_archive_that_changes_on_the_way_is_noticed(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
+    """Headers of one version and bytes of another never come together."""
+    size = (server.folder / TRAIN).stat().st_size
+
+    def rebuild() -> None:
+        _tar(server.folder / TRAIN, {f"{wnid}.tar": tars[wnid] for wnid in reversed(tars)})
+
+    with pytest.raises(NetworkError, match="has changed"):
+        _download(server, layout, progress=_Meanwhile(act=rebuild))
+    assert (server.folder / TRAIN).stat().st_size == size
+    assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+def test_two_servers_behind_one_address(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """Answers of another version are asked for again until the first one answers; nothing is mixed."""
+    server.faults = Faults(etags=('"one"', '"two"'))
+    _download(server, layout, connections=1)
+    _assert_whole(layout, tars)
+
+
+def test_another_version_in_the_next_run_starts_over(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes], images: list[bytes]
+) -> None:
+    """What is left of a class of another version of the archive is not put to the new one."""
+    first = min(PART.labels)
+    start, size = _place(server, first), len(tars[first])
+    server.faults = Faults(cut=size // 2, when=lambda at: at == start)
+    with pytest.raises(NetworkError):
+        _download(server, layout, connections=1, pace=Pace(tries=1))
+    server.faults = Faults()
+    others = {wnid: _class_tar(wnid, images[::-1], 150 if wnid in PART.labels else 2) for wnid in tars}
+    _tar(server.folder / TRAIN, {f"{wnid}.tar": content for wnid, content in others.items()})
+    progress = Silent()
+    _download(server, layout, progress=progress)
+    _assert_whole(layout, others)
+    assert any("starting over" in note for note in progress.notes)
+
+
+@pytest.mark.parametrize(
+    ("offset", "said"),
+    [(0, "wrong header checksum"), (148, "wrong header checksum"), (124, "wrong header checksum")],
+)
+def test_a_damaged_header_is_named(server: FaultServer, layout: Layout, offset: int, said: str) -> None:
+    """A header of the outer archive that does not give its checksum ends the walk, with its byte."""
+    content = bytearray((server.folder / TRAIN).read_bytes())
+    content[offset] ^= 1
+    (server.folder / TRAIN).write_bytes(content)
+    with pytest.raises(InputError, match="damaged at byte 0") as caught:
+        _download(server, layout)
+    assert said in caught.value.detail
+    assert TRAIN in caught.value.what
+
+
+def test_a_class_that_the_archive_lacks_is_named(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """An archive that ends before all classes are found: which one, and nothing is fetched."""
+    rest = {f"{wnid}.tar": content for wnid, content in tars.items() if wnid != "n03888257"}
+    _tar(server.folder / TRAIN, rest)
+    with pytest.raises(InputError, match=r"no n03888257\.tar"):
+        _download(server, layout)
+    assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """A wrong header within a class is found when it has arrived: kept aside, named; the others stay."""
+    second = sorted(PART.labels)[1]
+    place = _place(server, second)
+    content = bytearray((server.folder / TRAIN).read_bytes())
+    content[place + 148] ^= 1
+    (server.folder / TRAIN).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{second}\.tar arrived damaged") as caught:
+        _download(server, layout)
+    assert "wrong header checksum" in caught.value.detail
+    assert list(_tars_in(layout)) == [min(PART.labels)]
+    (aside,) = layout.raw_partial_dir.iterdir()
+    assert aside.name.startswith(f"{second}.tar.corrupt-")
+    content[place + 148] ^= 1
+    (server.folder / TRAIN).write_bytes(content)
+    _download(server, layout)
+    assert _tars_in(layout) == {wnid: tars[wnid] for wnid in PART.labels}
+
+
+def test_a_class_without_images_is_no_class(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """A tar that holds nothing is sound, and still not what was wanted."""
+    empty = io.BytesIO()
+    _tar(empty, {})
+    _tar(server.folder / TRAIN, {f"{wnid}.tar": empty.getvalue() for wnid in tars})
+    with pytest.raises(InputError, match="arrived damaged") as caught:
+        _download(server, layout)
+    assert "it holds no image" in caught.value.detail
+
+
+def test_room_is_asked_for_the_classes_alone(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What must fit is the classes, and not the archive; if it doesn't, nothing is fetched."""
+    asked = []
+
+    def check(folder: Path, size: int, what: str) -> None:
+        asked.append(size)
+        raise SpaceError("full", "", "")
+
+    monkeypatch.setattr("imagenet_prep.stages.download.check_free_space", check)
+    with pytest.raises(SpaceError):
+        _download(server, layout)
+    assert asked == [sum(len(tars[wnid]) for wnid in PART.labels)]
+    assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+def test_the_official_size_is_expected(server: FaultServer, layout: Layout) -> None:
+    """Unless --no-digest, an archive of another size than the official one is not walked at all."""
+    with pytest.raises(InputError, match=f"another {TRAIN}"):
+        _download(server, layout, check_digest=True)
+    assert len(server.gets()) == 0
+
+
+def test_a_header_is_tried_again(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """A server that fails now and then is asked again, header by header."""
+    server.faults = Faults(cut=100, times=2, when=lambda at: at > 0)
+    _download(server, layout)
+    _assert_whole(layout, tars)

@@ -1,0 +1,150 @@
+"""Class tars: the train images as a tar a class in a folder, which is a copy of ImageNet, whole or in part."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from made_sets import ENGINE
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import IncompleteError, InputError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_tars import ClassTars
+from imagenet_prep.ilsvrc2012.finding import find_source
+from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.status import status
+from imagenet_prep.storage.layout import Layout
+
+FOLDER = "ILSVRC2012_img_train"
+OPTIONS = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+
+
+def _unpacked(layout: Layout, folder: str = FOLDER) -> Path:
+    """Unpack the outer tar once, as people do."""
+    path = layout.raw_dir / folder
+    path.mkdir(parents=True)
+    archive = layout.archive_path(facts.ARCHIVES["train"])
+    with tarfile.open(archive) as tar:
+        tar.extractall(path, filter="data")
+    archive.unlink()
+    return path
+
+
+def _shards(layout: Layout) -> dict[str, bytes]:
+    return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
+
+
+@pytest.mark.parametrize("folder", [FOLDER, "train"])
+def test_class_tars_make_the_same_shards(folder: str, tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Unpacking the outer tar changes no shard, and a conversion that began with it goes on from the class tars."""
+    layout = Layout(tiny_data_dir, output=tmp_path / "out")
+    convert(layout, ENGINE, OPTIONS)
+    before = _shards(layout)
+    _unpacked(layout, folder)
+    assert [split.made for split in convert(layout, ENGINE, OPTIONS).splits] == [0, 0]
+    other = Layout(tiny_data_dir, output=tmp_path / "other")
+    convert(other, ENGINE, OPTIONS)
+    assert _shards(other) == before
+    assert "images in 10 class tars" in status(layout).stages[0].detail
+
+
+def test_they_are_looked_at_closely(tiny_data_dir: Path) -> None:
+    """No digest of a class is published: every image is decoded."""
+    layout = Layout(tiny_data_dir)
+    _unpacked(layout)
+    source = find_source(layout, "train")
+    assert isinstance(source, ClassTars)
+    assert (source.md5, source.is_unpacked, source.missing) == ("", False, "")
+
+
+def test_some_classes_are_a_part(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
+    """With some class tars a part can be made, and what is there says which classes lack."""
+    layout = Layout(tiny_data_dir)
+    folder = _unpacked(layout)
+    for wnid in made_tiny.wnids[2:]:
+        (folder / f"{wnid}.tar").unlink()
+    path = tmp_path / "three.txt"
+    path.write_text("\n".join(made_tiny.wnids[:3]))
+    options = ConvertOptions(train_shards=4, validation_shards=2, part=find_part(str(path)))
+    with pytest.raises(IncompleteError) as caught:
+        convert(layout, ENGINE, options)
+    assert f"1 class without any: {made_tiny.wnids[2]}" in caught.value.detail
+
+
+def test_the_archive_goes_before_them(tiny_data_dir: Path) -> None:
+    """Where both are there the archive is taken: its digest is known."""
+    layout = Layout(tiny_data_dir)
+    archive = layout.archive_path(facts.ARCHIVES["train"])
+    kept = Path(shutil.copy2(archive, tiny_data_dir / "kept.tar"))
+    _unpacked(layout)
+    shutil.copy2(kept, archive)
+    source = find_source(layout, "train")
+    assert source is not None
+    assert source.path == archive
+
+
+def test_class_folders_among_them_are_taken_instead(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """train/ with class folders, and a tar that someone forgot there, is image folders."""
+    layout = Layout(tiny_data_dir)
+    folder = _unpacked(layout, "train")
+    (folder / made_tiny.wnids[0]).mkdir()
+    source = find_source(layout, "train")
+    assert source is not None
+    assert source.words == "the folder train"
+
+
+def test_other_files_and_folders_are_left_alone(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """A folder without class tars is none of them; what else lies among them is passed over."""
+    layout = Layout(tiny_data_dir)
+    folder = _unpacked(layout)
+    for name in ("notes.txt", "n99999999.tar", "n01440764.tar.part", "n02119789.txt", "x.tar"):
+        (folder / name).write_bytes(b"x")
+    source = find_source(layout, "train")
+    assert source is not None
+    assert source.words == "10 class tars"
+    for wnid in made_tiny.wnids:
+        (folder / f"{wnid}.tar").unlink()
+    assert find_source(layout, "train") is None
+
+
+def _cut(path: Path, other: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _exchanged(path: Path, other: Path) -> None:
+    path.write_bytes(other.read_bytes())
+
+
+def _flipped(path: Path, other: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[148] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_cut, "is damaged at byte"),
+        (_exchanged, "holds a member that is not of this data set"),
+        (_flipped, "wrong header checksum"),
+    ],
+)
+def test_a_damaged_class_is_named(damage: object, said: str, tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """A class tar that is cut, changed, or of another class is refused with its name."""
+    layout = Layout(tiny_data_dir)
+    folder = _unpacked(layout)
+    path, other = (folder / f"{wnid}.tar" for wnid in made_tiny.wnids[:2])
+    assert callable(damage)
+    damage(path, other)
+    source = find_source(layout, "train")
+    assert source is not None
+    with pytest.raises(InputError) as caught:
+        source.catalog(ENGINE, Silent())
+    assert said in str(caught.value)
+    assert path.name in str(caught.value)
