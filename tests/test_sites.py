@@ -419,7 +419,7 @@ def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: L
     """One byte of a file is another than at the commit."""
     name = "train-00001-of-00003.parquet"
     path = hub.storage.folder / name
-    hub.home.changes["tree"] = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    hub.home.changes["tree"] = [entry(file) for file in existing(hub.storage.folder, "*")]
     path.write_bytes(path.read_bytes()[:-20] + bytes(20))
     with pytest.raises(InputError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
@@ -429,7 +429,7 @@ def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: L
 
 def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Layout) -> None:
     """What the storage has is not what the commit says."""
-    hub.home.changes["tree"] = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    hub.home.changes["tree"] = [entry(file) for file in existing(hub.storage.folder, "*")]
     with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
         file.write(b"more")
     with pytest.raises(InputError) as caught:
@@ -440,7 +440,7 @@ def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Lay
 @pytest.mark.parametrize("oid", [None, "", "x" * 64, 7])
 def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout, oid: Any) -> None:
     """A file that is not in the large storage has no SHA-256 told."""
-    entries = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    entries = [entry(file) for file in existing(hub.storage.folder, "*")]
     for each in entries:
         each["lfs"]["oid"] = oid
     hub.home.changes["tree"] = entries
@@ -500,7 +500,7 @@ def test_a_list_without_end(hub: StandIn, layout: Layout) -> None:
 
 def test_all_must_fit_before_any_is_fetched(hub: StandIn, layout: Layout) -> None:
     """The files together need more than the disk has."""
-    entries = [entry(file) for file in sorted(hub.storage.folder.iterdir())]
+    entries = [entry(file) for file in existing(hub.storage.folder, "*")]
     for each in entries:
         each["size"] = 5 << 40
     hub.home.changes["tree"] = entries

@@ -55,7 +55,7 @@ def _stand_in(kind: str, folder: Path, made: MadeSet) -> Iterator[StandIn]:
         write_zip(files, tree(made))
     else:
         write_hugging_face(files, made)
-    with stand_in(kind, folder / "served", {path.name: path.read_bytes() for path in files.iterdir()}) as site:
+    with stand_in(kind, folder / "served", {path.name: path.read_bytes() for path in existing(files, "*")}) as site:
         yield site
 
 

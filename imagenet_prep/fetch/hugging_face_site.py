@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.offers import Note, Offer, ask_json
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import RefusedError
@@ -146,7 +147,7 @@ class HuggingFaceSite:
             raise InputError(
                 f"{DATASET} at the commit {commit[:12]} is another copy than the one known here",
                 f"expected {number_of(len(wanted), 'parquet file')}, missing: {listed(missing) or 'none'}",
-                f"rm {state} to take the newest commit, or fetch another copy with --source",
+                f"rm {quoted(str(state))} to take the newest commit, or fetch another copy with --source",
             )
 
     def _strange(self, url: str, expected: str) -> NetworkError:
