@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -21,10 +22,14 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import kaggle
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.folders import ImageFolders
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.packed_tars import PackedTar
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
@@ -288,6 +293,24 @@ def test_it_is_unpacked_as_seldom_as_can_be(
     assert passes == ["list", "read", "read"]
 
 
+def test_images_that_moved_to_a_tar_through_gzip_are_looked_at_in_one_pass(
+    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of all shards by rising offset: to go back would be to unpack it again."""
+    convert(Layout(tmp_path, raw=copies["official archives"]), ENGINE, PART)
+    offsets: list[int] = []
+    true_open = PackedTar.open
+
+    def open_(self: PackedTar) -> Callable[[Row], Buffer]:
+        read = true_open(self)
+        return lambda row: (offsets.append(row.offset), read(row))[1]
+
+    monkeypatch.setattr(PackedTar, "open", open_)
+    convert(Layout(tmp_path, raw=copies["tar.gz"]), make_engine("threads", 1), PART)
+    assert len(offsets) > 40
+    assert offsets == sorted(offsets)
+
+
 def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:
     """The listing is kept for one file as it was: another one under its name is read."""
     path = write_packed(tmp_path, files)
@@ -376,3 +399,140 @@ def test_a_test_image_is_never_taken(files: Tree, tmp_path: Path) -> None:
         source = find_source(Layout(folder, raw=folder), "validation")
         assert source is not None
         assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
+
+
+# copies that can't give the same -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [
+        ("imagenet2012-{}.tfrecord-00000-of-01024", "TensorFlow Datasets"),
+        ("imagenet2012/5.1.0/imagenet2012-{}.tfrecord-00000-of-01024", "TensorFlow Datasets"),
+        ("imagenet1k-{}-0000.tar", "timm's webdataset"),
+        ("imagenet-1k-wds/imagenet1k-{}-0000.tar", "timm's webdataset"),
+    ],
+)
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_a_copy_that_was_encoded_again_is_refused(
+    name: str, maker: str, split: str, copies: dict[str, Path], tmp_path: Path
+) -> None:
+    """By convert and by repair, with the reason, unless the same split is there in a form that can be taken."""
+    layout = Layout(tmp_path)
+    layout.raw_dir.mkdir()
+    key = "ILSVRC2012_img_train.tar" if split == "validation" else "ILSVRC2012_img_val.tar"
+    (layout.raw_dir / key).symlink_to(copies["official archives"] / key)
+    (layout.raw_dir / name.format(split)).parent.mkdir(parents=True, exist_ok=True)
+    (layout.raw_dir / name.format(split)).touch()
+    with pytest.raises(InputError) as caught:
+        convert(layout, ENGINE, PART)
+    assert name.format(split) in caught.value.what
+    assert f"is of {maker}" in caught.value.what
+    assert "23 of train were encoded again" in str(caught.value.detail)
+    zipped = write_link(copies["zip, stored"], layout.raw_dir)
+    convert(layout, ENGINE, PART)
+    zipped.unlink()
+    shard = existing(tmp_path, f"{split}-*-of-*")[0]
+    shard.unlink()
+    with pytest.raises(InputError, match=f"is of {maker}"):
+        verify_and_repair(layout, ENGINE)
+
+
+def write_link(copy: Path, folder: Path) -> Path:
+    """A link to the one file of a copy."""
+    (path,) = existing(copy, "*")
+    (folder / path.name).symlink_to(path)
+    return folder / path.name
+
+
+# image folders from it -----------------------------------------------------------------------------------------
+
+
+def tree_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
+
+
+PACKED_FORMS = ["zip, stored", "zip, deflated", "tar.gz"]
+
+
+@pytest.mark.parametrize("form", PACKED_FORMS)
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_untar_sorts_any_copy_into_class_folders(
+    form: str, engine: str, copies: dict[str, Path], tmp_path: Path
+) -> None:
+    """The same tree as of the official archives; a second run touches nothing, one file that has gone comes back."""
+    layout = Layout(tmp_path, raw=copies[form])
+    summary = untar(layout, make_engine(engine, 2))
+    official = tree_of(copies["image folders"] / "train"), tree_of(copies["image folders"] / "validation")
+    assert tuple(tree_of(layout.images_dir(split)) for split in ("train", "validation")) == official
+    assert [(each.split, each.written) for each in summary.splits] == [
+        (split, len(files)) for split, files in zip(("train", "validation"), official, strict=True)
+    ]
+    assert not layout.raw_partial_dir.exists()
+    before = {path: path.stat().st_mtime_ns for path in existing(layout.own_raw_dir, "**/*")}
+    assert untar(layout, ENGINE).written == 0
+    assert {path: path.stat().st_mtime_ns for path in existing(layout.own_raw_dir, "**/*")} == before
+    gone = existing(layout.images_dir("train"), "*/*.JPEG")[7]
+    gone.write_bytes(b"cut")
+    assert untar(layout, ENGINE).written == 1
+    assert tree_of(layout.images_dir("train")) == official[0]
+
+
+@pytest.mark.parametrize("form", PACKED_FORMS)
+def test_an_untar_that_was_stopped_goes_on(
+    form: str, copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was finished stays; until all is, convert takes its images from the copy and not from half a folder."""
+    layout = Layout(tmp_path, raw=copies[form])
+    layout.own_raw_dir.mkdir()
+    for path in existing(copies[form], "*"):
+        (layout.own_raw_dir / path.name).symlink_to(path)
+    layout = Layout(tmp_path)
+    true_read, reads = Catalog.read, iter(range(1000))
+
+    def read(self: Catalog, number: int, reader: Reader) -> Buffer:
+        if next(reads) == 30:
+            raise SpaceError("no space", "", "")
+        return true_read(self, number, reader)
+
+    monkeypatch.setattr(Catalog, "read", read)
+    with pytest.raises(SpaceError):
+        untar(layout, make_engine("threads", 1))
+    monkeypatch.undo()
+    assert 0 < len(list(layout.images_dir("train").glob("*"))) < 6
+    source = find_source(layout, "train")
+    assert source is not None
+    assert not source.is_unpacked
+    done = {path: path.stat().st_mtime_ns for path in existing(layout.images_dir("train"), "*/*")}
+    untar(layout, ENGINE)
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert tree_of(layout.images_dir("train")) == tree_of(copies["image folders"] / "train")
+    assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
+
+
+def test_folders_that_are_not_finished_are_all_there_is(copies: dict[str, Path], tmp_path: Path) -> None:
+    """The copy that untar took them from has gone: they are what is left."""
+    layout = Layout(tmp_path)
+    shutil.copytree(copies["image folders"] / "train", layout.images_dir("train"))
+    (layout.raw_partial_dir / "train").mkdir(parents=True)
+    assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
+
+
+@pytest.mark.parametrize("form", PACKED_FORMS)
+def test_a_copy_that_changes_under_untar_is_refused(
+    form: str, copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something writes to it after it was listed: nothing that it gives then counts."""
+    layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
+    shutil.copytree(copies[form], tmp_path / "raw")
+    true_read = Catalog.read
+
+    def read(self: Catalog, number: int, reader: Reader) -> Buffer:
+        os.utime(self.container(number).path, ns=(5, 5))
+        return true_read(self, number, reader)
+
+    monkeypatch.setattr(Catalog, "read", read)
+    with pytest.raises(InputError, match="changed while it was read"):
+        untar(layout, ENGINE)
+    assert not list(layout.images_dir("train").glob("*"))

@@ -348,6 +348,16 @@ def test_a_zip_that_changed_since_it_was_listed_is_named(path: Path) -> None:
             [bytes(Zip(path).open()(row)) for row in listed]
 
 
+def test_another_size_under_the_same_name_is_noticed(path: Path) -> None:
+    """The entry is where it was, and its file has another length."""
+    listed = rows(path)
+    path.write_bytes(make_zip([Made(TWO[0].name, JPEG[:-1] + b"x"), TWO[1]]))
+    assert bytes(Zip(path).open()(listed[0])) == JPEG[:-1] + b"x"  # of that only finished shards can tell
+    path.write_bytes(make_zip([Made(TWO[0].name, JPEG[:-1], data=JPEG[:-1], after=b"x"), TWO[1]]))
+    with pytest.raises(InputError, match=r"images\.zip"):
+        Zip(path).open()(listed[0])
+
+
 def test_a_damaged_zip_is_one_error(path: Path) -> None:
     """Which file, at which byte, why, and what to do."""
     path.write_bytes(path.read_bytes()[:-30])

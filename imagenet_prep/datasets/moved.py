@@ -61,7 +61,7 @@ def _tasks(moved: Sequence[Moved], layout: Layout, few: int) -> Iterator[_Some]:
     ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
     for plan, split, info in moved:
         known = _known(plan, split, info, layout, few)
-        if any(each.reading == "in order" for each in split.catalog.containers):
+        if split.catalog.is_in_order:
             ordered.setdefault(id(split), (split, []))[1].extend(known)
         elif known:
             yield _some(split, known)

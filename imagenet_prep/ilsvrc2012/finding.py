@@ -11,7 +11,15 @@ from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.storage.layout import Layout
 
-KINDS = (official.KIND, class_tars.KIND, folders.KIND, kaggle.ZIP_KIND, huggingface.KIND, kaggle.TAR_KIND)
+KINDS = (
+    official.KIND,
+    class_tars.KIND,
+    folders.KIND,
+    kaggle.ZIP_KIND,
+    huggingface.KIND,
+    kaggle.TAR_KIND,
+    folders.UNFINISHED,
+)
 """First found first taken, each split and its annotations on their own."""
 
 
@@ -24,6 +32,12 @@ def has_images(layout: Layout, split: str, part: Part) -> bool:
     """Whether a copy holds a split of these classes, as far as names alone tell: of class tars there may be some."""
     source = find_source(layout, split)
     return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
+
+
+def find_packed(layout: Layout, split: str) -> ImageSource | None:
+    """Where the images of a split lie that are no files of their own yet, or None."""
+    found = (kind.find(layout, split) for kind in KINDS)
+    return next((source for source in found if source and not source.is_unpacked), None)
 
 
 def find_annotations(layout: Layout, split: str) -> BoxFiles | None:

@@ -11,7 +11,15 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFolder
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, refuse_misplaced, refuse_twice_in, run
+from imagenet_prep.ilsvrc2012.source import (
+    SourceKind,
+    finished,
+    label_of,
+    no_boxes,
+    refuse_misplaced,
+    refuse_twice_in,
+    run,
+)
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
@@ -88,6 +96,13 @@ class _FolderScan:
 
 
 def _find(layout: Layout, split: str) -> ImageFolders | None:
+    """The first of the folders that is there, but for one that untar has begun and not finished."""
+    found = _find_any(layout, split)
+    is_begun = (layout.raw_partial_dir / split).is_dir()
+    return None if found and is_begun and found.path == layout.images_dir(split) else found
+
+
+def _find_any(layout: Layout, split: str) -> ImageFolders | None:
     folders = (layout.raw_dir / name for name in FOLDERS[split])
     return next((ImageFolders(folder, split) for folder in folders if folder.is_dir()), None)
 
@@ -100,3 +115,6 @@ def _find_boxes(layout: Layout, split: str) -> BoxFolder | None:
 KIND = SourceKind(
     name="folders train/ and validation/ (or val/), or Kaggle's ILSVRC/", find=_find, find_boxes=_find_boxes
 )
+
+UNFINISHED = SourceKind(name="folders that untar has begun", find=_find_any, find_boxes=no_boxes)
+"""What is left if nothing else is there: the copy that they came from has gone."""

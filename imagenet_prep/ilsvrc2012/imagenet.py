@@ -14,8 +14,9 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, Text, UsageError
-from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012 import facts, folders
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.encoded_again import refuse_encoded_again
 from imagenet_prep.ilsvrc2012.finding import KINDS, find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
 from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
@@ -94,10 +95,13 @@ class ImageNet(KnownSet):
         check_options(options)
         refuse_made(layout)
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
+        for split, source in sources.items():
+            if source is None:
+                refuse_encoded_again(layout, split)
         if not any(sources.values()):
             raise InputError(
                 f"no images in {layout.raw_dir}",
-                f"expected {', or '.join(kind.name for kind in KINDS)}",
+                f"expected {', or '.join(kind.name for kind in KINDS if kind is not folders.UNFINISHED)}",
                 Phrase("{}    (or name the folder with {raw})", Call("download", layout.data_dir)),
             )
         found = {split: source for split, source in sources.items() if source is not None}
@@ -143,6 +147,7 @@ class ImageNet(KnownSet):
         for split in splits:
             source = find_source(layout, split)
             if source is None:
+                refuse_encoded_again(layout, split)
                 raise InputError(
                     f"no {split} images in {layout.raw_dir}",
                     "expected the archive or the folder that the shards were made from",

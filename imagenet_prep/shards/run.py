@@ -72,11 +72,10 @@ def count_images(plan: ShardPlan) -> int:
 
 
 def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
-    container = next((each for each in split.catalog.containers if each.reading == "in order"), None)
-    if container is not None:
+    if split.catalog.is_in_order:
         if options.read_order == "shuffled":
             raise UsageError(
-                f"{container.path} can't be read in a shuffled order",
+                f"{split.source} can't be read in a shuffled order",
                 Phrase("expected {read_order} auto or sequential: each image costs all that is before it in the file"),
                 "leave the option out",
             )
@@ -137,7 +136,7 @@ def _regrouped(work: Work, layout: Layout, options: MakingOptions, progress: Pro
     """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
     shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.plans]
     memory = options.memory or available_memory() // 4
-    if any(each.reading == "in order" for each in work.split.catalog.containers):
+    if work.split.catalog.is_in_order:
         room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.bundle_dir} first"
         progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     return regroup(work.split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)

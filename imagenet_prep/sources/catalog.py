@@ -188,6 +188,11 @@ class Catalog:
         """What the container of a row knows it by."""
         return Row(self.names[number], self.offsets[number], self.lengths[number], self.stamps[number])
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether some of its containers can only be read in their order."""
+        return any(container.reading == "in order" for container in self.containers)
+
     def container(self, number: int) -> Container:
         """The container that a row lies in."""
         return self.containers[self.container_ids[number]]

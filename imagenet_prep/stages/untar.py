@@ -12,15 +12,19 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imagenet_prep.errors import Call, InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.official import class_tars
-from imagenet_prep.model import Done, Engine, Progress, Silent
+from imagenet_prep.ilsvrc2012.finding import find_packed
+from imagenet_prep.ilsvrc2012.official import OfficialTar, class_tars
+from imagenet_prep.ilsvrc2012.source import ImageSource
+from imagenet_prep.ilsvrc2012.unpacking import ClassRows, classes_of, folders_of, sizes_in, write_class, write_in_order
+from imagenet_prep.model import Done, Engine, Outcomes, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.tars import walk
@@ -80,6 +84,9 @@ class _Class:
     members: tuple[Member, ...] = ()
 
 
+_Task = _Class | ClassRows
+
+
 def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> UntarSummary:
     """Write every image that isn't there yet, or not in its right size, to its class folder.
 
@@ -93,12 +100,15 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
-        archives = _find_archives(layout, progress)
-        _refuse_links(layout, archives)
+        sources = _find_sources(layout, progress)
+        _refuse_links(layout, sources)
+        archives, catalogs = _stamped(sources), _listed(sources, engine, progress)
+        classes: dict[str, Sequence[_Task]]
         classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
+        classes |= {split: classes_of(catalog) for split, catalog in catalogs.items()}
         _check_space(layout, classes)
-        found = _untar_classes(classes, _Unpacker(layout, archives), engine, progress)
-        for folder in (*(layout.raw_partial_dir / split for split in archives), layout.raw_partial_dir):
+        found = _untar_classes(classes, catalogs, _Unpacker(layout, archives), engine, progress)
+        for folder in (*(layout.raw_partial_dir / split for split in sources), layout.raw_partial_dir):
             with contextlib.suppress(OSError):  # something is left in it
                 folder.rmdir()
         return UntarSummary(tuple(found.values()))
@@ -107,23 +117,36 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
 # before the start ----------------------------------------------------------------------------------------------
 
 
-def _find_archives(layout: Layout, progress: Progress) -> dict[str, _Archive]:
-    archives: dict[str, _Archive] = {}
+def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
+    sources = {split: source for split in facts.SPLITS if (source := find_packed(layout, split))}
     for split in facts.SPLITS:
-        path = layout.archive_path(facts.ARCHIVES[split])
-        if path.is_file():
-            with FileSlices(path) as view:
-                archives[split] = _Archive(path, view.stamp)
-        else:
+        if split not in sources:
+            path = layout.archive_path(facts.ARCHIVES[split])
             progress.note(f"{split}: no archive {path}, so nothing is done for it")
-    if not archives:
+    if not sources:
         names = " nor ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             f"no archives in {layout.raw_dir}",
-            f"found neither {names}",
+            f"found neither {names}, nor another copy in one file",
             Call("download", layout.data_dir),
         )
+    return sources
+
+
+def _stamped(sources: Mapping[str, ImageSource]) -> dict[str, _Archive]:
+    """The official archives: a class's tar is listed by the worker that writes it out, so that one harms no other."""
+    archives: dict[str, _Archive] = {}
+    for split, source in sources.items():
+        if isinstance(source, OfficialTar):
+            with FileSlices(source.path) as view:
+                archives[split] = _Archive(source.path, view.stamp)
     return archives
+
+
+def _listed(sources: Mapping[str, ImageSource], engine: Engine, progress: Progress) -> dict[str, Catalog]:
+    """All images of other copies."""
+    others = {split: source for split, source in sources.items() if not isinstance(source, OfficialTar)}
+    return {split: source.catalog(engine, progress) for split, source in others.items()}
 
 
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
@@ -168,7 +191,7 @@ def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
     ]
 
 
-def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
+def _check_space(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> None:
     """A class takes about its archive's bytes; one that has its folder is taken as whole."""
     needed = 0
     for split, todo in classes.items():
@@ -176,7 +199,7 @@ def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
         needed += sum(each.size for each in todo if each.wnid not in present)
         for folder in _subfolders(layout.raw_partial_dir / split):
             if folder.name not in present:
-                needed -= sum(_sizes(folder).values())
+                needed -= sum(sizes_in(folder).values())
     check_free_space(layout.own_raw_dir, needed, "for the image folders")
 
 
@@ -184,7 +207,11 @@ def _check_space(layout: Layout, classes: dict[str, list[_Class]]) -> None:
 
 
 def _untar_classes(
-    classes: dict[str, list[_Class]], unpacker: _Unpacker, engine: Engine, progress: Progress
+    classes: Mapping[str, Sequence[_Task]],
+    catalogs: Mapping[str, Catalog],
+    unpacker: _Unpacker,
+    engine: Engine,
+    progress: Progress,
 ) -> dict[str, UntarSplit]:
     """All splits' classes in one go, so that nobody waits for the last class of a split; one that fails stops no other.
 
@@ -193,10 +220,9 @@ def _untar_classes(
     failures: list[Exception] = []
     publisher = _Publisher(unpacker.layout, failures)
     found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
-    tasks = [task for split in classes for task in classes[split]]
-    progress.begin("untar", sum(task.size for task in tasks), "B")
+    progress.begin("untar", sum(task.size for split in classes for task in classes[split]), "B")
     try:
-        with contextlib.closing(engine.map(unpacker, tasks)) as outcomes:
+        with contextlib.closing(_outcomes(classes, catalogs, unpacker, engine)) as outcomes:
             for outcome in outcomes:
                 task = outcome.task
                 if not isinstance(outcome, Done):
@@ -222,6 +248,24 @@ def _untar_classes(
     return found
 
 
+def _outcomes(
+    classes: Mapping[str, Sequence[_Task]], catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine
+) -> Outcomes[_Task, tuple[int, int]]:
+    """How many images each class has, and how many were written: by workers, but of copies that are read in order."""
+    ordered = {split for split, catalog in catalogs.items() if catalog.is_in_order}
+    tasks = (
+        task.alone(catalogs[split]) if isinstance(task, ClassRows) else task
+        for split in classes
+        if split not in ordered
+        for task in classes[split]
+    )
+    with contextlib.closing(engine.map(unpacker, tasks)) as outcomes:
+        yield from outcomes
+    for split in classes:
+        if split in ordered:
+            yield from write_in_order(classes_of(catalogs[split]), catalogs[split], unpacker.layout)
+
+
 @dataclass(frozen=True, slots=True)
 class _Unpacker:
     """Puts together, in a partial folder, what the final folder of a class lacks. Runs in workers."""
@@ -229,14 +273,16 @@ class _Unpacker:
     layout: Layout
     archives: dict[str, _Archive]
 
-    def __call__(self, task: _Class) -> tuple[int, int]:
+    def __call__(self, task: _Task) -> tuple[int, int]:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
+        if isinstance(task, ClassRows):
+            return write_class(task, self.layout)
         archive = self.archives[task.split]
-        final, partial = _folders(self.layout, task)
+        final, partial = folders_of(self.layout, task)
         with FileSlices(archive.path) as view, _unchanged(archive, view):
             wanted = _index(task, view)
             with writing(final):
-                present = _sizes(final)
+                present = sizes_in(final)
             missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
             with writing(partial):
                 if partial.exists():  # of an earlier run; what it holds may not have reached the disk
@@ -265,11 +311,6 @@ def _unchanged(archive: _Archive, view: FileSlices) -> Iterator[None]:
         check()
         raise
     check()
-
-
-def _folders(layout: Layout, task: _Class) -> tuple[Path, Path]:
-    """Where the images of a class go in the end, and where they are put together."""
-    return layout.images_dir(task.split) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
 
 
 def _index(task: _Class, view: FileSlices) -> _Places:
@@ -305,10 +346,10 @@ class _Publisher:
     def __init__(self, layout: Layout, failures: list[Exception]) -> None:
         self._layout = layout
         self._failures = failures
-        self._waiting: list[_Class] = []
+        self._waiting: list[_Task] = []
         self._last = time.monotonic()
 
-    def add(self, task: _Class) -> None:
+    def add(self, task: _Task) -> None:
         """Take a class whose partial folder is complete."""
         self._waiting.append(task)
         if time.monotonic() - self._last > _SYNC_SECONDS:
@@ -328,8 +369,8 @@ class _Publisher:
         self._waiting.clear()
         self._last = time.monotonic()
 
-    def _publish_class(self, task: _Class) -> bool:
-        final, partial = _folders(self._layout, task)
+    def _publish_class(self, task: _Task) -> bool:
+        final, partial = folders_of(self._layout, task)
         try:
             with writing(final):
                 _move(partial, final)
@@ -348,14 +389,3 @@ def _move(partial: Path, final: Path) -> None:
         (partial / name).replace(final / name)
     fsync_dir(final)
     partial.rmdir()
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    """The size of each file in a folder by name, -1 for what is no plain file; nothing if there is no folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return {
-                entry.name: entry.stat().st_size if entry.is_file(follow_symlinks=False) else -1 for entry in entries
-            }
-    except FileNotFoundError:
-        return {}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import io
 import json
+import zlib
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import mutations
@@ -28,6 +30,7 @@ from imagenet_prep.records import reader as records
 from imagenet_prep.reporting import lenient
 from imagenet_prep.sources import patterns
 from imagenet_prep.sources import tar_members as tars
+from imagenet_prep.sources import zip_entries as zips
 from imagenet_prep.sources.file_lists import read_file_list
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.annotate import annotate
@@ -89,6 +92,24 @@ def annotation_archive(data: bytes) -> None:
     path = file_of(data, "boxes.tar")
     with suppress(InputError):
         annotate(Layout(HOME.path / "boxes"), Here(), boxes=path)
+
+
+@target(limit=16_384, words="PK\x01\x02 PK\x03\x04 PK\x05\x06 PK\x06\x06 PK\x06\x07")
+def zip_directory(data: bytes) -> None:
+    """A zip: every entry lies before the directory, none over another, and what is read of it has its CRC-32."""
+    with suppress(zips.ZipFault):
+        spans = []
+        for name, address, length in zips.iter_entries(data):
+            entry = zips.entry_at(data, address)
+            assert (entry.name, entry.size) == (name, length)
+            spans.append((entry.local, entry.local + 30 + len(name) + entry.packed))
+            assert spans[-1][1] <= address
+            with suppress(zips.ZipFault):
+                content = zips.read_entry(data, entry)
+                assert len(content) == length
+                assert zlib.crc32(content) == entry.crc
+        spans.sort()
+        assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
 
 
 # images and arrays ---------------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 import sys
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from mutations import seal
@@ -83,6 +86,37 @@ def _tar(members: dict[str, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:
             archive.addfile(info, io.BytesIO(content))
         end = archive.offset
     return buffer.getvalue()[:end] + bytes(1024)  # without the padding to 10,240 bytes
+
+
+def _zips() -> list[bytes]:
+    """Stored and deflated, in the fields of 32 bits and of 64, with sizes behind the data, with a comment."""
+    found = []
+    for method, is_wide in itertools.product((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), (False, True)):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer if not is_wide else _Unseekable(buffer), "w", method) as archive:
+            archive.comment = b"a comment" * is_wide
+            for name, content in (("a/n01440764_1.JPEG", _jpegs()[0]), ("a/", b""), ("a/2.xml", b"x" * 200)):
+                info = zipfile.ZipInfo(name)  # with the time of the format's beginning
+                info.compress_type = method
+                with archive.open(info, "w", force_zip64=is_wide) as entry:
+                    entry.write(content)
+        found.append(buffer.getvalue())
+    return found
+
+
+class _Unseekable(io.RawIOBase):
+    """What zipfile writes to in one go."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Pass it on."""
+        return self._file.write(data)
 
 
 def _tars() -> list[bytes]:
@@ -213,6 +247,7 @@ def seeds() -> dict[str, list[bytes]]:
     checked = {"ILSVRC2012_img_val.tar": _MD5, "ILSVRC2012_img_train.tar": {**_MD5, "md5": None}}
     return {
         **dict.fromkeys(("tar", "tar_stream", "tar_of_a_recipe"), _tars()),
+        "zip_directory": _zips(),
         **{"annotation_archive": _annotation_archives(), "annotation_xml": _annotations()},
         **{"jpeg_markers": _jpegs(), "exif_orientation": exif, "png_header": _pngs()},
         **{"image_samples": [*_pngs(), *_tiffs(), *_jpegs()[:2]], "image_prepared": [*_jpegs(), *_pngs()[:3]]},
