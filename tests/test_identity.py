@@ -19,9 +19,9 @@ from made_sets import ENGINE, PART, converted
 from imagenet_prep.datasets import identity, moved
 from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import MadeFrom, ShardInfo
+from imagenet_prep.model import MadeFrom, ShardInfo, Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -308,6 +308,52 @@ def test_a_closer_look_than_then_is_no_other_image(layout: Layout, tmp_path: Pat
         layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
     )
     assert made(elsewhere) == [0, 0]
+
+
+def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
+    """A byte of an image changed, and neither length nor time: the shard that is made again says what it was before."""
+    known = Journal(layout.journal_path)
+    status = archive_of(layout).stat()
+    other_bytes(archive_of(layout), b"\xff\xdb", 30)
+    os.utime(archive_of(layout), ns=(status.st_atime_ns, status.st_mtime_ns))
+    for path in existing(layout.output_dir, "train-*"):
+        path.unlink()
+    progress = Silent()
+    assert [split.made for split in convert(layout, ENGINE, PART, progress=progress).splits] == [8, 0]
+    (note,) = (note for note in map(str, progress.notes) if "came out otherwise" in note)
+    name = note.split()[0]
+    before, now = known.get(name), Journal(layout.journal_path).get(name)
+    assert before is not None
+    assert now is not None
+    assert before.digest != now.digest
+    assert f"expected {before.records} records in {before.size} bytes, digest {before.digest[:12]}; " in note
+    assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
+
+
+def test_what_is_left_out_now_is_not_an_other_shard(layout: Layout) -> None:
+    """A shard that lacks an image since it is bad is another one on purpose: nothing is said of it."""
+    status = archive_of(layout).stat()
+    other_bytes(archive_of(layout), b"\xff\xd8", 0)
+    os.utime(archive_of(layout), ns=(status.st_atime_ns, status.st_mtime_ns))
+    for path in existing(layout.output_dir, "train-*"):
+        path.unlink()
+    progress = Silent()
+    assert convert(layout, ENGINE, replace(PART, skip_bad=True), progress=progress).set_aside == 1
+    assert not [note for note in map(str, progress.notes) if "came out otherwise" in note]
+
+
+def test_a_folder_in_the_place_of_the_record_of_where_they_lay(layout: Layout) -> None:
+    """It is named, with what to do about it; the shards stay."""
+    before = shards(layout)
+    layout.sources_path.unlink()
+    layout.sources_path.mkdir()
+    with pytest.raises(WriteError) as caught:
+        made(layout)
+    assert str(layout.sources_path) in caught.value.what
+    assert "move it away" in str(caught.value.hint)
+    assert shards(layout) == before
+    layout.sources_path.rmdir()
+    assert made(layout) == [0, 0]
 
 
 # when it is killed ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, UsageError
 from imagenet_prep.ilsvrc2012 import facts, imagenet
 from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
@@ -174,6 +174,21 @@ def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, ask
     assert manifest is not None
     assert manifest.settings["validation_boxes"] is asked
     assert options_from(manifest).validation_boxes is asked
+
+
+def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -> None:
+    """Asked for by name, they are not left out with a note; a set that was begun without them is gone on with."""
+    layout, options = Layout(tiny_data_dir), dataclasses.replace(PART, validation_boxes=True)
+    with pytest.raises(InputError, match="no boxes for validation") as caught:
+        convert(layout, ENGINE, options)
+    assert str(layout.validation_boxes_csv) in caught.value.what
+    assert caught.value.hint == Phrase("make it: {}", Call("annotate", tiny_data_dir, (("validation_boxes", True),)))
+    assert not list(tiny_data_dir.glob("*-of-*"))
+    annotate(layout, ENGINE, validation=True)
+    layout.validation_boxes_csv.write_bytes(b"")
+    convert(layout, ENGINE, options)
+    layout.validation_boxes_csv.unlink()
+    assert sum(split.made for split in convert(layout, ENGINE, options).splits) == 0
 
 
 # what a manifest says ------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
 def _verdict(value: dict[str, Any]) -> Verdict:
     return Verdict(
         depth=value["depth"],
-        problems=tuple(Problem(**{**each, "kind": ProblemKind(each["kind"])}) for each in value["problems"]),
+        problems=tuple(map(_problem, value["problems"])),
         totals=tuple(SplitReport(**total) for total in value["totals"].values()),
         is_part=value["part"],
         has_manifest=value["manifest"],
@@ -141,6 +141,14 @@ def _verdict(value: dict[str, Any]) -> Verdict:
         dataset=value["dataset"],
         faulty={name: tuple(map(ProblemKind, kinds)) for name, kinds in value["faulty"].items()},
     )
+
+
+def _problem(value: dict[str, Any]) -> Problem:
+    problem = Problem(**{**value, "kind": ProblemKind(value["kind"])})
+    texts = (problem.subject, problem.detail, problem.remedy, problem.image, problem.expected, problem.got)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("expected texts")
+    return problem
 
 
 def _signature(layout: Layout, verdict: Verdict) -> str:

@@ -13,7 +13,7 @@ from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFind
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
-from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, Text, UsageError
+from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, PrepError, Text, UsageError
 from imagenet_prep.ilsvrc2012 import facts, folders
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.encoded_again import refuse_encoded_again
@@ -108,12 +108,14 @@ class ImageNet(KnownSet):
         notes = _check_files(found, options)
         catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
         notes += _check_complete(catalogs, options)
-        splits, doubts = [], []
+        splits: list[PlannedSplit] = []
+        doubts: list[PrepError] = []
         for split, catalog in catalogs.items():
             count = options.shards(split)
             if count > (most := order.most_shards(len(catalog))):
                 what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
                 doubts.append(UsageError(what, f"expected at most {most:,}"))
+            doubts += _missing_boxes(split, layout, options)
             notes += _attach_boxes(catalog, layout, options)
             splits.append(_plan_split(catalog, found[split], layout, options))
         part = options.part
@@ -292,10 +294,23 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
         return []
     path = find_boxes_csv(layout, catalog.split)
     if path is None:
-        what = f"no boxes for {catalog.split}: {layout.boxes_csv} is not there"
+        what = _no_boxes(catalog.split, layout)
         return [Phrase("{} ({annotate} makes it)", what)]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
+
+
+def _missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> list[PrepError]:
+    """What speaks against beginning a set whose validation images are to have boxes, where there are none to give."""
+    if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
+        return []
+    hint = Phrase("make it: {}", Call("annotate", layout.data_dir, (("validation_boxes", True),)))
+    return [InputError(_no_boxes(split, layout), Phrase("expected it: {validation_boxes} asks for them"), hint)]
+
+
+def _no_boxes(split: str, layout: Layout) -> str:
+    path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return f"no boxes for {split}: {path} is not there"
 
 
 def _read_boxes(path: Path, layout: Layout) -> BoxTable:

@@ -150,7 +150,7 @@ class _Making:
         """The error for a shard that came out otherwise than when it was made first."""
         problems, altered, doubt = self._problems, self._altered(), self._task.doubt
         what = f"{made.name} can't be made again: the raw data is not what it was made from"
-        detail = f"expected {_in_words(expected)}; got {_in_words(made)}"
+        detail = expected_and_got(expected, made)
         hint = Phrase("get back the recorded images and boxes, or make the set again with {convert} {overwrite}")
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
@@ -203,8 +203,10 @@ def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
     )
 
 
-def _in_words(info: ShardInfo) -> str:
-    return f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"
+def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:
+    """Two entries of one shard in words: the one on record, and what came out."""
+    told = (f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}" for info in (expected, made))
+    return "expected {}; got {}".format(*told)
 
 
 class _StorageFailedError(Exception):

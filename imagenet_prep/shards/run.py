@@ -12,7 +12,7 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import Phrase, PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
-from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask
+from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
@@ -168,7 +168,14 @@ def make_shards(
             outcomes.append(made)
             if made.info is not None:
                 unsynced.append(made.info.name)
-                if made.info != journal.get(made.info.name):
+                before = journal.get(made.info.name)
+                if before is not None and _is_other(made.info, before):
+                    progress.note(
+                        f"{made.info.name} came out otherwise than it was made before from the same inputs: "
+                        f"{expected_and_got(before, made.info)}; its images changed and kept length and time, or a "
+                        "library makes other bytes of them"
+                    )
+                if made.info != before:
                     journal.append(made.info, task.made_from)
             progress.advance(len(task.catalog))
             (layout.bundle_dir / task.name).unlink(missing_ok=True)
@@ -177,6 +184,12 @@ def make_shards(
                 synced = time.monotonic()
     _sync(layout, journal, unsynced)
     return Made(tuple(outcomes), tuple(failures))
+
+
+def _is_other(made: ShardInfo, before: ShardInfo) -> bool:
+    """Whether a shard has other records than before, which the same inputs and settings should never give."""
+    was_meant = (made.fingerprint, made.set_aside) == (before.fingerprint, before.set_aside)
+    return was_meant and made.digest != before.digest
 
 
 def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:

@@ -36,12 +36,16 @@ def writing(path: Path) -> Iterator[None]:
         with space_errors(path):
             yield
     except OSError as error:
-        raise WriteError(f"cannot write {path}", str(error), "mend that and run the same command again") from error
+        raise WriteError(f"cannot write {path}", str(error), _mend(error)) from error
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
     """The error for a file that is there and can't be read."""
-    return InputError(f"{path} can't be read", error.strerror or str(error), "mend that and run the same command again")
+    return InputError(f"{path} can't be read", error.strerror or str(error), _mend(error))
+
+
+def _mend(error: OSError) -> str:
+    return f"a folder lies there: move it away {AGAIN}" if error.errno == errno.EISDIR else f"mend that {AGAIN}"
 
 
 def as_error(error: OSError) -> PrepError | None:
