@@ -488,6 +488,7 @@ def test_answers_that_make_no_sense(hub: StandIn, layout: Layout, what: str, ans
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
     _told(caught.value, 5, "127.0.0.1", "expected")
     assert _raw(layout) == {}
+    assert any("/tree/" in asked.path for asked in hub.home.asked) == (what == "tree")
 
 
 def test_a_list_without_end(hub: StandIn, layout: Layout) -> None:
