@@ -38,6 +38,7 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
+PLAIN = replace(PART, validation_boxes=False)
 
 
 def _official(folder: Path, made: MadeSet, files: Tree) -> None:
@@ -152,13 +153,13 @@ def test_another_image_of_the_same_length_is_noticed(
 ) -> None:
     """A copy with other bytes in one image: its shard is not taken for the same, and the place is named."""
     layout = Layout(tmp_path / "data", raw=copies["official archives"])
-    convert(layout, ENGINE, PART)
+    convert(layout, ENGINE, PLAIN)
     name = image(files, "val", 3)
     other = bytearray(files[name])
     other[len(other) // 2] ^= 1
     FORMS[form](tmp_path / "raw", made, files | {name: bytes(other)})
     with pytest.raises(UsageError) as caught:
-        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PART)
+        convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PLAIN)
     assert "1 finished shard was made from other inputs" in caught.value.what
     assert "other bytes" in caught.value.detail
 
@@ -249,7 +250,7 @@ def test_a_tar_through_gzip_goes_through_bundles(copies: dict[str, Path], tmp_pa
     """By itself, with a word why; the space for the bundles is asked for beforehand."""
     layout = Layout(tmp_path, raw=copies["tar.gz"])
     notes = Silent()
-    convert(layout, ENGINE, PART, progress=notes)
+    convert(layout, ENGINE, PLAIN, progress=notes)
     said = [note for note in notes.notes if "can only be read in its order" in note]
     assert len(said) == 2
     assert str(layout.bundle_dir) in said[0]
@@ -269,14 +270,14 @@ def test_space_for_bundles_is_asked_for_before(
     monkeypatch.setattr("imagenet_prep.stages.convert.check_free_space", ask)
     for form in ("zip, stored", "tar.gz"):
         with pytest.raises(SpaceError):
-            convert(Layout(tmp_path, raw=copies[form]), ENGINE, PART)
+            convert(Layout(tmp_path, raw=copies[form]), ENGINE, PLAIN)
     assert asked[1] > asked[0]
 
 
 def test_a_tar_through_gzip_is_not_read_in_another_order(copies: dict[str, Path], tmp_path: Path) -> None:
     """--read-order shuffled would unpack it once an image."""
     with pytest.raises(UsageError, match="in a shuffled order") as caught:
-        convert(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, replace(PART, read_order="shuffled"))
+        convert(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, replace(PLAIN, read_order="shuffled"))
     assert "leave the option out" in caught.value.hint
 
 
@@ -297,7 +298,7 @@ def test_images_that_moved_to_a_tar_through_gzip_are_looked_at_in_one_pass(
     copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of all shards by rising offset: to go back would be to unpack it again."""
-    convert(Layout(tmp_path, raw=copies["official archives"]), ENGINE, PART)
+    convert(Layout(tmp_path, raw=copies["official archives"]), ENGINE, PLAIN)
     offsets: list[int] = []
     true_open = PackedTar.open
 
@@ -306,7 +307,7 @@ def test_images_that_moved_to_a_tar_through_gzip_are_looked_at_in_one_pass(
         return lambda row: (offsets.append(row.offset), read(row))[1]
 
     monkeypatch.setattr(PackedTar, "open", open_)
-    convert(Layout(tmp_path, raw=copies["tar.gz"]), make_engine("threads", 1), PART)
+    convert(Layout(tmp_path, raw=copies["tar.gz"]), make_engine("threads", 1), PLAIN)
     assert len(offsets) > 40
     assert offsets == sorted(offsets)
 
@@ -425,12 +426,12 @@ def test_a_copy_that_was_encoded_again_is_refused(
     (layout.raw_dir / name.format(split)).parent.mkdir(parents=True, exist_ok=True)
     (layout.raw_dir / name.format(split)).touch()
     with pytest.raises(InputError) as caught:
-        convert(layout, ENGINE, PART)
+        convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
     assert f"is of {maker}" in caught.value.what
     assert "23 of train were encoded again" in str(caught.value.detail)
     zipped = write_link(copies["zip, stored"], layout.raw_dir)
-    convert(layout, ENGINE, PART)
+    convert(layout, ENGINE, PLAIN)
     zipped.unlink()
     shard = existing(tmp_path, f"{split}-*-of-*")[0]
     shard.unlink()
