@@ -32,6 +32,8 @@ from imagenet_prep.pipeline import DownloadOptions, missing_archives, run
 from imagenet_prep.stages.download import DownloadSummary, download, pending
 from imagenet_prep.storage.layout import Layout
 
+pytestmark = pytest.mark.waits
+
 PART = find_part("imagenette")
 TRAIN = ARCHIVES["train"].filename
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.02, segment=40_000, crumb=10_000)

@@ -22,6 +22,8 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session
 
+pytestmark = pytest.mark.waits
+
 MEGABYTE = 1_000_000
 
 CHILD = textwrap.dedent("""

@@ -23,6 +23,8 @@ from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.model import Silent
 
+pytestmark = pytest.mark.waits
+
 SIZE = 3_000_000
 CONTENT = random.Random(1).randbytes(SIZE)
 PACE = Pace(tries=4, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.05, segment=200_000)

@@ -29,6 +29,8 @@ from imagenet_prep.fetch.tokens import Token
 from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
 
+pytestmark = pytest.mark.waits
+
 ROOT = Path(__file__).parent.parent
 SMALL = (
     "--train-shards",
