@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+EVERY_CORE := --numprocesses auto --dist worksteal
 
 .PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
 
@@ -43,7 +44,7 @@ demo: $(VENV)/run
 	$(BIN)/imagenet-prep demo demo-data $(ARGS)
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(EVERY_CORE) $(ARGS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -65,7 +66,7 @@ $(OTHER)/test: pyproject.toml
 
 portable: $(OTHER)/test
 	@echo "$$($(OTHER)/bin/python --version), without the tests marked: $(SAME)"
-	$(OTHER)/bin/python -m pytest -m "$(wordlist 2, 99, $(AND))" $(ARGS)
+	$(OTHER)/bin/python -m pytest $(EVERY_CORE) -m "$(wordlist 2, 99, $(AND))" $(ARGS)
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive $(ARGS)

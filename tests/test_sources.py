@@ -488,6 +488,15 @@ def test_parts_are_joined_in_canonical_order_or_in_that_of_a_list() -> None:
         assert rows == (expected if not is_listed else [expected[i] for i in (3, 0, 1, 2, 4)])
 
 
+def test_parts_of_equal_names_are_joined_in_the_order_of_their_paths() -> None:
+    """Whichever worker is done first, the same container comes first, and the same one is named first in an error."""
+    parts = [Catalog(containers=[Archive(Path(path))]) for path in ("a.tar", "b.tar")]
+    for part in parts:
+        part.append("m", 512, 1, 7, 1)
+    for given in (parts, parts[::-1]):
+        assert [each.path.name for each in Catalog.join(given).containers] == ["a.tar", "b.tar"]
+
+
 def _renamed(catalog: Catalog) -> None:
     catalog.names.joined = catalog.names.joined.replace(b"_10.", b"_99.")
 

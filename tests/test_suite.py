@@ -67,14 +67,16 @@ def _pytest(folder: Path, test: str, *options: str, **environment: str) -> subpr
     return subprocess.run([*command, "test_one.py"], cwd=folder, env=everything, capture_output=True, text=True)
 
 
-def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path, options: tuple[str, ...]) -> None:
     """With IMAGENET_PREP_SKIPS set, a skip that it does not list is named and fails the run; xfail is no skip."""
-    refused = _pytest(tmp_path, ONE_OF_EACH, IMAGENET_PREP_SKIPS="test_other.py")
+    refused = _pytest(tmp_path, ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS="test_other.py")
     assert refused.returncode == 1
     assert "test_one.py::test_left_out: Skipped: no mountain here" in refused.stdout
     assert "test_expected_to_fail" not in refused.stdout
     assert "1 passed, 1 skipped, 1 xfailed" in refused.stdout
-    assert _pytest(tmp_path, ONE_OF_EACH, IMAGENET_PREP_SKIPS="test_other.py test_one.py::test_left").returncode == 0
+    listed = "test_other.py test_one.py::test_left"
+    assert _pytest(tmp_path, ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS=listed).returncode == 0
 
 
 def test_a_skip_is_fine_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,10 +85,11 @@ def test_a_skip_is_fine_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert _pytest(tmp_path, ONE_OF_EACH).returncode == 0
 
 
-def test_a_module_skipped_as_a_whole_fails_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_module_skipped_as_a_whole_fails_too(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A module that skips itself while it is collected counts as a skip."""
     module = "import pytest\npytest.skip('not on this system', allow_module_level=True)\n"
-    refused = _pytest(tmp_path, module + ONE_OF_EACH, IMAGENET_PREP_SKIPS="")
+    refused = _pytest(tmp_path, module + ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS="")
     assert refused.returncode != 0
     assert "test_one.py: Skipped: not on this system" in refused.stdout
 

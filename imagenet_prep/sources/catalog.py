@@ -116,7 +116,7 @@ class Catalog:
         ids: dict[Container, int] = {}
         left = [part for part in parts if len(part)]
         if not is_listed:
-            left.sort(key=lambda part: (part.labels[:1], part.names[0].encode()))
+            left.sort(key=lambda part: (part.labels[:1], part.names[0].encode(), str(part.containers[0].path)))
         left.reverse()
         while left:
             part = left.pop()
