@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,22 +13,26 @@ from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
+from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source, has_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.page import check_libraries
+from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import ConvertSummary, convert
-from imagenet_prep.stages.download import DownloadSummary, download, download_copy
+from imagenet_prep.stages.download import DownloadSummary, Incoming, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
+from imagenet_prep.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,42 @@ def run(
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
-        fetched = _fetch(layout, credentials, fetching, boxes, options, progress)
+        wanted = _Wanted.find(layout, fetching, boxes, options, extract)
+        fetched = _fetch(layout, credentials, wanted, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
         annotated = _annotate(layout, engine, fetching.site, boxes, options, progress)
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, depth=depth, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
+
+
+def foresee(
+    layout: Layout,
+    *,
+    fetching: DownloadOptions = DownloadOptions(),
+    extract: bool = False,
+    boxes: Path | None = None,
+    options: ConvertOptions = ConvertOptions(),
+    progress: Progress | None = None,
+) -> tuple[Need, ...]:
+    """What ``run`` with these settings would take of the disk, step by step; nothing is written.
+
+    A site is asked for its list of files, and no more is fetched; image-net.org is not asked: its sizes are published.
+
+    Raises:
+        AccessError, InputError, UsageError: what ``run`` would say before it fetches anything.
+    """
+    progress = progress or Silent()
+    wanted = _Wanted.find(layout, fetching, boxes, options, extract)
+    incoming: Sequence[Incoming] = ()
+    if wanted.keys and wanted.site is not None:
+        incoming = downloading.foresee_copy(layout, wanted.site, progress=progress)
+        if not options.part.is_whole:
+            progress.note(downloading.all_come(wanted.site, options.part))
+    elif wanted.keys:
+        check_digest = fetching.check_digest
+        incoming = downloading.foresee(layout, only=wanted.keys, part=options.part, check_digest=check_digest)
+    return tuple(wanted.needs(layout, incoming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,32 +203,77 @@ def _is_incomplete(layout: Layout, split: str, part: Part) -> bool:
     return source is None or bool(source.missing) or not has_images(layout, split, part)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a run is to do, with what must be fetched for it: archives by their keys, of a site splits."""
+
+    keys: tuple[str, ...]
+    site: Site | None
+    fetching: DownloadOptions
+    options: ConvertOptions
+    boxes: Path | None
+    extract: bool
+
+    @classmethod
+    def find(
+        cls, layout: Layout, fetching: DownloadOptions, boxes: Path | None, options: ConvertOptions, extract: bool
+    ) -> _Wanted:
+        """By what the raw folder lacks."""
+        check_options(options)
+        keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
+        site = fetching.site
+        if site is not None:
+            keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options.part))
+            site = site.of(keys) if keys else site
+        elif boxes is not None:
+            keys = tuple(key for key in keys if key != "boxes")
+        return cls(keys, site, fetching, options, boxes, extract)
+
+    def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
+        """What every step takes of the disk. A way to convert that takes another room states it in needs_behind."""
+        coming = Coming(
+            splits=tuple(split for split in facts.SPLITS if split in self.keys),
+            size=sum(each.size for each in incoming),
+            in_order=self.site is not None and self.site.is_in_order,
+            has_boxes=self.boxes is not None or self.site is None or self.site.has_boxes,
+        )
+        behind = needs_behind(layout, coming, self.options, extract=self.extract)
+        return [*(each.need(layout) for each in incoming), *behind]
+
+
 def _fetch(
-    layout: Layout,
-    credentials: Credentials | None,
-    fetching: DownloadOptions,
-    boxes: Path | None,
-    options: ConvertOptions,
-    progress: Progress,
+    layout: Layout, credentials: Credentials | None, wanted: _Wanted, progress: Progress
 ) -> DownloadSummary | None:
-    if fetching.site is not None:
-        splits = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options.part))
-        site = fetching.site.of(splits)
-        return download_copy(layout, site, connections=fetching.connections, progress=progress) if splits else None
-    missing = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
-    if boxes is not None:
-        missing = tuple(key for key in missing if key != "boxes")
-    if not missing:
+    """The stage download, if anything is missing, once it is sure that every later step has its room, too."""
+
+    def before(incoming: Sequence[Incoming]) -> None:
+        needs = wanted.needs(layout, incoming)
+        refuse_lack(needs)
+        if wanted.site is None and incoming:
+            names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
+            progress.note(f"image-net.org: {names}: {to_come:,} bytes to fetch")
+        for room in rooms_for(needs):
+            progress.note(f"{room.folder}: about {room.size:,} bytes are needed in all steps, {room.free:,} are free")
+
+    fetching, part = wanted.fetching, wanted.options.part
+    if not wanted.keys:
+        if wanted.extract:
+            before(())
         return None
+    if wanted.site is not None:
+        return download_copy(
+            layout, wanted.site, connections=fetching.connections, part=part, before=before, progress=progress
+        )
     return download(
         layout,
-        only=missing,
+        only=wanted.keys,
         base_url=fetching.base_url,
         credentials=credentials,
         cookies=fetching.cookies,
         connections=fetching.connections,
         check_digest=fetching.check_digest,
         digests=fetching.digests,
-        part=options.part,
+        part=part,
+        before=before,
         progress=progress,
     )

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from imagenet_prep.ilsvrc2012.part import Part, find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import DownloadOptions, missing_archives, run
-from imagenet_prep.stages.download import DownloadSummary, download, pending
+from imagenet_prep.stages.download import DownloadSummary, Incoming, download, pending
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.waits
@@ -411,19 +411,16 @@ def test_a_class_without_images_is_no_class(server: FaultServer, layout: Layout,
     assert "it holds no image" in caught.value.detail
 
 
-def test_room_is_asked_for_the_classes_alone(
-    server: FaultServer, layout: Layout, tars: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """What must fit is the classes, and not the archive; if it doesn't, nothing is fetched."""
     asked = []
 
-    def check(folder: Path, size: int, what: str) -> None:
-        asked.append(size)
+    def check(incoming: Sequence[Incoming]) -> None:
+        asked.append(sum(each.to_come for each in incoming))
         raise SpaceError("full", "", "")
 
-    monkeypatch.setattr("imagenet_prep.stages.download.check_free_space", check)
     with pytest.raises(SpaceError):
-        _download(server, layout)
+        _download(server, layout, before=check)
     assert asked == [sum(len(tars[wnid]) for wnid in PART.labels)]
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 

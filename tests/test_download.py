@@ -110,7 +110,7 @@ def test_second_run_asks_nobody(server, layout):
     assert snapshot(layout.data_dir) == before
 
 
-def test_space_is_asked_for_what_is_missing(server, layout, monkeypatch):
+def test_space_is_asked_for_what_is_missing(server, layout):
     """What is there of an archive, durable, takes no more space; an archive named twice is one."""
     archive, half = ARCHIVES["boxes"], len(CONTENTS["boxes"]) // 2
     session = open_session(server.url, ADA, None, probe=archive.filename, pace=PACE)
@@ -118,10 +118,9 @@ def test_space_is_asked_for_what_is_missing(server, layout, monkeypatch):
         part.write(0, CONTENTS["boxes"][:half])
         part.save()
     asked = []
-    monkeypatch.setattr("imagenet_prep.stages.download.check_free_space", lambda folder, size, what: asked.append(size))
     assert len(pending(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
-    summary = run(server, layout, only=["boxes", "boxes"])
-    assert asked == [len(CONTENTS["boxes"]) - half]
+    summary = run(server, layout, only=["boxes", "boxes"], before=asked.extend)
+    assert [(each.size, each.to_come) for each in asked] == [(len(CONTENTS["boxes"]), len(CONTENTS["boxes"]) - half)]
     assert summary.fetched == (archive.filename,)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.space import Need
 
 PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
 PLAIN = replace(PART, validation_boxes=False)
@@ -263,11 +264,11 @@ def test_space_for_bundles_is_asked_for_before(
     """More than the shards alone take."""
     asked: list[int] = []
 
-    def ask(folder: Path, needed: int, purpose: str) -> None:
-        asked.append(needed)
+    def ask(needs: Iterable[Need]) -> None:
+        asked.append(sum(need.size for need in needs))
         raise SpaceError("no space", "", "")
 
-    monkeypatch.setattr("imagenet_prep.stages.convert.check_free_space", ask)
+    monkeypatch.setattr("imagenet_prep.stages.convert.refuse_lack", ask)
     for form in ("zip, stored", "tar.gz"):
         with pytest.raises(SpaceError):
             convert(Layout(tmp_path, raw=copies[form]), ENGINE, PLAIN)

@@ -720,13 +720,16 @@ def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None
     """With less space than the new shards need beside the old ones it is refused at the start."""
     flip(layout, TRAIN, random.Random(1))
     before = contents(layout)
-    usage = shutil.disk_usage(layout.output_dir)
-    size = layout.shard_path(TRAIN).stat().st_size
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size - 1))
-    with pytest.raises(SpaceError, match="to make 1 shard again"):
+    found, size = os.statvfs(layout.output_dir), layout.shard_path(TRAIN).stat().st_size
+
+    def with_free(free: int) -> os.statvfs_result:
+        return os.statvfs_result((1, 1, *found[2:4], free, *found[5:]))
+
+    monkeypatch.setattr(os, "statvfs", lambda _: with_free(size - 1))
+    with pytest.raises(SpaceError, match="for 1 shard made again"):
         repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)})
     assert contents(layout) == before
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
+    monkeypatch.setattr(os, "statvfs", lambda _: with_free(size))
     assert repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)}).made == (TRAIN,)
 
 

@@ -29,7 +29,7 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.refusals import as_error
-from imagenet_prep.storage.space import check_free_space, space_errors
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for, space_errors
 
 HOLDER = """
 import sys, time
@@ -157,12 +157,38 @@ def test_broken_json_is_as_good_as_absent(tmp_path: Path, content: bytes) -> Non
 
 def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
     """The error names folder, purpose, needed and free; the folder need not exist yet."""
-    check_free_space(tmp_path, 1, "for nothing")
+    refuse_lack([Need("convert", "nothing", tmp_path, 1)])
     with pytest.raises(SpaceError) as caught:
-        check_free_space(tmp_path / "not" / "there", 1 << 60, "for 3 shards")
-    assert "for 3 shards" in str(caught.value)
+        refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
+    assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert f"needed {1 << 60:,} bytes, free " in str(caught.value)
     assert caught.value.exit_code == 7
+
+
+def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
+    """Steps on one file system share what is free there, by bytes and by inodes; another one has its own."""
+    more = Need("untar", "folders", tmp_path / "a", 1, 7)
+    half = Need("download", "a file", small_disk / "b", 600 << 10)
+    rooms = rooms_for([half, more, half])
+    assert [(room.folder, room.size, room.files) for room in rooms] == [(small_disk, 1200 << 10, 2), (tmp_path, 1, 7)]
+    assert [room.lacks_space for room in rooms] == [True, False]
+    refuse_lack([half, more])
+    with pytest.raises(SpaceError, match="for a file, a file"):
+        refuse_lack([half, more, half])
+    free = os.statvfs(small_disk).f_favail
+    refuse_lack([Need("untar", "folders", small_disk, 0, free)])
+    with pytest.raises(SpaceError, match="not enough inodes on the file system of") as caught:
+        refuse_lack([Need("untar", "folders", small_disk, 1, free), Need("convert", "a shard", small_disk, 1, 1)])
+    assert f"needed {free + 1:,} files and folders, free {free:,}" in str(caught.value)
+
+
+def test_inodes_without_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that makes inodes as they are needed says 0 of 0: that is no lack."""
+    found = os.statvfs(tmp_path)
+    zeros = os.statvfs_result((*found[:5], 0, 0, 0, *found[8:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: zeros)
+    assert rooms_for([Need("untar", "folders", tmp_path, 1, 1 << 60)])[0].free_files is None
+    refuse_lack([Need("untar", "folders", tmp_path, 1, 1 << 60)])
 
 
 @pytest.fixture

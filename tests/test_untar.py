@@ -786,7 +786,7 @@ def test_space_is_asked_for_what_is_missing(
     """Classes in their place need none, and so do files left aside, unless they are of a class in its place."""
     layout = Layout(tiny_data_dir)
     asked: list[int] = []
-    monkeypatch.setattr(untar_module, "check_free_space", lambda folder, needed, purpose: asked.append(needed))
+    monkeypatch.setattr(untar_module, "refuse_lack", lambda needs: asked.append(sum(need.size for need in needs)))
     untar(layout, ThreadEngine(1))
     first, second = (layout.images_dir(TRAIN) / wnid for wnid in made_tiny.wnids[:2])
     (layout.raw_partial_dir / TRAIN / first.name).mkdir(parents=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
+    from imagenet_prep.storage.space import Need
 
 PROBLEMS_FOUND = 3
 
@@ -55,6 +56,7 @@ def cli() -> None:
 @o.places
 @o.fetching
 @click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
+@o.dry_run
 @o.boxes
 @o.part
 @o.converting
@@ -69,6 +71,16 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     from imagenet_prep import pipeline
 
     layout = Layout(data_dir, raw, output)
+    if given["dry_run"]:
+        needs = pipeline.foresee(
+            layout,
+            fetching=_download_options(given),
+            extract=given["extract"],
+            boxes=given["boxes"],
+            options=_convert_options(given),
+            progress=make_progress(quiet),
+        )
+        return _conclude_dry_run(needs)
     missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"], part=_part(given))
     is_official = given["source"] == "imagenet"
     summary = pipeline.run(
@@ -91,8 +103,9 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 @o.only
 @o.part
 @o.fetching
+@o.dry_run
 @o.quiet
-def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
+def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     """Fetch the archives with your credentials; resumes, and checks what came.
 
     Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Of Kaggle and Hugging Face:
@@ -103,15 +116,23 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
     imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
-    from imagenet_prep.stages.download import download, download_copy, pending
+    from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy, pending
 
-    layout = Layout(data_dir)
+    layout, progress = Layout(data_dir), make_progress(quiet)
     keys, part = _archive_keys(only), _part(given)
     site = site_of(given, keys)
     if site is not None:
-        summary = download_copy(layout, site, connections=given["connections"], progress=make_progress(quiet))
+        if given["dry_run"]:
+            incoming = foresee_copy(layout, site, progress=progress)
+            if not part.is_whole:
+                progress.note(all_come(site, part))
+            return _conclude_dry_run([each.need(layout) for each in incoming])
+        summary = download_copy(layout, site, connections=given["connections"], part=part, progress=progress)
         printing.print_download(summary, quiet)
-        return
+        return 0
+    if given["dry_run"]:
+        incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
+        return _conclude_dry_run([each.need(layout) for each in incoming])
     wanted = pending(layout, only=keys, check_digest=not given["no_digest"], part=part)
     summary = download(
         layout,
@@ -122,17 +143,19 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> None:
         connections=given["connections"],
         check_digest=not given["no_digest"],
         part=part,
-        progress=make_progress(quiet),
+        progress=progress,
     )
     printing.print_download(summary, quiet)
+    return 0
 
 
 @cli.command()
 @o.data_dir
 @o.raw
+@o.dry_run
 @o.workers
 @o.quiet
-def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
+def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given: Any) -> int:
     """Make image folders: raw-data/train/<wnid>/ and raw-data/validation/<wnid>/.
 
     convert doesn't need them: it reads the archives in place.
@@ -140,10 +163,13 @@ def untar(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
     \b
     imagenet-prep untar /data/imagenet
     """
-    from imagenet_prep.stages.untar import untar
+    from imagenet_prep.stages.untar import foresee, untar
 
-    summary = untar(Layout(data_dir, raw), _engine(given), progress=make_progress(quiet))
-    printing.print_untar(summary, quiet)
+    layout, progress = Layout(data_dir, raw), make_progress(quiet)
+    if dry_run:
+        return _conclude_dry_run(foresee(layout, _engine(given), progress=progress))
+    printing.print_untar(untar(layout, _engine(given), progress=progress), quiet)
+    return 0
 
 
 @cli.command()
@@ -192,6 +218,7 @@ def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
 @o.config
 @o.part
 @o.converting
+@o.dry_run
 @o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Images to shards: 1024 train and 128 validation, record for record those of 2016.
@@ -202,10 +229,12 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette --relabel 0
     imagenet-prep convert /data/flowers --config flowers.yaml
     """
-    from imagenet_prep.stages.convert import convert
+    from imagenet_prep.stages.convert import convert, foresee
 
     engine, progress = _engine(given), make_progress(quiet)
     layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
+    if given["dry_run"]:
+        return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, progress=progress)
     printing.print_convert(summary, quiet)
     return PROBLEMS_FOUND if summary.set_aside else 0
@@ -513,6 +542,16 @@ def _open(page: Path) -> None:
 
     if not webbrowser.open(page.resolve().as_uri()):
         say(f"no browser to be found here: open {page} in one", error=True)
+
+
+def _conclude_dry_run(needs: Sequence[Need]) -> int:
+    """Print what is needed; an error if it does not fit."""
+    from imagenet_prep.storage.space import refuse_lack
+
+    printing.print_needs(needs)
+    refuse_lack(needs)
+    say("It fits.", colour="green")
+    return 0
 
 
 def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:

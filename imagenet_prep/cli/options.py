@@ -40,6 +40,9 @@ folder = click.argument("folder", type=_raw_folder)
 file = click.argument("file", type=_file)
 raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
 output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Say what will be fetched, and the space of every step; do nothing."
+)
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
 workers = click.option(
     "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"

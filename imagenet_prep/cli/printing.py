@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
+    from imagenet_prep.storage.space import Need
 
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
@@ -55,6 +56,26 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
     if summary.annotate is not None:
         print_annotate(summary.annotate, quiet)
     print_convert(summary.convert, quiet)
+
+
+def print_needs(needs: Sequence[Need]) -> None:
+    """What each step takes of each file system, and what is free there."""
+    from imagenet_prep.storage.space import rooms_for
+
+    for room in rooms_for(needs):
+        free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"
+        steps = [(need.step, need.what, _size(need.size), f"{need.files:,}") for need in room.needs]
+        totals = [("", "needed", _size(room.size), f"{room.files:,}"), ("", "free", _size(room.free), free_files)]
+        rows = [("step", "for", "space", "files"), *steps, *totals]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        say(f"on the file system of {room.folder}:")
+        for step, what, size, files in rows:
+            line = f"  {step:{widths[0]}}  {what:{widths[1]}}  {size:>{widths[2]}}  {files:>{widths[3]}}"
+            say(line)
+    if any(need.is_about for need in needs):
+        say("Of what was not listed yet, space and files are estimates.")
+    if not needs:
+        say("Nothing is left to fetch or to make.")
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:

@@ -32,6 +32,7 @@ DATASET = "ILSVRC/imagenet-1k"
 ACCESS_URL = f"https://huggingface.co/datasets/{DATASET}"
 TOKEN_URL = "https://huggingface.co/settings/tokens"  # noqa: S105 -- an address
 
+_ABOUT = {"train": 148_000_000_000, "validation": 7_000_000_000}
 _MOST_PAGES = 100
 _COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _FILE = re.compile(r"data/((train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet)").fullmatch
@@ -64,6 +65,13 @@ class HuggingFaceSite:
     splits: tuple[str, ...] = ("train", "validation")
     key: str = "huggingface"
     name: str = "Hugging Face"
+    is_in_order: bool = True
+    has_boxes: bool = False
+
+    @property
+    def about(self) -> int:
+        """Bytes of the files of its splits, about."""
+        return sum(_ABOUT[split] for split in self.splits)
 
     def of(self, splits: tuple[str, ...]) -> HuggingFaceSite:
         """The site for these splits alone."""
@@ -76,9 +84,9 @@ class HuggingFaceSite:
             session.use_headers(self.token.headers)
         return session
 
-    def files(self, session: Session, state: Path, pace: Pace) -> tuple[Offer, ...]:
-        """The parquet files of one commit: that of the first time, which is remembered in ``state``."""
-        commit = self._commit(session, state, pace)
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+        """The parquet files of one commit: that of the first time, which is remembered in ``state``, if ``is_kept``."""
+        commit = self._commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
         counts: dict[str, set[int]] = {split: set() for split in self.splits}
         for entry in self._list(session, commit, pace):
@@ -98,7 +106,7 @@ class HuggingFaceSite:
         hint = f"{ask}, with the account of the token in {self.token.where}, or make a new token at {TOKEN_URL}"
         return AccessError(refused.what, refused.detail, hint)
 
-    def _commit(self, session: Session, state: Path, pace: Pace) -> str:
+    def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
         """The commit to fetch: other files of the same names may be in the next one."""
         saved = load_json(state)
         pinned = saved.get("commit") if isinstance(saved, dict) else None
@@ -109,7 +117,8 @@ class HuggingFaceSite:
         commit = answer.get("sha") if isinstance(answer, dict) else None
         if not isinstance(commit, str) or not _COMMIT(commit):
             raise self._strange(url, "a commit")
-        save_json(state, {"dataset": DATASET, "commit": commit})
+        if is_kept:
+            save_json(state, {"dataset": DATASET, "commit": commit})
         return commit
 
     def _list(self, session: Session, commit: str, pace: Pace) -> Iterator[dict[str, Any]]:

@@ -80,6 +80,9 @@ class KaggleSite:
     login: Token | Credentials | None = None
     key: str = "kaggle"
     name: str = "Kaggle"
+    about: int = 167_000_000_000
+    is_in_order: bool = False
+    has_boxes: bool = True
 
     def of(self, splits: tuple[str, ...]) -> KaggleSite:
         """The same: there is one zip of all."""
@@ -94,7 +97,7 @@ class KaggleSite:
             session.use_basic(self.login.username, self.login.password)
         return session
 
-    def files(self, session: Session, state: Path, pace: Pace) -> tuple[Offer, ...]:
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
         """The one zip; its digests if the storage behind it tells them."""
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
         remote = inspect(session, url, pace)

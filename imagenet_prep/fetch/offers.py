@@ -60,8 +60,26 @@ class Site(Protocol):
         """A session that says who asks, to the site's own address and nowhere else; ``note`` is told of each wait."""
         ...
 
-    def files(self, session: Session, state: Path, pace: Pace) -> tuple[Offer, ...]:
-        """All files of the copy; ``state`` is where the site may remember what a download that goes on must know."""
+    @property
+    def about(self) -> int:
+        """Bytes of all its files, about."""
+        ...
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether they hold annotations, too."""
+        ...
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the images of its files can only be read in their order."""
+        ...
+
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+        """All files of the copy.
+
+        ``state`` is where the site finds what a download that goes on must know, and keeps it, if ``is_kept``.
+        """
         ...
 
     def explain(self, refused: RefusedError) -> AccessError:

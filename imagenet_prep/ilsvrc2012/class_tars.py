@@ -25,6 +25,7 @@ class ClassTars:
     path: Path
     split: ClassVar[str] = facts.TRAIN
     is_unpacked: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = False
     missing: ClassVar[str] = ""
     md5: ClassVar[str] = ""
 
@@ -32,6 +33,11 @@ class ClassTars:
     def words(self) -> str:
         """How many there are."""
         return number_of(len(self.wnids()), "class tar")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tars."""
+        return sum(self.tar(wnid).stat().st_size for wnid in self.wnids())
 
     def wnids(self) -> list[str]:
         """The classes that are there."""

@@ -45,6 +45,7 @@ class ImageFolders:
     path: Path
     split: str
     is_unpacked: ClassVar[bool] = True
+    is_in_order: ClassVar[bool] = False
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
@@ -52,6 +53,12 @@ class ImageFolders:
     def words(self) -> str:
         """The name of the folder."""
         return f"the folder {self.path.name}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files in it, and in its folders of classes."""
+        entries = (entry for wnid in self._tasks() for entry in os.scandir(self.path / wnid))
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, listed in parallel."""

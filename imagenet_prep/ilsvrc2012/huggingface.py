@@ -40,12 +40,18 @@ class HubFiles:
     split: str
     names: tuple[str, ...]
     is_unpacked: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = True
     md5: ClassVar[str] = ""
 
     @property
     def path(self) -> Path:
         """The first file."""
         return self.paths[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are there."""
+        return sum(path.stat().st_size for path in self.paths)
 
     @property
     def words(self) -> str:

@@ -128,6 +128,7 @@ class KaggleZip:
     path: Path
     split: str
     is_unpacked: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = False
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
@@ -135,6 +136,11 @@ class KaggleZip:
     def words(self) -> str:
         """What to call it."""
         return "Kaggle's zip"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, of both splits."""
+        return self.path.stat().st_size
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by the zip's central directory alone."""
@@ -185,6 +191,7 @@ class KaggleTar:
     path: Path
     split: str
     is_unpacked: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = True
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
@@ -192,6 +199,11 @@ class KaggleTar:
     def words(self) -> str:
         """What to call it."""
         return "Kaggle's .tar.gz of 2019"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, of both splits."""
+        return self.path.stat().st_size
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by one pass over all of it: for both splits, unless annotate has just made it."""

@@ -28,12 +28,18 @@ class OfficialTar:
     path: Path
     split: str
     is_unpacked: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = False
     missing: ClassVar[str] = ""
 
     @property
     def words(self) -> str:
         """The name of its file."""
         return self.path.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
 
     @property
     def md5(self) -> str:

@@ -42,6 +42,16 @@ class ImageSource(Protocol):
         ...
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether its images can only be read in the order in which they lie in its files."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files that are there; of images that are files of their own, those of the images."""
+        ...
+
+    @property
     def md5(self) -> str:
         """The published MD5 (hex) of ``path``: images of a file that was compared with it need no closer look.
 

@@ -13,12 +13,14 @@ from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import Phrase, PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
+from imagenet_prep.shards.room import is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.regroup import regroup
-from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.sources.seeking import available_memory
 from imagenet_prep.state.manifest import Journal
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them.
@@ -30,7 +32,7 @@ small.
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be made of one split: ``size`` is the bytes of its images, ``room`` those that it takes on the disk.
+    """What is to be made of one split: ``size`` is the bytes of its images.
 
     ``in_order``: its archive is read once from front to back, into a bundle a shard.
     """
@@ -40,15 +42,18 @@ class Work:
     size: int
     in_order: bool
 
-    @property
-    def room(self) -> int:
-        """Bytes that shards and bundles take, about; of bundles alone if those of the shards can't be known.
-
-        A record that holds its image takes less than 1024 bytes more. A bundle goes when its shard stands; until then
-        some of the bytes are there twice.
-        """
-        shards = self.size + 1024 * sum(map(count_images, self.plans)) if self.split.recorder.keeps_size else 0
-        return (shards or self.size) + shards // 8 if self.in_order else shards
+    def needs(self, layout: Layout) -> list[Need]:
+        """What its shards and bundles take on the disk."""
+        return shard_needs(
+            layout,
+            self.split.catalog.split,
+            shards=len(self.plans),
+            images=sum(map(count_images, self.plans)),
+            size=self.size,
+            in_order=self.in_order,
+            keeps_size=self.split.recorder.keeps_size,
+            is_about=False,
+        )
 
 
 def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: MakingOptions) -> list[Work]:
@@ -82,9 +87,7 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
         return True
     if any(each.reading == "alone" for each in split.catalog.containers):
         return False
-    if options.read_order == "auto":
-        return is_seek_dear(split.source) and left > available_memory()
-    return options.read_order == "sequential"
+    return is_pass_better(split.source, left, options)
 
 
 @contextlib.contextmanager

@@ -16,13 +16,13 @@ from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
 from imagenet_prep.shards.maker import ShardTask
-from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.beginning import Beginning, save_beginning
 from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 
@@ -88,22 +88,14 @@ def convert(
         for note in notes:
             progress.note(note)
         with Journal(layout.journal_path) as journal:
-            manifest = usable_manifest(layout.manifest_path)
-            journal.forget_contradicted(manifest.shards if manifest else {})
-            splits, changed = recognise(planned.splits, layout, journal, engine)
-            planned = dataclasses.replace(planned, splits=splits)
-            _refuse_strangers(layout, journal, planned, changed, options)
+            planned, changed = _compared(planned, layout, journal, engine, options)
+            splits = planned.splits
             _remove_superseded(layout, journal, splits, changed, options)
             journal.forget(changed)
             with unfinished(layout):
-                todo = [
-                    plan
-                    for split in splits
-                    for plan in split.plans
-                    if not _is_done(plan, split, layout, journal, options)
-                ]
+                todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, options)
-                _check_room(works, layout)
+                refuse_lack(need for work in works for need in work.needs(layout))
                 dataset.prepare()
                 save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
                 remember(splits, todo, layout, journal)
@@ -116,6 +108,32 @@ def convert(
         for note in planned.closing:
             progress.note(note)
         return ConvertSummary(summaries, tuple(problems), notes)
+
+
+def foresee(
+    layout: Layout,
+    engine: Engine,
+    options: MakingOptions | None = None,
+    *,
+    dataset: Dataset = ILSVRC2012,
+    progress: Progress | None = None,
+) -> tuple[Need, ...]:
+    """What the shards that are not done yet will take of the disk; the images are listed, and nothing is written.
+
+    Raises:
+        IncompleteError, InputError, UsageError: as ``convert``, where the data set is not as it should be.
+    """
+    progress, options = progress or Silent(), options or dataset.options
+    planned = dataset.plan(layout, engine, options, progress)
+    _refuse_doubtful(planned, layout)
+    for note in planned.notes:
+        progress.note(progress.worded(note))
+    with Journal(layout.journal_path) as journal:
+        planned, changed = _compared(planned, layout, journal, engine, options)
+        journal.forget(changed)
+        splits = planned.splits
+        todo = _still_to_make(splits, layout, journal, options)
+    return tuple(need for work in lay_out(splits, todo, options) for need in work.needs(layout))
 
 
 # what is there already -----------------------------------------------------------------------------------------
@@ -134,6 +152,18 @@ def _refuse_doubtful(planned: PlannedSet, layout: Layout) -> None:
     if not begun:
         inputs = [each for each in planned.doubts if isinstance(each, InputError)]
         raise all_of(inputs) if inputs else planned.doubts[0]
+
+
+def _compared(
+    planned: PlannedSet, layout: Layout, journal: Journal, engine: Engine, options: MakingOptions
+) -> tuple[PlannedSet, Mapping[str, str]]:
+    """The set whose plans know which finished shards are theirs, and those that differ; see ``recognise``."""
+    manifest = usable_manifest(layout.manifest_path)
+    journal.forget_contradicted(manifest.shards if manifest else {})
+    splits, changed = recognise(planned.splits, layout, journal, engine)
+    planned = dataclasses.replace(planned, splits=splits)
+    _refuse_strangers(layout, journal, planned, changed, options)
+    return planned, changed
 
 
 def _refuse_strangers(
@@ -227,6 +257,13 @@ def _remove_superseded(
                 path.unlink(missing_ok=True)
 
 
+def _still_to_make(
+    splits: Sequence[PlannedSplit], layout: Layout, journal: Journal, options: MakingOptions
+) -> list[ShardPlan]:
+    found = ((plan, split) for split in splits for plan in split.plans)
+    return [plan for plan, split in found if not _is_done(plan, split, layout, journal, options)]
+
+
 def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: MakingOptions) -> bool:
     """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
     info = journal.get(plan_name(plan))
@@ -246,11 +283,6 @@ def _beginning(planned: PlannedSet, layout: Layout) -> Beginning:
 
 
 # the work ------------------------------------------------------------------------------------------------------
-
-
-def _check_room(works: Sequence[Work], layout: Layout) -> None:
-    room, shards = sum(work.room for work in works), sum(len(work.plans) for work in works)
-    check_free_space(layout.output_dir, room, f"for {number_of(shards, 'shard')}")
 
 
 def _run(

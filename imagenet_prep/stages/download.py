@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, Text, UsageError
+from imagenet_prep.errors import InputError, NetworkError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.looks import look_at
+from imagenet_prep.fetch.numbered import Numbered
 from imagenet_prep.fetch.offers import Offer, Site, explained
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
@@ -25,7 +26,7 @@ from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 
@@ -36,6 +37,33 @@ class DownloadSummary:
     fetched: tuple[str, ...]
     present: tuple[str, ...]
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What a download is about to fetch: a file, or some of one kind.
+
+    Args:
+        name: what it is called.
+        size: bytes of all of it.
+        to_come: those that have not arrived yet.
+        files: how many files it is.
+        is_about: whether the sizes are an estimate.
+    """
+
+    name: str
+    size: int
+    to_come: int
+    files: int = 1
+    is_about: bool = False
+
+    def need(self, layout: Layout) -> Need:
+        """What it takes of the disk."""
+        return Need("download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about)
+
+
+Before = Callable[[Sequence[Incoming]], None]
+"""Is told what a download is about to fetch, before it does; an error that it raises ends it."""
 
 
 def pending(
@@ -69,6 +97,7 @@ def download(
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
     part: Part = WHOLE,
+    before: Before | None = None,
     progress: Progress | None = None,
     pace: Pace | None = None,
 ) -> DownloadSummary:
@@ -86,6 +115,7 @@ def download(
         check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
         digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
         part: the classes of whose train images the tars are fetched, where it is not all of them.
+        before: decides whether what comes fits on the disk; None: only what comes must fit.
         progress: gets a bar for each transfer and each hashing, in bytes.
         pace: timing and budget of retries.
 
@@ -114,8 +144,10 @@ def download(
             remotes = {each.filename: job.inspect(session, urls[each.filename], each) for each in asked_for}
             if train and wnids:
                 classes = job.find_classes(session, urls[train.filename], remotes[train.filename], wnids)
-            to_come = sum(target.to_come(remotes[target.filename]) for target in missing)
-            _check_space(layout, to_come + (classes.bytes_to_come(layout) if classes else 0))
+            incoming = [_incoming(target, remotes[target.filename]) for target in missing]
+            if classes:
+                incoming.append(Incoming(_tars(wnids), classes.size, classes.bytes_to_come(layout), len(wnids)))
+            _announce(incoming, layout, before)
         for target in targets.values():
             if target in missing:
                 job.fetch(session, urls[target.filename], target, remotes[target.filename])
@@ -143,12 +175,14 @@ def _with_classes(
     done: DownloadSummary, part: Part, wnids: Sequence[str], classes: RemoteClasses | None
 ) -> DownloadSummary:
     """A summary that has the tars of classes, too."""
-    fetched, present = (
-        (f"{number_of(count, 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",) if count else ()
-        for count in (len(wnids), len(part.labels) - len(wnids))
-    )
+    there = [wnid for wnid in part.labels if wnid not in wnids]
+    fetched, present = ((_tars(each),) if each else () for each in (wnids, there))
     size = done.size + (classes.size if classes else 0)
     return DownloadSummary((*done.fetched, *fetched), (*done.present, *present), size)
+
+
+def _tars(wnids: Sequence[str]) -> str:
+    return f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}"
 
 
 def download_copy(
@@ -156,6 +190,8 @@ def download_copy(
     site: Site,
     *,
     connections: int = 4,
+    part: Part = WHOLE,
+    before: Before | None = None,
     progress: Progress | None = None,
     pace: Pace | None = None,
 ) -> DownloadSummary:
@@ -167,6 +203,8 @@ def download_copy(
         layout: where to.
         site: where from, and who asks.
         connections: how many pieces of a file to fetch at a time.
+        part: the classes that are wanted: it is said that all come.
+        before: as of ``download``.
         progress: gets a bar for each file, which is numbered where there are several.
         pace: timing and budget of retries.
 
@@ -183,7 +221,9 @@ def download_copy(
         offers = site.files(session, layout.copy_path(site.key), job.pace)
         targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
         missing = {target: offer for target, offer in targets.items() if not target.is_there()}
-        job.announce(site.name, missing)
+        if missing:
+            _announce([_all_of(site, missing)], layout, before)
+            job.note_copy(site, missing, part)
         for number, (target, offer) in enumerate(targets.items(), 1):
             each = dataclasses.replace(job, progress=Numbered(job.progress, number, len(targets)))
             if target in missing:
@@ -191,6 +231,59 @@ def download_copy(
             else:
                 target.check_present(each.progress)
     return _summary(targets, missing, sum(offer.size for offer in missing.values()))
+
+
+# without fetching anything -------------------------------------------------------------------------------------
+
+
+def foresee(
+    layout: Layout, *, only: Sequence[str] = facts.DEFAULT_ARCHIVES, part: Part = WHOLE, check_digest: bool = True
+) -> tuple[Incoming, ...]:
+    """What ``download`` would fetch with these settings, by the sizes that are published: no server is asked.
+
+    Of classes, and of archives whose size is not published or not compared, they are estimates.
+
+    Raises:
+        InputError, UsageError: as ``pending``.
+    """
+    targets = _targets(layout, only, check_digest, {})
+    train = _pick_train(targets, part)
+    incoming = []
+    for key, target in targets.items():
+        if not target.is_there():
+            remote = Remote("", ARCHIVES[key].about, None, None)
+            incoming.append(dataclasses.replace(_incoming(target, remote), is_about=target.size is None))
+    wnids = _missing_classes(layout, part) if train else []
+    if wnids:
+        size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
+        incoming.append(Incoming(_tars(wnids), size, size, len(wnids), is_about=True))
+    return tuple(incoming)
+
+
+def foresee_copy(
+    layout: Layout, site: Site, *, progress: Progress | None = None, pace: Pace | None = None
+) -> tuple[Incoming, ...]:
+    """What ``download_copy`` would fetch: the site is asked for the names and sizes of its files, and for no more.
+
+    If it can't be reached that is said, and the sizes are estimates.
+
+    Raises:
+        AccessError, InputError, UsageError: as ``download_copy``.
+    """
+    layout, pace, progress = dataclasses.replace(layout, raw=None), pace or Pace(tries=2), progress or Silent()
+    try:
+        with explained(site):
+            session = site.enter(pace.stall, progress.note)
+            offers = site.files(session, layout.copy_path(site.key), pace, is_kept=False)
+    except NetworkError as error:
+        progress.note(f"{site.name} could not be asked for sizes, which are estimates now: {error.what}")
+        return (Incoming(f"the files of {site.name}", site.about, site.about, is_about=True),)
+    targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
+    missing = {target: offer for target, offer in targets.items() if not target.is_there()}
+    return (_all_of(site, missing),) if missing else ()
+
+
+# the steps -----------------------------------------------------------------------------------------------------
 
 
 def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> dict[str, Target]:
@@ -227,12 +320,12 @@ class _Fetching:
         """Where the tars of classes lie in the train archive on the server."""
         return RemoteClasses.find(session, url, remote, wnids, self.pace, self.progress)
 
-    def announce(self, where: str, missing: Mapping[Target, Offer]) -> None:
-        """Say what is fetched, once it is sure that it fits on the disk."""
-        if missing:
-            to_come = sum(target.to_come(_as_offered(offer)) for target, offer in missing.items())
-            _check_space(next(iter(missing)).layout, to_come)
-            self.progress.note(f"{where}: {number_of(len(missing), 'file')}, {to_come:,} bytes to fetch")
+    def note_copy(self, site: Site, missing: Mapping[Target, Offer], part: Part) -> None:
+        """Say what is fetched of a site, and that it is all of it."""
+        incoming = _all_of(site, missing)
+        self.progress.note(f"{site.name}: {number_of(incoming.files, 'file')}, {incoming.to_come:,} bytes to fetch")
+        if not part.is_whole:
+            self.progress.note(all_come(site, part))
 
     def fetch(self, session: Session, url: str, target: Target, remote: Remote | None = None) -> None:
         """Fetch one file, check it, and give it its name."""
@@ -262,39 +355,25 @@ class _Fetching:
         return remote
 
 
-def _check_space(layout: Layout, to_come: int) -> None:
-    check_free_space(layout.own_raw_dir, to_come, "for what is still to be downloaded")
+def all_come(site: Site, part: Part) -> str:
+    """What is to be known beforehand by whoever wants a part of a copy."""
+    classes = number_of(len(part.labels), "class", "classes")
+    return f"{site.name} hands out no single classes: all 1,000 are fetched, for the {classes} of {part.name}"
 
 
-def _as_offered(offer: Offer) -> Remote:
-    return Remote(bare_url(offer.url), offer.size, None, None)
+def _announce(incoming: Sequence[Incoming], layout: Layout, before: Before | None) -> None:
+    if before is not None:
+        before(incoming)
+    else:
+        refuse_lack(each.need(layout) for each in incoming)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    """A Progress whose bars say which of several files they are about."""
+def _incoming(target: Target, remote: Remote) -> Incoming:
+    return Incoming(target.filename, remote.total, target.to_come(remote))
 
-    progress: Progress
-    number: int
-    count: int
 
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Start a bar: 3 of 308, and its own label."""
-        which = f"{self.number:,} of {self.count:,}: " if self.count > 1 else ""
-        self.progress.begin(f"{which}{label}", total, unit, done)
-
-    def advance(self, amount: int = 1) -> None:
-        """Pass it on."""
-        self.progress.advance(amount)
-
-    def end(self) -> None:
-        """Pass it on."""
-        self.progress.end()
-
-    def note(self, text: str) -> None:
-        """Pass it on."""
-        self.progress.note(text)
-
-    def worded(self, text: Text) -> str:
-        """As the one that it passes on to says it."""
-        return self.progress.worded(text)
+def _all_of(site: Site, missing: Mapping[Target, Offer]) -> Incoming:
+    """The files of a copy together: there may be hundreds."""
+    each = [_incoming(target, Remote(bare_url(offer.url), offer.size, None, None)) for target, offer in missing.items()]
+    name = each[0].name if len(each) == 1 else f"{number_of(len(each), 'file')} of {site.name}"
+    return Incoming(name, sum(one.size for one in each), sum(one.to_come for one in each), len(each))

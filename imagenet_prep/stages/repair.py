@@ -21,7 +21,7 @@ from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, p
 from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.framing import FramingError, framing_digest
 
@@ -207,7 +207,8 @@ def _check_room(
     growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
     bundles = sum(work.size for work in works if work.in_order)
     needed = growth + min(engine.workers, len(todo)) * max(sizes.values()) + bundles
-    check_free_space(layout.output_dir, needed, f"to make {number_of(len(todo), 'shard')} again")
+    what = f"{number_of(len(todo), 'shard')} made again"
+    refuse_lack([Need("repair", what, layout.output_dir, needed, engine.workers)])
 
 
 def _other_codec(manifest: Manifest) -> str:

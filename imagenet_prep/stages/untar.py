@@ -18,6 +18,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import Call, InputError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.estimates import folders_need
 from imagenet_prep.ilsvrc2012.finding import find_packed
 from imagenet_prep.ilsvrc2012.official import OfficialTar, class_tars
 from imagenet_prep.ilsvrc2012.source import ImageSource
@@ -32,7 +33,7 @@ from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 _SYNC_SECONDS = 5.0
@@ -101,17 +102,23 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     progress = progress or Silent()
     with hold(layout.lock_paths):
         sources = _find_sources(layout, progress)
-        _refuse_links(layout, sources)
-        archives, catalogs = _stamped(sources), _listed(sources, engine, progress)
-        classes: dict[str, Sequence[_Task]]
-        classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
-        classes |= {split: classes_of(catalog) for split, catalog in catalogs.items()}
-        _check_space(layout, classes)
+        archives, catalogs, classes = _list(layout, sources, engine, progress)
+        refuse_lack(_needs(layout, classes))
         found = _untar_classes(classes, catalogs, _Unpacker(layout, archives), engine, progress)
         for folder in (*(layout.raw_partial_dir / split for split in sources), layout.raw_partial_dir):
             with contextlib.suppress(OSError):  # something is left in it
                 folder.rmdir()
         return UntarSummary(tuple(found.values()))
+
+
+def foresee(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> tuple[Need, ...]:
+    """What the class folders that are not there yet will take of the disk; nothing is written.
+
+    Raises:
+        InputError, UsageError: as ``untar``.
+    """
+    progress = progress or Silent()
+    return tuple(_needs(layout, _list(layout, _find_sources(layout, progress), engine, progress)[2]))
 
 
 # before the start ----------------------------------------------------------------------------------------------
@@ -131,6 +138,18 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
             Call("download", layout.data_dir),
         )
     return sources
+
+
+def _list(
+    layout: Layout, sources: Mapping[str, ImageSource], engine: Engine, progress: Progress
+) -> tuple[dict[str, _Archive], dict[str, Catalog], dict[str, Sequence[_Task]]]:
+    """The official archives, the images of other copies, and the classes of both."""
+    _refuse_links(layout, sources)
+    archives, catalogs = _stamped(sources), _listed(sources, engine, progress)
+    classes: dict[str, Sequence[_Task]]
+    classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
+    classes |= {split: classes_of(catalog) for split, catalog in catalogs.items()}
+    return archives, catalogs, classes
 
 
 def _stamped(sources: Mapping[str, ImageSource]) -> dict[str, _Archive]:
@@ -191,16 +210,15 @@ def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
     ]
 
 
-def _check_space(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> None:
+def _needs(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> Iterator[Need]:
     """A class takes about its archive's bytes; one that has its folder is taken as whole."""
-    needed = 0
-    for split, todo in classes.items():
-        present = {folder.name for folder in _subfolders(layout.images_dir(split))}
-        needed += sum(each.size for each in todo if each.wnid not in present)
-        for folder in _subfolders(layout.raw_partial_dir / split):
-            if folder.name not in present:
-                needed -= sum(sizes_in(folder).values())
-    check_free_space(layout.own_raw_dir, needed, "for the image folders")
+    for split, tasks in classes.items():
+        folder = layout.images_dir(split)
+        present = {each.name for each in _subfolders(folder)}
+        todo = [task for task in tasks if task.wnid not in present]
+        aside = [each for each in _subfolders(layout.raw_partial_dir / split) if each.name not in present]
+        size = sum(task.size for task in todo) - sum(sum(sizes_in(each).values()) for each in aside)
+        yield folders_need(layout, split, classes=len(todo), size=size)
 
 
 # the work ------------------------------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
-"""Space on a disk: whether enough is free, and the errors for when it is used up, or the disk takes nothing."""
+"""Need and Room: whether what steps take is free on a disk; the errors where it is used up, or takes nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import SpaceError, WriteError
+from imagenet_prep.text import listed
 
 AGAIN = "and run the same command again"
 
@@ -52,14 +53,96 @@ def no_space(path: Path) -> SpaceError:
     )
 
 
-def check_free_space(folder: Path, needed: int, purpose: str) -> None:
-    """Raise SpaceError if less than ``needed`` bytes are free on the file system of ``folder``."""
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a step will take of the file system that ``folder`` is on, or will be: beyond what is there already.
+
+    Args:
+        step: the command, such as ``convert``.
+        what: what takes it, in words: "1,024 shards".
+        folder: where; it need not exist yet.
+        size: bytes.
+        files: how many files and folders: inodes.
+        is_about: whether both are an estimate.
+    """
+
+    step: str
+    what: str
+    folder: Path
+    size: int
+    files: int = 1
+    is_about: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A file system, and all that is needed of it: each step keeps what the ones before it made.
+
+    ``folder`` is one that is on it, ``free_files`` the free inodes, None where their number has no limit.
+    What a quota leaves of it the system doesn't tell.
+    """
+
+    folder: Path
+    needs: tuple[Need, ...]
+    free: int
+    free_files: int | None
+
+    @property
+    def size(self) -> int:
+        """Bytes needed."""
+        return sum(need.size for need in self.needs)
+
+    @property
+    def files(self) -> int:
+        """Files and folders needed."""
+        return sum(need.files for need in self.needs)
+
+    @property
+    def lacks_space(self) -> bool:
+        """Whether fewer bytes are free than are needed."""
+        return self.free < self.size
+
+    @property
+    def lacks_files(self) -> bool:
+        """Whether fewer inodes are free than are needed."""
+        return self.free_files is not None and self.free_files < self.files
+
+
+def rooms_for(needs: Iterable[Need]) -> list[Room]:
+    """The needs of all steps by the file system they are on, and what is free there."""
+    by_device: dict[int, list[Need]] = {}
+    for need in needs:
+        by_device.setdefault(nearest(need.folder).stat().st_dev, []).append(need)
+    return [_room(tuple(each)) for each in by_device.values()]
+
+
+def refuse_lack(needs: Iterable[Need]) -> None:
+    """Raise SpaceError if all of it does not fit where it is to go; the first file system that lacks something."""
+    for room in rooms_for(needs):
+        names = listed(need.what for need in room.needs if need.size > 0)
+        if room.lacks_space:
+            raise SpaceError(
+                f"not enough space in {room.folder} for {names}",
+                f"needed {room.size:,} bytes, free {room.free:,} bytes",
+                "free some space or choose another folder, then run the same command again",
+            )
+        if room.lacks_files:
+            raise SpaceError(
+                f"not enough inodes on the file system of {room.folder} for {names}",
+                f"needed {room.files:,} files and folders, free {room.free_files:,}",
+                "choose a folder on a file system with more inodes, then run the same command again",
+            )
+
+
+def _room(needs: tuple[Need, ...]) -> Room:
+    folder = nearest(needs[0].folder)
+    found = os.statvfs(folder)
+    free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes as they are needed
+    return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)
+
+
+def nearest(folder: Path) -> Path:
+    """A folder, or the nearest one above it that exists."""
     while not folder.exists():
         folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise SpaceError(
-            f"not enough space in {folder} {purpose}",
-            f"needed {needed:,} bytes, free {free:,} bytes",
-            "free some space or choose another folder, then run the same command again",
-        )
+    return folder

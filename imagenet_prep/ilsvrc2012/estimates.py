@@ -1,0 +1,127 @@
+"""needs_behind: what the steps behind a download will take of the disk, told before anything is listed, or even there.
+
+All copies hold the same images, so the facts tell how much there is, and how many; of a copy that is smaller than the
+official archives (one that was made for a test), its share of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.part import Part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.source import ImageSource
+from imagenet_prep.shards.room import is_pass_better, shard_needs
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.space import Need, nearest
+
+_BOXES = 50_000_000
+"""Bytes of the boxes of train images as a CSV, about; those of validation images are a sixth of it."""
+
+_BLOCK = 4096
+"""A file takes whole blocks of a disk: half of the last one is lost on average."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """Images that a download is about to fetch.
+
+    Args:
+        splits: those that will come.
+        size: bytes of all that comes, with what has arrived already.
+        in_order: whether they can only be read in their order.
+        has_boxes: whether there will be annotations, with them or beside them.
+    """
+
+    splits: Sequence[str] = ()
+    size: int = 0
+    in_order: bool = False
+    has_boxes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """About how much there is of a split: bytes of its images, and how they are read; ``source`` if they are there."""
+
+    split: str
+    size: int
+    in_order: bool
+    source: ImageSource | None
+
+    @property
+    def images(self) -> int:
+        """How many."""
+        return about_images(self.split, self.size)
+
+
+def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool) -> Iterator[Need]:
+    """What the steps behind a download take, of what is there and of what is coming; finished shards are counted off.
+
+    With ``extract``, image folders are made of what is not unpacked.
+    """
+    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options.part))]
+    for amount in amounts:
+        if extract and not (amount.source and amount.source.is_unpacked):
+            yield _folders(layout, amount, options.part)
+    for amount in amounts:
+        is_annotated = amount.split == facts.TRAIN or options.validation_boxes
+        has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
+        if is_annotated and has_boxes and not find_boxes_csv(layout, amount.split):
+            size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
+            yield Need("annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True)
+    for amount in amounts:
+        yield from _shards(layout, amount, options)
+
+
+def about_images(split: str, size: int) -> int:
+    """How many images there are in so many bytes of a split, by the official archive."""
+    return facts.IMAGES[split] * size // facts.ARCHIVES[split].about
+
+
+def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need:
+    """What class folders take, of images of ``size`` bytes in all."""
+    images = about_images(split, size)
+    needed = size + images * _BLOCK // 2
+    return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
+
+
+def _amount(layout: Layout, split: str, coming: Coming, part: Part) -> _Amount | None:
+    """About how much there will be of a split, None if nothing: by its part of the facts, but no more than is there."""
+    source = None if split in coming.splits else find_source(layout, split)
+    if source is None and split not in coming.splits:
+        return None
+    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
+    size = min(whole, source.size if source else coming.size)
+    return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
+
+
+def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
+    """A class that has its folder is taken as whole."""
+    folder, classes = layout.images_dir(amount.split), len(part.labels)
+    there = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
+    left = classes - there
+    return folders_need(layout, amount.split, classes=left, size=amount.size * left // classes)
+
+
+def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
+    """A shard under its name is taken for done."""
+    count = options.shards(amount.split)
+    names = ((parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items())
+    there = [size for parsed, size in names if parsed and parsed[2] == count]
+    left = max(count - len(there), 0)
+    size = amount.size * left // count
+    place = amount.source.path if amount.source else nearest(layout.own_raw_dir)
+    may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
+    return shard_needs(
+        layout,
+        amount.split,
+        shards=left,
+        images=about_images(amount.split, size),
+        size=size,
+        in_order=amount.in_order or (may_choose and is_pass_better(place, size, options)),
+        keeps_size=options.reencode is None or not options.reencode.may_shrink,
+        is_about=True,
+    )

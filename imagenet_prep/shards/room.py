@@ -1,0 +1,40 @@
+"""shard_needs, what shards and their bundles take of a disk; whether a source is read once in its own order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.sources.seeking import available_memory, is_seek_dear
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.space import Need
+from imagenet_prep.text import number_of
+
+_RECORD = 1024
+"""A record that holds its image takes less than this many bytes more, with its lines in the index."""
+
+
+def shard_needs(
+    layout: Layout, split: str, *, shards: int, images: int, size: int, in_order: bool, keeps_size: bool, is_about: bool
+) -> list[Need]:
+    """What the shards of a split take that are still to be made, from images of ``size`` bytes in all.
+
+    A bundle goes when its shard stands: of bundles, only the bytes count that are there twice for a while. Of shards
+    whose records don't keep the size of their image nothing is known but the bundles.
+    """
+    made = size + _RECORD * images if keeps_size else 0
+    needs = []
+    if shards:
+        what = number_of(shards, f"{split} shard")
+        needs.append(Need("convert", what, layout.output_dir, made, 3 * shards, is_about))
+    if shards and in_order:
+        bundles = made // 8 if keeps_size else size
+        needs.append(Need("convert", f"bundles for {split} shards", layout.bundle_dir, bundles, shards, is_about))
+    return needs
+
+
+def is_pass_better(path: Path, left: int, options: MakingOptions) -> bool:
+    """Whether ``left`` bytes of images that could be read in any order are better read in one pass over ``path``."""
+    if options.read_order == "auto":
+        return is_seek_dear(path) and left > available_memory()
+    return options.read_order == "sequential"
