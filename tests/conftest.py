@@ -64,12 +64,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tester's own account out of every test and of every process that a test starts."""
+    """Keep the tester's own account and cache out of every test and of every process that a test starts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("IMAGENET_USERNAME", raising=False)
         patch.delenv("IMAGENET_ACCESS_KEY", raising=False)
         patch.delenv("DATAPATH", raising=False)
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
 
 

@@ -30,7 +30,14 @@ from imagenet_prep.tfrecord.example import (
     encode_example,
     parse_example,
 )
-from imagenet_prep.tfrecord.inception_reader import CANONICAL, ImageRecord, RecordError, read_features, read_record
+from imagenet_prep.tfrecord.inception_reader import (
+    CANONICAL,
+    ImageRecord,
+    RecordError,
+    read_features,
+    read_head,
+    read_record,
+)
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NUMBERS = st.integers(0, 1 << 27)
@@ -42,6 +49,39 @@ ITEMS = st.builds(
     text=st.text(max_size=200),
     boxes=st.lists(st.builds(Box, FLOATS, FLOATS, FLOATS, FLOATS), max_size=40).map(tuple),
 )
+
+
+ENDS_OF_THREE_BYTES = (16_383, 16_384, 2_097_151 - 900, 2_097_151)
+
+
+@pytest.mark.parametrize("length", [0, 127, 16_000, *ENDS_OF_THREE_BYTES, 20_000, 110_000, 2_097_152, 3_000_000])
+def test_a_head_is_read_at_once_or_left_alone(length: int) -> None:
+    """What read_head tells is what read_record tells; whatever byte before the image is another one, it tells no less.
+
+    It tells nothing at all of what is rare: very small and very large images.
+    """
+    item = Item("n01440764_7.JPEG", 7, "n01440764", "tench, Tinca tinca", ())
+    head, tail = inception.record_parts(item, 500, 375, length)
+    data = bytearray(head + bytes(length) + tail)
+    found = read_head(memoryview(data))
+    usual = ((7, "n01440764", "tench, Tinca tinca"), len(head), len(head) + length)
+    assert found == (usual if 16_384 <= length <= 2_097_151 - 900 else found and usual)
+    assert (found is None) == (length < 16_384 or length > 2_097_151 - 900)
+    for position in (*range(4), *range(len(head) - 35, len(head))) if found else ():
+        for change in (0x01, 0x80, 0x7F):
+            data[position] ^= change
+            assert _as_the_whole(data)
+            data[position] ^= change
+
+
+def _as_the_whole(data: bytearray) -> bool:
+    """Whether the head of a record is left alone, or tells what the general parser does."""
+    found = read_head(memoryview(data))
+    if found is None:
+        return True
+    record = read_features(parse_example(memoryview(data)))
+    (label, wnid, text), start, stop = found
+    return (label, wnid, text, data[start:stop]) == (record.label, record.wnid, record.text, record.encoded)
 
 
 @settings(deadline=None)

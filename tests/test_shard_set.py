@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
+import io
 import json
+import os
 import pickle
 import random
 import shutil
@@ -17,9 +19,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied, data_of, write
+from PIL import Image
 
 import imagenet_prep
 from imagenet_prep import records
@@ -175,6 +179,91 @@ def test_a_set_is_a_sequence(sound: Layout) -> None:
     assert [bytes(record.data) for record in found[250:20:-7]] == expected[250:20:-7]
     assert [bytes(found[-number].data) for number in range(1, 301)] == expected[::-1]
     assert len(imagenet_prep.open(sound.data_dir, "validation")) == 80
+
+
+def test_several_at_once(sound: Layout) -> None:
+    """Numbers in any order, twice too, in a list or an array; __getitems__ is what PyTorch's DataLoader asks for."""
+    expected = all_data(sound.data_dir)
+    found = imagenet_prep.open(sound.data_dir, "train")
+    for wanted in ([7, 299, -1, 0, 7], np.array([7, 299, -1, 0, 7]), (7, 299, -1, 0, 7)):
+        for several in (found[wanted], found.__getitems__(wanted)):
+            assert [bytes(record.data) for record in several] == [expected[k] for k in (7, 299, -1, 0, 7)]
+    assert found[np.int64(5)].data == expected[5]
+    assert found[[]] == []
+    with pytest.raises(IndexError, match="holds 300"):
+        found[[0, 300]]
+
+
+@pytest.mark.parametrize("world", [1, 3, 7, 8, 299, 301])
+def test_parts_of_a_set(world: int, sound: Layout) -> None:
+    """The parts of all ranks are the set, one after the other; their lengths differ by one at most."""
+    expected = all_data(sound.data_dir)
+    whole = imagenet_prep.open(sound.data_dir, "train")
+    parts = [pickle.loads(pickle.dumps(whole.shard(rank, world))) for rank in range(world)]
+    assert [bytes(record.data) for part in parts for record in part] == expected
+    assert [bytes(part[k].data) for part in parts for k in range(len(part))] == expected
+    assert {len(part) for part in parts} <= {300 // world, 300 // world + 1}
+    assert len(whole) == 300
+    last = next(part for part in reversed(parts) if len(part))
+    assert last[-1].data == expected[-1]
+    with pytest.raises(IndexError, match="holds"):
+        last[len(last)]
+    halves = last.shard(0, 2), last.shard(1, 2)
+    assert [bytes(record.data) for half in halves for record in half] == [bytes(record.data) for record in last]
+
+
+@pytest.mark.parametrize(("rank", "world"), [(1, 1), (-1, 3), (0, 0), (8, 8)])
+def test_no_such_rank(rank: int, world: int, sound: Layout) -> None:
+    """A rank is one of 0 to world - 1."""
+    with pytest.raises(ValueError, match=f"rank {rank} is none of the {world}"):
+        imagenet_prep.open(sound.data_dir, "train").shard(rank, world)
+
+
+def test_pixels(made: MadeSet, tmp_path: Path) -> None:
+    """As a PIL image and as an array the same, in RGB: what Pillow makes of the record's bytes."""
+    layout = converted(tmp_path / "data", made, PART)
+    shapes = set()
+    for record in imagenet_prep.open(layout.data_dir, "train"):
+        expected = np.asarray(Image.open(io.BytesIO(record.encoded)).convert("RGB"))
+        image, array = record.image(), record.array()
+        assert (image.mode, image.size) == ("RGB", (record.width, record.height))
+        assert (array.dtype, array.shape) == (np.uint8, (record.height, record.width, 3))
+        assert np.array_equal(np.asarray(image), expected)
+        assert np.array_equal(array, expected)
+        shapes.add(array.shape)
+    assert len(shapes) > 3
+
+
+def test_pixels_of_other_kinds(tmp_path: Path) -> None:
+    """CMYK, grey and PNG come in RGB too; what can't be decoded is an error that names the record."""
+    grey = Image.effect_noise((40, 30), 80)
+    kinds = [(grey.convert("CMYK"), "JPEG"), (grey, "JPEG"), (grey.convert("RGBA"), "PNG")]
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        for image, form in kinds:
+            image.save(buffer := io.BytesIO(), form)
+            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 1})
+        shards.write({"image/encoded": b"no image", "image/class/label": 1})
+    *sound_ones, broken = imagenet_prep.open(tmp_path, "train")
+    for record in sound_ones:
+        assert record.array().shape == (30, 40, 3)
+        assert np.array_equal(record.array(), np.asarray(record.image()))
+    for decode in (broken.image, broken.array):
+        with pytest.raises(InputError, match=r"record 3 at byte .*: its image is damaged"):
+            decode()
+
+
+def test_crcs_are_compared_unless_told_not_to(layout: Layout) -> None:
+    """With check=False a record with a flipped pixel comes, in order and by number; a broken length is still seen."""
+    path = layout.shard_path(SHARD)
+    flip(path, 5000)
+    found = imagenet_prep.open(layout.data_dir, "train", check=False)
+    expected = all_data(layout.data_dir)
+    assert own(found) == expected
+    assert [bytes(record.data) for record in found] == expected
+    assert own(pickle.loads(pickle.dumps(found))) == expected
+    flip(path, 2)
+    with pytest.raises(InputError, match=SHARD):
+        list(imagenet_prep.open(layout.data_dir, "train", check=False))
 
 
 @pytest.mark.parametrize("index", [300, -301, 10**30])
@@ -419,8 +508,11 @@ def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet)
     for _ in range(2):
         found = imagenet_prep.open(folder, "train")
         assert [bytes(record.data) for record in found] == expected
-        assert bytes(found[7].data) == expected[7]
-        assert bytes(found[-1].data) == expected[-1]
+        with pytest.warns(
+            UserWarning, match=rf"train-\d+-of-\d+ is compressed with {compression}: each \[i\] inflates"
+        ):
+            several = found[[7, -1]]
+        assert [record.data for record in several] == [expected[7], expected[-1]]
         shutil.rmtree(folder / "imagenet-prep", ignore_errors=True)
 
 
@@ -451,6 +543,47 @@ def test_shards_of_another_tool(tmp_path: Path, sound: Layout) -> None:
     assert [record.filename for record in found] == [f"{k}.JPEG" for k in order]
     record = found[-1]
     assert (record.text, record.wnid, record.boxes, record.width, record.height) == (None, None, (), None, None)
+
+
+def test_an_index_is_kept_in_the_cache(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other makers' shards are followed once: then a record behind a broken length is found. Nothing is beside them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "others"
+    folder.mkdir()
+    for path in existing(sound.data_dir, "train-*"):
+        shutil.copy(path, folder)
+    expected = own(imagenet_prep.open(folder, "train"))
+    kept = existing(tmp_path, "cache/imagenet-prep/index/*.idx")
+    assert len(kept) == 8
+    assert not any(path.is_dir() for path in folder.iterdir())
+    status = (folder / SHARD).stat()
+    flip(folder / SHARD, 1)
+    os.utime(folder / SHARD, ns=(status.st_atime_ns, status.st_mtime_ns))
+    again = imagenet_prep.open(folder, "train")
+    last = records_before(sound) + len(data_of(sound.data_dir / SHARD)) - 1
+    assert again[last].data == expected[last]
+    flip(folder / SHARD, 1)
+    for path in kept:  # an index of another file, and one that is none
+        path.write_bytes(kept[0].read_bytes() if path != kept[0] else b"7 x")
+    assert own(imagenet_prep.open(folder, "train")) == expected
+
+
+def test_an_index_of_another_state_is_not_taken(tmp_path: Path) -> None:
+    """A shard that has grown since is counted again."""
+    path = tmp_path / "train-00000-of-00001"
+    for count in (2, 5):
+        write(path, [b"data"] * count)
+        os.utime(path, ns=(7, 7))
+        assert len(imagenet_prep.open(tmp_path, "train")) == count
+
+
+def test_an_index_that_can_not_be_kept_is_made_again(
+    tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache folder that can't be made is no error."""
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert own(imagenet_prep.open(bare(sound.data_dir, tmp_path / "bare"), "train")) == all_data(sound.data_dir)
 
 
 def test_records_that_are_no_images(tmp_path: Path) -> None:

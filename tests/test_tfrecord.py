@@ -31,10 +31,11 @@ from imagenet_prep.tfrecord.framing import (
     TruncatedError,
     frame,
     framing_digest,
+    intact_at,
+    iter_intact,
     iter_records,
     iter_unchecked,
     mask,
-    record_at,
 )
 from imagenet_prep.tfrecord.index import Index
 
@@ -194,7 +195,7 @@ def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def test_a_record_is_found_by_its_ends() -> None:
-    """Between the two ends of a record lies that record, damaged or not; between any others there is none."""
+    """Between the two ends of a record lie its data, if they are intact; between any others there are none."""
     content = bytearray(
         b"".join(
             b"".join((header, data, footer)) for data in (b"", b"a", b"abc") for header, footer, _ in [frame(data)]
@@ -208,11 +209,30 @@ def test_a_record_is_found_by_its_ends() -> None:
     for start in range(len(content) + 2):
         for stop in range(len(content) + 20):
             record = ends.get((start, stop))
-            number = record.number if record else 7
-            assert record_at(view, number, start, stop) == record
-    assert record_at(view[:-1], 2, *max(ends)) is None
+            data = record.data if record else None
+            assert intact_at(view, start, stop, check=False) == data
+            assert intact_at(view, start, stop) == (data if record and record.intact else None)
+    assert intact_at(view[:-1], *max(ends), check=False) is None
     content[16 + 3] ^= 1
-    assert record_at(view, 1, 16, 33) is None
+    assert intact_at(view, 16, 33) is None
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
+    """Whatever bit is flipped, or wherever the file is cut: the records before that come, and no other."""
+    content = bytes(b"".join(b"".join((h, data, f)) for data in (b"", b"a", b"abc") for h, f, _ in [frame(data)]))
+    whole = [(framed.offset, framed.data) for framed in _read(content)]
+    assert list(iter_intact(memoryview(content), check=check)) == whole
+    ends = [offset + len(data) + OVERHEAD for offset, data in whole]
+    for position in range(len(content)):
+        before = sum(end <= position for end in ends)
+        assert list(iter_intact(memoryview(content[:position]), check=check)) == whole[:before]
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << bit
+            found = list(iter_intact(memoryview(damaged), check=check))
+            in_header = position - whole[before][0] < 12
+            assert found == whole[:before] if check or in_header else found[:before] == whole[:before]
 
 
 def test_an_absurd_length_with_a_right_crc_is_a_cut() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.manifest import Journal, load_manifest
@@ -18,13 +21,26 @@ from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
-from imagenet_prep.tfrecord.example import Buffer, ExampleError
+from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError
-from imagenet_prep.tfrecord.inception_reader import ImageRecord, RecordError, read_record
+from imagenet_prep.tfrecord.inception_reader import (
+    ImageRecord,
+    RecordError,
+    read_head,
+    read_record,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
 
 T = TypeVar("T")
 
 _PLAIN = Decoder()
+
+_Head = tuple[tuple[int, str | None, str | None], int, int | None]
+"""Label, wnid and words; where the image begins and ends within the data, or None: only the whole record tells."""
 
 
 class Record:
@@ -32,26 +48,32 @@ class Record:
 
     The data, a tf.train.Example as it was serialized, are a view of the file: nothing is copied. The rest is parsed
     when it is first asked for: ``features`` of any record; ``filename``, ``label``, ``wnid``, ``text``, ``boxes``,
-    ``height``, ``width`` and ``encoded`` of an image's record as Inception lays it out. What the record's maker left
-    out is None, or "", or empty. Asking for what it can't tell raises an InputError that names file, record and byte.
+    ``height``, ``width`` and ``encoded`` of an image's record as Inception lays it out, its pixels by ``image`` and
+    ``array``. What the record's maker left out is None, or "", or empty. Asking for what it can't tell raises an
+    InputError that names file, record and byte.
     """
 
-    __slots__ = ("_compression", "_image", "data", "number", "offset", "shard")
+    __slots__ = ("_head", "_image", "_source", "data", "number", "offset")
 
-    def __init__(self, shard: Path, number: int, offset: int, data: Buffer, compression: Compression = "none") -> None:
-        self.shard = shard
+    def __init__(self, source: Shard, number: int, offset: int, data: memoryview) -> None:
+        self._source = source
         self.number = number
         self.offset = offset
-        self.data = memoryview(data)
-        self._compression = compression
+        self.data = data
+        self._head: _Head | None = None
         self._image: ImageRecord | None = None
 
-    def __reduce__(self) -> tuple[type[Record], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """A copy for another process has data of its own."""
-        return Record, (self.shard, self.number, self.offset, bytes(self.data), self._compression)
+        return _of_another_process, (self.shard, self._source.compression, self.number, self.offset, bytes(self.data))
 
     def __repr__(self) -> str:
         return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
+
+    @property
+    def shard(self) -> Path:
+        """The file that it is from."""
+        return self._source.path
 
     def parse(self, parse: Callable[[memoryview], T]) -> T:
         """What ``parse`` makes of the data, its errors as those that name file, record and byte.
@@ -72,7 +94,7 @@ class Record:
 
     @property
     def _place(self) -> tuple[Path, int, int, Compression]:
-        return self.shard, self.number, self.offset, self._compression
+        return self.shard, self.number, self.offset, self._source.compression
 
     @property
     def features(self) -> dict[str, Any]:
@@ -84,6 +106,11 @@ class Record:
             self._image = self.parse(read_record)
         return self._image
 
+    def _read_head(self) -> _Head:
+        """Class and image alone, where they can be had without the rest."""
+        found = self._head = read_head(self.data) or _head_of(self._read())
+        return found
+
     @property
     def filename(self) -> str:
         """The name of the image's file."""
@@ -92,17 +119,17 @@ class Record:
     @property
     def label(self) -> int:
         """The class of the image: 1 to 1000."""
-        return self._read().label
+        return (self._head or self._read_head())[0][0]
 
     @property
     def wnid(self) -> str | None:
         """The WordNet id of its class."""
-        return self._read().wnid
+        return (self._head or self._read_head())[0][1]
 
     @property
     def text(self) -> str | None:
         """The words for its class."""
-        return self._read().text
+        return (self._head or self._read_head())[0][2]
 
     @property
     def boxes(self) -> tuple[Box, ...]:
@@ -122,7 +149,40 @@ class Record:
     @property
     def encoded(self) -> memoryview:
         """The image's file, a JPEG: a view of the shard."""
-        return self._read().encoded
+        _, start, stop = self._head or self._read_head()
+        return self._read().encoded if stop is None else self.data[start:stop]
+
+    def image(self) -> Image:
+        """Its pixels as a PIL image in RGB, not turned as EXIF might say.
+
+        Raises:
+            InputError: the image is damaged; the error names file and record.
+        """
+        return self._decoded(decode_rgb)
+
+    def array(self) -> NDArray[np.uint8]:
+        """Its pixels: uint8 of the shape (height, width, 3), in RGB, the same as those of ``image``.
+
+        Raises:
+            InputError: the image is damaged; the error names file and record.
+        """
+        return self._decoded(decode_array)
+
+    def _decoded(self, decode: Callable[[memoryview], T]) -> T:
+        try:
+            return decode(self.encoded)
+        except ImageError as error:
+            raise InputError(
+                f"{_in_words(*self._place)}: its image is damaged", str(error), remedy(self.shard)
+            ) from error
+
+
+def _of_another_process(path: Path, compression: Compression, number: int, offset: int, data: bytes) -> Record:
+    return Record(Shard(path, memoryview(b""), compression), number, offset, memoryview(data))
+
+
+def _head_of(image: ImageRecord) -> _Head:
+    return (image.label, image.wnid, image.text), 0, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +248,25 @@ class Shard:
         if not framed.intact:
             reason = "the data do not match their CRC"
             raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
-        return Record(self.path, framed.number, framed.offset, framed.data, self.compression)
+        return Record(self, framed.number, framed.offset, framed.data)
 
     def __iter__(self) -> Iterator[Record]:
         """Every record; raises InputError at the first one that is damaged."""
-        return map(self.sound, self.followed())
+        return self.records()
+
+    def records(self, *, check: bool = True) -> Generator[Record, None, int]:
+        """The same, and then their number; without ``check`` a plain shard's data are not compared with their CRC."""
+        number = end = 0
+        if self.compression == "none":
+            for offset, data in tfrecord.iter_intact(self.view, check=check):
+                yield Record(self, number, offset, data)
+                number += 1
+            end = offset + len(data) + OVERHEAD if number else 0
+        if end < len(self.view):
+            for framed in itertools.islice(self.followed(), number, None):
+                yield self.sound(framed)
+                number += 1
+        return number
 
     @contextlib.contextmanager
     def _naming(self) -> Iterator[None]:

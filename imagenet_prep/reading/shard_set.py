@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import operator
 import os
+import warnings
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.reading import index_cache
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.framing import Framed
+from imagenet_prep.tfrecord.framing import intact_at
 from imagenet_prep.tfrecord.index import decode_index
 
 
-def open(data_dir: str | os.PathLike[str], split: str) -> ShardSet:
+def open(data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> ShardSet:
     """The records of one split of a finished set, whoever made it: ``open("/data/imagenet", "train")``.
 
     Args:
         data_dir: the folder that holds the shards.
         split: what the names of its shards begin with: "train" for train-00000-of-01024.
+        check: compare the data of every record with their CRC.
 
     Raises:
         InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard.
     """
-    return ShardSet(data_dir, split)
+    return ShardSet(data_dir, split, check=check)
 
 
 class ShardSet(Sequence[Record]):
     """The records of one split: in order by iteration, any of them by its number, each with its CRC checked.
 
+    ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So it is a map-style data set of PyTorch
+    and a RandomAccessDataSource of Grain.
+
     A plain shard's records are found by its index, where there is one that fits it, else by the headers of all its
-    records. Of a compressed shard all that precedes a record has to be inflated before it: iterate over those. How
-    many records there are is known from the manifest; of other makers' sets the first ``len`` or ``[]`` finds out.
+    records; what they say is kept in the user's cache folder. Of a compressed shard all that precedes a record has to
+    be inflated before it: iterate over those. How many records there are is known from the manifest; of other makers'
+    sets the first ``len`` or ``[]`` finds out.
 
     Shards are mapped when they are first read, and no file stays open. A set can be used by several threads and after a
     fork; pickled, it is small, and maps its shards again where it is unpickled.
@@ -53,42 +60,82 @@ class ShardSet(Sequence[Record]):
             error names the file, and, of a record, its number there and its byte.
     """
 
-    def __init__(self, data_dir: str | os.PathLike[str], split: str) -> None:
+    def __init__(self, data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> None:
         self.split = split
         self._layout = Layout(Path(data_dir))
+        self._check = check
         self._names, self._counts = _find(self._layout, split)
         self._starts: list[int] | None = None
+        self._range: tuple[int, int] | None = None  # of a part: its records' numbers within the whole
         self._opened: dict[int, _Indexed] = {}
 
     def __repr__(self) -> str:
-        return f"ShardSet({str(self._layout.output_dir)!r}, {self.split!r})"
+        part = f"[{self._range[0]:_}:{self._range[1]:_}]" if self._range else ""
+        return f"ShardSet({str(self._layout.output_dir)!r}, {self.split!r}){part}"
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the maps."""
         return {**self.__dict__, "_opened": {}}
 
+    def shard(self, rank: int, world: int) -> ShardSet:
+        """The part of one of ``world`` readers: neighbours in order, as many for each as for the others, or one more.
+
+        Raises:
+            ValueError: ``rank`` is not one of 0 to ``world`` - 1.
+        """
+        if not 0 <= rank < world:
+            raise ValueError(f"rank {rank} is none of the {world} from 0 to {world - 1}")
+        part, (first, last) = copy.copy(self), self._bounds()
+        part._range = first + (last - first) * rank // world, first + (last - first) * (rank + 1) // world
+        return part
+
     def __len__(self) -> int:
-        return self._find_starts()[-1]
+        first, last = self._bounds()
+        return last - first
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Record: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Record]: ...
 
-    def __getitem__(self, index: SupportsIndex | slice) -> Record | list[Record]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        starts, number = self._find_starts(), operator.index(index)
-        number += starts[-1] if number < 0 else 0
-        if not 0 <= number < starts[-1]:
-            raise IndexError(f"{self!r} has no record {index}: it holds {starts[-1]:,}")
-        which = bisect_right(starts, number) - 1
-        return self._open(which).record(number - starts[which])
+    def __getitem__(self, index: SupportsIndex | slice | Iterable[SupportsIndex]) -> Record | list[Record]:
+        try:
+            number = operator.index(index)  # type: ignore[arg-type]
+        except TypeError:
+            if isinstance(index, slice):
+                return self.__getitems__(range(*index.indices(len(self))))
+            if isinstance(index, Iterable) and not isinstance(index, str | bytes):
+                return self.__getitems__(index)
+            raise
+        first, last = self._range or self._bounds()
+        at = number + (last if number < 0 else first)
+        if not first <= at < last:
+            raise IndexError(f"{self!r} has no record {number}: it holds {last - first:,}")
+        starts = self._starts or self._find_starts()
+        which = bisect_right(starts, at) - 1
+        return (self._opened.get(which) or self._open(which)).record(at - starts[which])
+
+    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Record]:
+        """Several records by their numbers: what PyTorch's DataLoader asks for to make a batch."""
+        return [self[index] for index in indices]
 
     def __iter__(self) -> Iterator[Record]:
-        for which in range(len(self._names)):
-            yield from self._open(which)
+        first, last = self._range or (0, None)
+        if last is None:
+            for which in range(len(self._names)):
+                yield from self._open(which).records()
+            return
+        starts = self._find_starts()
+        for which in range(bisect_right(starts, first) - 1, bisect_left(starts, last)):
+            start, stop = (min(max(each, starts[which]), starts[which + 1]) for each in (first, last))
+            if (start, stop) == (starts[which], starts[which + 1]):
+                yield from self._open(which).records()
+            else:
+                yield from map(self._open(which).record, range(start - starts[which], stop - starts[which]))
+
+    def _bounds(self) -> tuple[int, int]:
+        return self._range or (0, self._find_starts()[-1])
 
     def _find_starts(self) -> list[int]:
         """The number of each shard's first record within the set, and behind them that of all records."""
@@ -102,7 +149,8 @@ class ShardSet(Sequence[Record]):
         if found is None:  # two threads may come here at once: either's map will do
             name = self._names[which]
             shard = Shard.open(self._layout.shard_path(name))
-            found = self._opened[which] = _Indexed(shard, self._layout.index_path(name), self._counts[which])
+            index = self._layout.index_path(name)
+            found = self._opened[which] = _Indexed(shard, index, self._counts[which], check=self._check)
         return found
 
 
@@ -145,50 +193,56 @@ def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
     return counts
 
 
+def _warn_of_cost(shard: Shard) -> None:
+    """Say once a process and place what a record of a compressed shard costs."""
+    text = f"{shard.path.name} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
+    warnings.warn(f"{text} over the set, or write it without compression", stacklevel=4)
+
+
 class _Indexed:
     """A shard, and where its records are: that is found out when it is first asked for."""
 
-    def __init__(self, shard: Shard, index: Path, count: int | None) -> None:
+    def __init__(self, shard: Shard, index: Path, count: int | None, *, check: bool) -> None:
         self._shard = shard
         self._index = index
         self._count = count
+        self._checks_data = check
         self._offsets: array[int] | None = None
 
     def __len__(self) -> int:
         return len(self._find_offsets()) - 1
 
-    def __iter__(self) -> Iterator[Record]:
-        count = 0
-        for record in self._shard:
-            yield record
-            count += 1
-        self._check(count)
+    def records(self) -> Iterator[Record]:
+        """All of them in order."""
+        self._check((yield from self._shard.records(check=self._checks_data)))
 
     def record(self, number: int) -> Record:
         """One of the records, by its number in the shard."""
-        found = self._at(number, self._find_offsets())
-        if found is None:  # the index is not this shard's own, or a record is damaged
+        offsets, shard = self._offsets or self._find_offsets(), self._shard
+        if shard.compression == "none":
+            data = intact_at(shard.view, offsets[number], offsets[number + 1], check=self._checks_data)
+            if data is not None:
+                return Record(shard, number, offsets[number], data)
+        else:
+            _warn_of_cost(shard)
+        framed = next(itertools.islice(shard.followed(), number, None), None)
+        if framed is None or shard.compression == "none":  # the index is not the shard's own, or the record is damaged
             self._offsets = self._follow()
-            found = self._at(number, self._offsets)
-        assert found is not None, "a record that was followed"
-        return self._shard.sound(found)
-
-    def _at(self, number: int, offsets: array[int]) -> Framed | None:
-        if self._shard.compression != "none":
-            return next(itertools.islice(self._shard.followed(), number, None), None)
-        return tfrecord.record_at(self._shard.view, number, offsets[number], offsets[number + 1])
+        assert framed is not None, "a record that was followed"
+        return shard.sound(framed)
 
     def _find_offsets(self) -> array[int]:
         if self._offsets is None:
-            self._offsets = self._read_index() or self._follow()
+            own = None
+            with contextlib.suppress(InputError):  # verify finds fault with an index: here it only saves time
+                own = decode_index(find_plain(self._index) or b"-")
+            known = self._fitting(own) or self._fitting(index_cache.cached(self._shard.path))
+            self._offsets = known or self._follow()
             self._count = len(self._offsets) - 1
         return self._offsets
 
-    def _read_index(self) -> array[int] | None:
-        """What the index says, or None if there is none that fits the shard."""
-        offsets = None
-        with contextlib.suppress(InputError):  # verify finds fault with an index: here it only saves time
-            offsets = decode_index(find_plain(self._index) or b"-")
+    def _fitting(self, offsets: array[int] | None) -> array[int] | None:
+        """What an index says, unless it can't be that of the shard."""
         if offsets is None or self._count not in (None, len(offsets) - 1):
             return None
         fits = self._shard.compression != "none" or offsets[-1] == len(self._shard.view)
@@ -197,6 +251,7 @@ class _Indexed:
     def _follow(self) -> array[int]:
         offsets = self._shard.offsets()
         self._check(len(offsets) - 1)
+        index_cache.keep(self._shard.path, offsets)
         return offsets
 
     def _check(self, found: int) -> None:

@@ -6,10 +6,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from imagenet_prep.tfrecord.example import Buffer, BytesList, Feature, FloatList, Int64List, parse_features
+from imagenet_prep.tfrecord.example import (
+    Buffer,
+    BytesList,
+    Feature,
+    FloatList,
+    Int64List,
+    join_pieces,
+    parse_entry,
+    parse_features,
+    read_usual_entry,
+    varint_in,
+)
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
 T = TypeVar("T")
+
+_WINDOW = 2048  # bytes of a record that are looked at together
+_HEADER = 6  # bytes, at least as many as come before a feature
+_SHORT = 256  # bytes of a feature that may be met again
+_MOST = 10_000  # features that are remembered
 
 Names = bool | str | Collection[str]
 """Names of features: a single one or several, True for all and False for none."""
@@ -48,6 +64,7 @@ class Decoder:
     def __init__(self, text: Names = False, lists: Names = False) -> None:
         self._text = _Chosen(text)
         self._lists = _Chosen(lists)
+        self._known: dict[bytes, tuple[str, Any]] = {}  # features that were met before, by their bytes
 
     def example(self, data: Buffer) -> dict[str, Any]:
         """The dictionary of an Example.
@@ -56,9 +73,71 @@ class Decoder:
             ExampleError: the data are no Example.
             ValueRuleError: they are a SequenceExample, or bytes that are to be text are not UTF-8.
         """
+        view = memoryview(data)
+        found = self._one_by_one(view)
+        if found is not None:
+            return found
         if has_feature_lists(data):
             raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
         return self._each(_value_of, parse_features(data))
+
+    def _one_by_one(self, view: memoryview) -> dict[str, Any] | None:
+        """The dictionary of an Example laid out as every writer known lays it out; None for any other one.
+
+        Most features of a set are the same bytes in many records, a class or a size: those are looked up. Only what
+        is new, or long, is parsed.
+        """
+        window, known = bytes(view[:_WINDOW]), self._known
+        values: dict[str, Any] = {}
+        base, end = 0, len(view)
+        try:
+            size, at = varint_in(window, 1)
+            if window[0] != 0x0A or at + size != end:
+                return None
+            while base + at < end:
+                if at + _HEADER > len(window):
+                    base, at = base + at, 0
+                    window = bytes(view[base : base + _WINDOW])
+                if window[at] != 0x0A:
+                    return None
+                size, start = varint_in(window, at + 1)
+                at = start + size
+                entry = window[start:at]
+                name, value = known.get(entry) or self._entry(
+                    entry if at <= len(window) else view[base + start : base + at]
+                )
+                if name in values or base + at > end:
+                    return None
+                values[name] = value.copy() if type(value) is list else value
+        except IndexError:
+            return None
+        return values
+
+    def _entry(self, entry: Buffer) -> tuple[str, Any]:
+        """Name and value of a feature, remembered if it is short."""
+        found = self._usual(entry)
+        if found is None:
+            view = memoryview(entry)
+            name, pieces = parse_entry(view, 0, len(view))
+            ((name, value),) = self._each(_value_of, {name: join_pieces(view, pieces)}).items()
+            found = name, value
+        if len(entry) <= _SHORT and isinstance(entry, bytes):
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[entry] = found
+        return found
+
+    def _usual(self, entry: Buffer) -> tuple[str, Any] | None:
+        usual = read_usual_entry(entry)
+        if usual is None:
+            return None
+        name, values = usual
+        if values and isinstance(values[0], bytes) and name in self._text:
+            try:
+                values = [values[0].decode()]
+            except UnicodeDecodeError:
+                return None
+        return name, values[0] if len(values) == 1 and name not in self._lists else values
 
     def sequence_example(self, data: Buffer) -> SequenceExample:
         """Both dictionaries of a SequenceExample.

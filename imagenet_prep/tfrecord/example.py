@@ -8,9 +8,9 @@ Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Buffer = bytes | memoryview
 
@@ -129,13 +129,7 @@ def parse_example(data: Buffer) -> dict[str, Feature]:
 def parse_features(data: Buffer) -> dict[str, Feature | None]:
     """The same, with a None for each name whose feature is not set."""
     view = memoryview(data)
-    features: dict[str, Feature | None] = {}
-    for name, pieces in parse_map(view, 1, "feature").items():
-        feature = None
-        for start, stop in pieces:
-            feature = parse_feature(view, start, stop, feature)
-        features[name] = feature
-    return features
+    return {name: join_pieces(view, pieces) for name, pieces in parse_map(view, 1, "feature").items()}
 
 
 def parse_map(view: memoryview, field: int, what: str) -> dict[str, list[tuple[int, int]]]:
@@ -147,19 +141,62 @@ def parse_map(view: memoryview, field: int, what: str) -> dict[str, list[tuple[i
         for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
             if inner != 1 or inner_wire != 2:
                 continue
-            name, pieces = b"", []
-            for part, part_wire, a, b in parse_fields(view, entry_start, entry_stop):
-                if part == 1 and part_wire == 2:
-                    name = bytes(view[a:b])
-                elif part == 2 and part_wire == 2:
-                    pieces.append((a, b))
-            try:
-                key = name.decode()
-            except UnicodeDecodeError:
-                raise ExampleError(f"the name of a {what} is not UTF-8") from None
+            key, pieces = parse_entry(view, entry_start, entry_stop, what)
             values.pop(key, None)  # the last entry of a name counts
             values[key] = pieces
     return values
+
+
+def parse_entry(view: memoryview, start: int, stop: int, what: str = "feature") -> tuple[str, list[tuple[int, int]]]:
+    """The name in an entry of a map, and where the pieces of its value lie."""
+    name, pieces = b"", []
+    for part, wire, a, b in parse_fields(view, start, stop):
+        if part == 1 and wire == 2:
+            name = bytes(view[a:b])
+        elif part == 2 and wire == 2:
+            pieces.append((a, b))
+    try:
+        return name.decode(), pieces
+    except UnicodeDecodeError:
+        raise ExampleError(f"the name of a {what} is not UTF-8") from None
+
+
+def read_usual_entry(entry: Buffer) -> tuple[str, list[Any]] | None:
+    """Name and values of an entry that is laid out as every writer known does it; None of any other one.
+
+    That is one with a single byte string, with floats, or with a single small number that is not below 0.
+    """
+    head, size = bytes(entry[:160]), len(entry)  # a name of up to 127 bytes, and five bytes before each length
+    try:
+        name_ends = 2 + head[1]
+        name = head[2:name_ends].decode()
+        feature, at = varint_in(head, name_ends + 1)
+        listed, start = varint_in(head, at + 1)
+        length, value = varint_in(head, start + 1)
+        if not at + feature == start + listed == value + length == size or head[1] > 0x7F:
+            return None
+        kind = head[0], head[name_ends], head[at], head[start]
+        if kind == _USUAL_BYTES:
+            return name, [bytes(entry[value:])]
+        if kind == _USUAL_FLOATS and length % 4 == 0:
+            return name, list(struct.unpack_from(f"<{length // 4}f", entry, value))
+        if kind == _USUAL_INTS and 1 <= length <= 8 and value + length <= len(head):
+            number, stop = varint_in(head, value)
+            return (name, [number]) if stop == size else None
+    except (IndexError, UnicodeDecodeError):
+        pass
+    return None
+
+
+_USUAL_BYTES, _USUAL_FLOATS, _USUAL_INTS = ((0x0A, 0x12, kind << 3 | 2, 0x0A) for kind in (_BYTES, _FLOAT, _INT64))
+
+
+def join_pieces(view: memoryview, pieces: Iterable[tuple[int, int]]) -> Feature | None:
+    """The feature that lies in these pieces; None if none of them sets anything."""
+    feature = None
+    for start, stop in pieces:
+        feature = parse_feature(view, start, stop, feature)
+    return feature
 
 
 def parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None = None) -> Feature | None:
@@ -207,6 +244,16 @@ def _parse_ints(view: memoryview, start: int, stop: int) -> tuple[int, ...]:
                 value, a = _varint_at(view, a, b)
                 values.append(value - (1 << 64) if value >> 63 else value)
     return tuple(values)
+
+
+def varint_in(data: bytes, position: int) -> tuple[int, int]:
+    """The number of at most 63 bits at ``position``, and where it ends; raises IndexError where the data end."""
+    value = shift = 0
+    while (byte := data[position]) >= 0x80 and shift < 56:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+    return value | byte << shift, position + 1
 
 
 def _varint_at(view: memoryview, position: int, stop: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ FOOTER = struct.Struct("<I")
 OVERHEAD = HEADER.size + FOOTER.size
 
 _LENGTH = struct.Struct("<Q")
+_MASK_DELTA = 0xA282EAD8
 
 Buffer = bytes | memoryview
 
@@ -42,7 +43,7 @@ class TruncatedError(FramingError):
 
 def mask(crc: int) -> int:
     """The masked form in which TFRecord stores a CRC."""
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
@@ -83,14 +84,23 @@ def iter_records(view: memoryview) -> Iterator[Framed]:
         yield Framed(number, offset, data, crc, mask(crc32c(data)) == crc)
 
 
-def record_at(view: memoryview, number: int, start: int, stop: int) -> Framed | None:
-    """The record whose framing begins and ends at these bytes, or None if there is no such record."""
-    length = stop - start - OVERHEAD
-    if length < 0 or stop > len(view) or view[start : start + HEADER.size] != _header(length):
+def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) -> memoryview | None:
+    """The data of the record whose framing begins and ends at these bytes, or None if no intact one does.
+
+    Without ``check`` they are not compared with their CRC.
+    """
+    if start + OVERHEAD > stop or stop > len(view):
         return None
-    data = view[start + HEADER.size : stop - FOOTER.size]
-    (crc,) = FOOTER.unpack_from(view, stop - FOOTER.size)
-    return Framed(number, start, data, crc, mask(crc32c(data)) == crc)
+    length, length_crc = HEADER.unpack_from(view, start)
+    crc = crc32c(view[start : start + 8])
+    if length != stop - start - OVERHEAD or ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc:
+        return None
+    data = view[start + 12 : stop - 4]
+    if check:
+        crc = crc32c(data)
+        if (((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF,) != FOOTER.unpack_from(view, stop - 4):
+            return None
+    return data
 
 
 def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -108,6 +118,29 @@ def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:
         yield offset, view[start : start + length]
         offset = start + length + FOOTER.size
         number += 1
+
+
+def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, memoryview]]:
+    """The same as long as every record is intact: it ends before the first one that is not, or at the end.
+
+    This is the loop that reading in order spends its time in: what is rare is left to ``iter_records``.
+    """
+    offset, end = 0, len(view)
+    unpack, unpack_crc = HEADER.unpack_from, FOOTER.unpack_from
+    while offset <= end - OVERHEAD:
+        start = offset + 12
+        length, length_crc = unpack(view, offset)
+        crc = crc32c(view[offset : offset + 8])
+        stop = start + length
+        if ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc or stop > end - 4:
+            return
+        data = view[start:stop]
+        if check:
+            crc = crc32c(data)
+            if (((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF,) != unpack_crc(view, stop):
+                return
+        yield offset, data
+        offset = stop + 4
 
 
 def parse_header(header: Buffer, number: int, offset: int) -> int:

@@ -39,7 +39,9 @@ PROMISE: Mapping[str, Mapping[str, object]] = {
 }
 """What every record holds, by feature: its kind, whether it is optional, how many values it has (None: any)."""
 
-_ENCODED = example.SplitEntry("image/encoded")
+ENCODED = example.SplitEntry("image/encoded")
+"""The entry of the image."""
+
 _FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
 
 
@@ -57,7 +59,7 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
         + _bbox_entries(item.label, item.boxes)
         + _size_entry("image/width", width)
     )
-    head = _class_entries(item.label, item.wnid, item.text) + _ENCODED.head(length)
+    head = _class_entries(item.label, item.wnid, item.text) + ENCODED.head(length)
     return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
 
 

@@ -27,6 +27,7 @@ from imagenet_prep.tfrecord.example import (
     encode_entry,
     parse_example,
     varint,
+    varint_in,
 )
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
@@ -98,34 +99,81 @@ _FORMAT_ENTRY = encode_entry("image/format", BytesList((inception.FORMAT,)))
 _CLASS_FEATURES = {"image/channels", "image/class/label", "image/class/synset", "image/class/text", "image/colorspace"}
 _EDGES = ("xmax", "xmin", "ymax", "ymin")  # in the order of the encoding
 
+Words = tuple[int, str, str]
+"""Label, wnid and words of a class."""
+
 
 def _read_canonical(data: memoryview) -> ImageRecord | None:
     """The record, if its features lie as inception.record_parts lays them out; else None."""
-    head = bytes(data[:_HEAD])
     try:
-        size, start = _varint(head, 1)
-        key = head.index(_KEY, start)
-        first = head.rindex(b"RGB", start, key) + 3
-        words = _read_class(head[start:first])
-        entry, body = _varint(head, first + 1)
-        feature, values = _varint(head, key + len(_KEY))
-        listed, value = _varint(head, values + 1)
-        length, position = _varint(head, value + 1)
-        end = position + length
-        ends = {body + entry, values + feature, value + listed, end}
-        tags = (head[0], head[first], head[values], head[value])
-        if words is None or body != key or len(ends) != 1 or start + size != len(data) or tags != (10, 10, 10, 10):
+        found = read_head(data) or _read_odd_head(data)
+        if found is None:
             return None
-        label, wnid, text = words
-        filename, width, height, boxes = _read_tail(bytes(data[end:]), label)
+        (label, wnid, text), start, stop = found
+        filename, width, height, boxes = _read_tail(bytes(data[stop:]), label)
     except (ValueError, IndexError, struct.error):
         return None
     labels = (label,) * len(boxes)
-    return ImageRecord(filename, label, wnid, text, width, height, boxes, labels, data[position:end], CANONICAL)
+    return ImageRecord(filename, label, wnid, text, width, height, boxes, labels, data[start:stop], CANONICAL)
+
+
+def read_head(data: memoryview) -> tuple[Words, int, int] | None:
+    """The class, and where the image begins and ends within the data; None unless they lie as in nearly all records.
+
+    Those are ours with an image of 16 KiB to 2 MiB: each of the five lengths before the image, one within the other,
+    takes three bytes then, and as digits of one large number they are decoded and compared all at once.
+    """
+    head = bytes(data[:512])
+    key = head.find(_KEY)
+    digits = int.from_bytes(head[:4] + head[key - 4 : key + 27], "little")
+    if digits & _CONSTANT_BITS != _CONSTANT:
+        return None
+    lengths = digits & _LOW | digits >> 1 & _MIDDLE | digits >> 2 & _HIGH
+    length = lengths >> _LAST
+    if lengths != length * _EACH + (len(data) << 8) + _MORE:
+        return None
+    words = _read_class(head[4 : key - 4])
+    return words and (words, key + 27, key + 27 + length)
+
+
+def _masks() -> tuple[int, ...]:
+    """What ``read_head`` needs to know of a head: found from one such head, the image of which has 20,000 bytes."""
+    entry = inception.ENCODED.head(20_000)
+    places = (1, 5, 24, 28, 32)  # of the lengths in the four bytes that begin the data and the 31 before the image
+    sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
+    low, middle, high = (sum(0x7F << 8 * place + shift for place in places) for shift in (0, 7, 14))
+    varying = sum(0x7F7F7F << 8 * place for place in places)
+    constant_bits = (1 << 8 * 35) - 1 & ~varying
+    decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
+    each = sum(1 << 8 * place for place in places[1:])
+    more = decoded - 20_000 * each - (4 << 8)  # the first length is that of the data but for its own four bytes
+    return constant_bits, sample & constant_bits, low, middle, high, 8 * places[-1], each, more
+
+
+_CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _EACH, _MORE = _masks()
+
+
+def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
+    """The same for images of any length; raises ValueError or IndexError where the head is another one."""
+    head = bytes(data[:_HEAD])
+    size, start = varint_in(head, 1)
+    key = head.index(_KEY, start)
+    first = head.rindex(b"RGB", start, key) + 3
+    words = _read_class(head[start:first])
+    entry, body = varint_in(head, first + 1)
+    feature, values = varint_in(head, key + len(_KEY))
+    listed, value = varint_in(head, values + 1)
+    length, position = varint_in(head, value + 1)
+    end = position + length
+    ends = {body + entry, values + feature, value + listed, end}
+    tags = (head[0], head[first], head[values], head[value])
+    if words is None or body != key or len(ends) != 1 or start + size != len(data) or tags != (10, 10, 10, 10):
+        return None
+    return words, position, end
 
 
 @functools.lru_cache(maxsize=4096)
-def _read_class(entries: bytes) -> tuple[int, str, str] | None:
+def _read_class(entries: bytes) -> Words | None:
     """Label, wnid and words from the entries before the image: the same bytes for every image of a class."""
     try:
         features = parse_example(delimited(1, entries))
@@ -171,7 +219,7 @@ def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...]
 
 def _read_size(tail: bytes, position: int, name: str) -> tuple[int, int]:
     head = _size_head(name, tail[position + len(name) + 9])
-    return _varint(tail, _require(tail, position, head))
+    return varint_in(tail, _require(tail, position, head))
 
 
 def _require(tail: bytes, position: int, expected: bytes) -> int:
@@ -206,15 +254,6 @@ def _box_entries(label: int, count: int) -> tuple[bytes, tuple[bytes, ...]]:
 def _no_boxes() -> bytes:
     label_entry, heads = _box_entries(0, 0)
     return label_entry + b"".join(heads)
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while (byte := data[position]) >= 0x80 and shift < 56:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        position += 1
-    return value | byte << shift, position + 1
 
 
 # any encoding --------------------------------------------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""Indexes of other makers' shards: made when they are first needed, and kept in the user's cache folder.
+
+Nothing is written beside shards that are not ours. A cached index is that of one state of a file: its place, size and
+time of change are in the name. It saves time and is not trusted: whoever reads a record compares its framing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from array import array
+from itertools import pairwise
+from pathlib import Path
+
+from imagenet_prep.tfrecord.index import decode_index, encode_index
+
+
+def cached(shard: Path) -> array[int] | None:
+    """Where each record of a shard begins and the last one ends, in bytes; None if that is not known."""
+    try:
+        return decode_index(_place(shard).read_bytes())
+    except OSError:
+        return None
+
+
+def keep(shard: Path, offsets: array[int]) -> None:
+    """Remember the same; nothing is said where there is no room for it, or no leave."""
+    content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
+    with contextlib.suppress(OSError):
+        path = _place(shard)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                file.write(content)
+                file.flush()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+
+
+def _place(shard: Path) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
+    status = shard.stat()
+    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode("utf-8", "surrogateescape")
+    return folder / "imagenet-prep" / "index" / f"{hashlib.sha256(state).hexdigest()[:32]}.idx"
