@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.download import download
+    from imagenet_prep.stages.export import export
     from imagenet_prep.stages.repair import repair
     from imagenet_prep.stages.show import show
     from imagenet_prep.stages.status import status
@@ -40,6 +41,7 @@ _HOMES = {
     "annotate": "stages.annotate",
     "convert": "stages.convert",
     "download": "stages.download",
+    "export": "stages.export",
     "find_part": "ilsvrc2012.part",
     "make_engine": "engines",
     "open": "reading.shard_set",
@@ -62,6 +64,7 @@ __all__ = [
     "annotate",
     "convert",
     "download",
+    "export",
     "find_part",
     "make_engine",
     "open",

@@ -178,7 +178,8 @@ def test_choices_and_defaults_are_those_of_the_code(command: str) -> None:
     for option in cli.commands[command].params:
         name = option.opts[0]
         if isinstance(option.type, click.Choice):
-            assert f"[{name} {'|'.join(map(str, option.type.choices))}]" in text
+            choices = "|".join(map(str, option.type.choices))
+            assert (f"[{name} {choices}]" if isinstance(option, click.Option) else choices) in text
         for row in rows(text):
             if len(row) == 3 and re.match(rf"`{name}[ `]", row[0]) and row[1]:
                 assert row[1].strip("`") == str(option.default)

@@ -363,6 +363,26 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
 
 
 @cli.command()
+@o.container
+@o.data_dir
+@o.out
+@o.working
+def export(container: str, data_dir: Path, out: Path, quiet: bool, **given: Any) -> None:
+    """The same records in another container, in the folder OUT: image bytes as they are, read back, resumable.
+
+    webdataset: a tar a shard. folders: an image a file, a folder a class. arrayrecord: what Grain reads at random.
+
+    \b
+    imagenet-prep export webdataset /data/imagenet /data/imagenet-tars
+    """
+    from imagenet_prep.stages.export import export
+
+    _must_be_there(data_dir)
+    summary = export(Layout(data_dir), container, out, _engine(given), progress=make_progress(quiet))
+    printing.print_export(summary, quiet)
+
+
+@cli.command()
 @click.argument("data_dir", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option("--classes", type=click.IntRange(2, facts.CLASSES), default=20, show_default=True)
 @click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.convert import ConvertSummary
     from imagenet_prep.stages.download import DownloadSummary
+    from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.show import ShownRecord
@@ -208,6 +209,14 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     if summary.verdict.problems and not quiet:
         count = number_of(len(summary.verdict.problems), "problem")
         say(f"{count} found: see the page.", colour="red", error=True)
+
+
+def print_export(summary: ExportSummary, quiet: bool) -> None:
+    """What each split of an export holds."""
+    if not quiet:
+        for split in summary.splits:
+            what = f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({_size(split.size)})"
+            say(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
 
 
 def print_status(status: Status, as_json: bool) -> None:

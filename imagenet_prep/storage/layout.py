@@ -185,6 +185,8 @@ class Layout:
         """Both files that make the index of one shard."""
         return self.index_path(name), self.listing_path(name)
 
+    export_path = _Below("state_dir", "export.json")
+    """Of an export: to which container (JSON). Its journal has a line a shard, ``.list`` the files that it became."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests that were made for recipes whose data is in ``--raw``."""
     partial_dir = _Below("state_dir", "partial")

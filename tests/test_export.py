@@ -1,0 +1,458 @@
+"""stages.export: the same records as tars and as image folders, whatever set they are of; whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from existing import existing
+from made_sets import ENGINE, PART, copied, data_of, edit_manifest, inception_features, write
+from PIL import Image
+from test_recipe_sets import command
+
+import imagenet_prep
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, UsageError, WriteError
+from imagenet_prep.exports.exporting import ExportTask, ShardExporter
+from imagenet_prep.exports.image_values import Meaning
+from imagenet_prep.exports.packing import PackedFile
+from imagenet_prep.exports.source_shard import SourceShard
+from imagenet_prep.exports.webdataset import TarPacker
+from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.model import Item
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.export import export
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import encode_example
+
+SHARD = "train-00003-of-00008"
+TAR = "imagenet-train-000003.tar"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """8 train and 8 validation shards, 300 and 80 images, some of them with boxes. Read only."""
+    layout = Layout(tmp_path_factory.mktemp("sound") / "data", raw=made_tiny.archives["train"].parent)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Layout) -> Layout:
+    """The test's own copy of ``sound``."""
+    return copied(sound, tmp_path / "data")
+
+
+def records_of(layout: Layout, split: str = "train") -> list[Record]:
+    """The records of a split, by the reader."""
+    return list(imagenet_prep.open(layout.output_dir, split))
+
+
+def samples_of(tars: Sequence[Path]) -> list[dict[str, Any]]:
+    """The samples of tars as webdataset groups them: neighbours with the same name up to the first dot."""
+    samples: list[dict[str, Any]] = []
+    for path in tars:
+        with tarfile.open(path) as tar:
+            for member in tar:
+                key, _, extension = member.name.partition(".")
+                if not samples or samples[-1]["__key__"] != (path.name, key):
+                    samples.append({"__key__": (path.name, key)})
+                assert extension not in samples[-1]
+                content = tar.extractfile(member)
+                assert content is not None
+                samples[-1][extension] = content.read()
+    return samples
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Every file of an export, state set aside."""
+    found = [path for path in list(folder.glob("**/*")) if path.is_file()]
+    names = {str(path.relative_to(folder)): path for path in found}
+    return {name: path.read_bytes() for name, path in names.items() if not name.startswith("imagenet-prep/")}
+
+
+def flip(path: Path, position: int) -> None:
+    """Flip a bit."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+# webdataset ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_tars_hold_the_records(tmp_path: Path, sound: Layout, split: str) -> None:
+    """Image bytes as they are, the class from 0, the rest as JSON; the shards' order; keys without dots, unique."""
+    export(sound, "webdataset", tmp_path / "out", ENGINE)
+    tars = existing(tmp_path / "out", f"imagenet-{split}-*.tar")
+    assert [path.name for path in tars] == [f"imagenet-{split}-{k:06d}.tar" for k in range(8)]
+    samples, records = samples_of(tars), records_of(sound, split)
+    assert len({sample["__key__"][1] for sample in samples}) == len(records)
+    for sample, record in zip(samples, records, strict=True):
+        assert sample["__key__"][1] + ".JPEG" == record.filename
+        assert sample["jpg"] == record.encoded
+        assert sample["cls"].decode() == str(record.label - 1)
+        assert json.loads(sample["json"]) == {
+            **{"filename": record.filename, "wnid": record.wnid, "text": record.text, "label": record.label},
+            **{"height": record.height, "width": record.width},
+            "boxes": [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes],
+        }
+    assert split == "validation" or any(json.loads(sample["json"])["boxes"] for sample in samples)
+
+
+def test_tars_are_those_that_tarfile_writes(tmp_path: Path, sound: Layout) -> None:
+    """Byte for byte what Python's own tarfile makes of the same members: ustar, without owner and time."""
+    export(sound, "webdataset", tmp_path / "out", ENGINE)
+    with (
+        tarfile.open(tmp_path / "out" / TAR) as tar,
+        tarfile.open(tmp_path / "again.tar", "w", format=tarfile.USTAR_FORMAT) as again,
+    ):
+        for member in tar:
+            info = tarfile.TarInfo(member.name)
+            info.size = member.size
+            again.addfile(info, tar.extractfile(member))
+    assert (tmp_path / "again.tar").read_bytes() == (tmp_path / "out" / TAR).read_bytes()
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders"])
+def test_the_same_bytes_every_time(tmp_path: Path, sound: Layout, container: str) -> None:
+    """Another engine, another number of workers, another folder: the same files."""
+    export(sound, container, tmp_path / "a", make_engine("processes", 2))
+    export(sound, container, tmp_path / "b", make_engine("threads", 1))
+    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders"])
+def test_what_is_there_is_not_made_again(tmp_path: Path, sound: Layout, container: str) -> None:
+    """A second run makes nothing; one after a file was lost, its shard alone, with the same bytes."""
+    out = tmp_path / "out"
+    summary = export(sound, container, out, ENGINE)
+    assert [(each.split, each.records, each.shards, each.made) for each in summary.splits] == [
+        ("train", 300, 8, 8),
+        ("validation", 80, 8, 8),
+    ]
+    before = files_below(out)
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [0, 0]
+    (out / min(before)).unlink()
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [1, 0]
+    assert files_below(out) == before
+    assert not (out / "imagenet-prep" / "partial").exists()
+
+
+# folders -------------------------------------------------------------------------------------------------------
+
+
+def test_folders_are_those_of_classes(tmp_path: Path, sound: Layout) -> None:
+    """A folder a split, in it one a class, in it the images under their official names."""
+    export(sound, "folders", tmp_path / "out", ENGINE)
+    expected = {
+        f"{split}/{record.wnid}/{record.filename}": bytes(record.encoded)
+        for split in ("train", "validation")
+        for record in records_of(sound, split)
+    }
+    assert files_below(tmp_path / "out") == expected
+    assert len(expected) == 380
+
+
+def one_record(folder: Path, *names: str, label: int = 1, wnid: str = "n01440764") -> Layout:
+    """Another maker's set: a shard of one split with an image a name."""
+    image = photographs.tiny(5)
+    folder.mkdir()
+    items = [Item(name, label, wnid, "a fish", ()) for name in names]
+    write(
+        folder / "train-00000-of-00001",
+        [encode_example(inception_features(item, 16, 16, image)) for item in items],
+    )
+    return Layout(folder)
+
+
+@pytest.mark.parametrize("name", ["../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 300, "a\0b"])
+def test_no_image_leaves_the_folder(tmp_path: Path, name: str) -> None:
+    """A name from the data that leads elsewhere is refused, by shard and record; nothing is written outside."""
+    with pytest.raises(InputError, match="record 0 can't be a file"):
+        export(one_record(tmp_path / "data", name), "folders", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
+    assert {path.name for path in existing(tmp_path, "*")} == {"data", "out"}
+
+
+def test_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
+    """Within a shard and between two: neither image takes the place of the other."""
+    layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG", "a.JPEG")
+    with pytest.raises(InputError, match=r"record 2 would be the file train/n01440764/a\.JPEG"):
+        export(layout, "folders", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
+
+
+def test_images_of_one_name_in_two_shards_are_refused_in_folders(tmp_path: Path) -> None:
+    """The shard that comes first stays, the other one is named; so it is when the command is run again."""
+    layout = one_record(tmp_path / "data", "a.JPEG")
+    first = tmp_path / "data" / "train-00000-of-00001"
+    write(tmp_path / "data" / "train-00001-of-00002", data_of(first))
+    first.rename(tmp_path / "data" / "train-00000-of-00002")
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"train-0000\d-of-00002 would be the file train/n01440764/a\.JPEG"):
+            export(layout, "folders", tmp_path / "out", ENGINE)
+        assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
+
+
+def test_images_of_one_name_stay_apart_in_tars(tmp_path: Path) -> None:
+    """Their keys differ, and each has all of its members."""
+    layout = one_record(tmp_path / "data", "a.b.JPEG", "a_b.JPEG", "é" * 200 + ".JPEG")
+    export(layout, "webdataset", tmp_path / "out", ENGINE)
+    samples = samples_of(existing(tmp_path / "out", "*.tar"))
+    assert [sample["__key__"][1] for sample in samples] == ["a_b", "a_b_1", "é" * 200]
+    assert all(sample.keys() == {"__key__", "jpg", "cls", "json"} for sample in samples)
+
+
+# faults --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders"])
+def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, layout: Layout, container: str) -> None:
+    """The other shards are exported, nothing of this one; once it is mended the rest follows, as of a sound set."""
+    export(layout, container, tmp_path / "expected", ENGINE)
+    record = records_of(layout)[130]
+    path = layout.shard_path(record.shard.name)
+    flip(path, record.offset + len(record.data))
+    with pytest.raises(InputError, match=rf"{path}: record {record.number} at byte {record.offset} is damaged"):
+        export(layout, container, tmp_path / "out", ENGINE)
+    left, expected = files_below(tmp_path / "out"), files_below(tmp_path / "expected")
+    assert left.items() < expected.items()
+    assert not list((tmp_path / "out" / "imagenet-prep").glob("partial*"))
+    flip(path, record.offset + len(record.data))
+    assert [each.made for each in export(layout, container, tmp_path / "out", ENGINE).splits] == [1, 0]
+    assert files_below(tmp_path / "out") == expected
+
+
+def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layout) -> None:
+    """Every CRC is right, but a record is missing: the digest on record tells."""
+    path = layout.shard_path(SHARD)
+    write(path, data_of(path)[:-1])
+    with pytest.raises(InputError, match=f"{SHARD} does not hold the records that its manifest says"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
+    names = {path.name for path in existing(tmp_path / "out", "*.tar")}
+    assert TAR not in names
+    assert len(names) == 15
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Careless(TarPacker):
+    """Writes other bytes than it says, as a disk might."""
+
+    def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
+        """A tar with a bit flipped."""
+        files = TarPacker.pack(self, shard, folder)
+        flip(folder / files[0].stored, 600)
+        return files
+
+
+def test_what_was_written_is_read_back(tmp_path: Path, layout: Layout) -> None:
+    """A file that does not hold what was written never gets its name, and does not stay."""
+    target = Layout(tmp_path / "out")
+    target.partial_dir.mkdir(parents=True)
+    task = ExportTask(SourceShard(layout.shard_path(SHARD), "train", 3, 8, 1), "f", target)
+    assert ShardExporter(TarPacker(Meaning()))(task).info.records
+    with pytest.raises(WriteError, match="does not read back as it was written"):
+        ShardExporter(Careless(Meaning()))(task)
+    assert not list(target.partial_dir.iterdir())
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+from imagenet_prep.cli import main
+main()
+"""
+
+
+def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: Layout) -> None:
+    """No file of a tar's size can be written: status 1, no tar, and a rerun without the limit makes all."""
+    out = tmp_path / "out"
+    arguments = ["export", "webdataset", str(sound.output_dir), str(out), "--workers", "1", "--quiet"]
+    done = subprocess.run([sys.executable, "-c", LIMITED, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, "cannot write" in done.stderr) == (1, True)
+    assert files_below(out) == {}
+    command(*arguments)
+    assert len(files_below(out)) == 16
+
+
+# another folder ------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: Layout) -> None:
+    """The set itself, a folder with a file, another export, a folder with state of ours: nothing in them changes."""
+    stray = tmp_path / "stray"
+    stray.mkdir()
+    (stray / "thesis.tex").write_text("all of it")
+    state = tmp_path / "state"
+    (state / "imagenet-prep").mkdir(parents=True)
+    (state / "imagenet-prep" / "manifest.json").write_text("{}")
+    for folder in (stray, state, layout.data_dir):
+        before = files_below(folder)
+        with pytest.raises(InputError, match="holds something else"):
+            export(layout, "webdataset", folder, ENGINE)
+        assert files_below(folder) == before
+        assert not (folder / "imagenet-prep" / "export.json").exists()
+    export(layout, "folders", tmp_path / "out", ENGINE)
+    with pytest.raises(InputError, match="holds another export, to folders"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
+
+
+def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, made_tiny: MadeSet) -> None:
+    """A set that was made otherwise since: its images would mix with those of before."""
+    export(layout, "folders", tmp_path / "out", ENGINE)
+    before = files_below(tmp_path / "out")
+    again = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+    convert(again, ENGINE, dataclasses.replace(PART, seed=7, overwrite=True))
+    with pytest.raises(InputError, match="an export of another set, or of this one before it changed"):
+        export(again, "folders", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == before
+
+
+def test_a_set_that_is_not_whole_is_refused(tmp_path: Path, layout: Layout) -> None:
+    """A shard is missing, or all of them: nothing is begun."""
+    layout.shard_path(SHARD).unlink()
+    with pytest.raises(InputError, match="lacks 1 of 8 train shards"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no shards in"):
+        export(Layout(tmp_path / "empty"), "webdataset", tmp_path / "out", ENGINE)
+    assert not (tmp_path / "out").exists()
+
+
+# other sets ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("relabel", "first"), [(None, 1), (0, 0), (1, 1)])
+def test_a_part_of_imagenet_with_any_labels(
+    tmp_path: Path, made_tiny: MadeSet, relabel: int | None, first: int
+) -> None:
+    """Labels as they were, from 0, from 1: the class counts from 0, the JSON says the label itself. Compressed too."""
+    wnids = sorted({record["wnid"] for record in _described(made_tiny)})[2:6]
+    listing = tmp_path / "classes.txt"
+    listing.write_text("\n".join(wnids))
+    layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+    part = find_part(str(listing), relabel)
+    convert(layout, ENGINE, dataclasses.replace(PART, part=part, compression="gzip"))
+    export(layout, "webdataset", tmp_path / "out", ENGINE)
+    samples, records = samples_of(existing(tmp_path / "out", "imagenet-train-*")), records_of(layout)
+    assert [int(sample["cls"]) for sample in samples] == [record.label - first for record in records]
+    assert [json.loads(sample["json"])["label"] for sample in samples] == [record.label for record in records]
+    assert [sample["jpg"] for sample in samples] == [record.encoded for record in records]
+    assert relabel != 0 or min(record.label for record in records) == 0
+
+
+def _described(made: MadeSet) -> list[dict[str, str]]:
+    with tarfile.open(made.archives["train"]) as tar:
+        return [{"wnid": member.name.removesuffix(".tar")} for member in tar]
+
+
+def test_labels_below_the_first_are_refused(tmp_path: Path) -> None:
+    """Another maker's labels from 0: a class -1 would train without a word."""
+    with pytest.raises(InputError, match="record 0 has the label 0"):
+        export(one_record(tmp_path / "data", "a.JPEG", label=0), "webdataset", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
+
+
+def recipe_set(folder: Path, record: str, *, content: str = "image") -> Layout:
+    """A set of two classes, of JPEGs and PNGs, by a recipe."""
+    image = photographs.tiny(5)
+    for name in ("cat", "dog"):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(3):
+            (folder / "images" / name / f"{number}.jpg").write_bytes(image)
+        Image.new("RGB", (16, 12), (9, 99, 9)).save(folder / "images" / name / "odd.v2.png")
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(f"source: {{folders: images}}\nshards: 2\ncontent: {content}\n{record}")
+    layout = Layout(folder / "shards")
+    dataset = load(read(recipe), None, ENGINE, layout=layout)
+    convert(layout, ENGINE, dataset.options, dataset=dataset)
+    return layout
+
+
+def test_a_recipe_names_its_image_and_its_label(tmp_path: Path) -> None:
+    """Features of any names: the manifest says which holds what; those without a role here are in the JSON."""
+    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label, c: class, at: path, h: height}\n")
+    export(layout, "webdataset", tmp_path / "out", ENGINE)
+    assert [path.name for path in existing(tmp_path / "out", "*.tar")] == ["train-000000.tar", "train-000001.tar"]
+    samples = samples_of(existing(tmp_path / "out", "*.tar"))
+    for sample, record in zip(samples, records_of(layout), strict=True):
+        features = record.features
+        is_png = features["at"].endswith(b".png")
+        assert sample["__key__"][1] == features["at"].decode().replace(".", "_")
+        assert sample["png" if is_png else "jpg"] == features["pic"]
+        assert int(sample["cls"]) == features["y"]
+        told = {"filename": features["at"].decode(), "wnid": features["c"].decode(), "text": None}
+        assert json.loads(sample["json"]) == {**told, "label": features["y"], "h": features["h"]}
+    export(layout, "folders", tmp_path / "tree", ENGINE)
+    names = {f"train/{name}/{image}" for name in ("cat", "dog") for image in ("0.jpg", "1.jpg", "2.jpg", "odd.v2.png")}
+    assert files_below(tmp_path / "tree").keys() == names
+
+
+def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:
+    """Numbers are no image: the refusal says what the records hold."""
+    layout = recipe_set(tmp_path, "record: {raw: raw, y: label}\n", content="pixels")
+    for container in ("webdataset", "folders"):
+        with pytest.raises(UsageError, match=r"hold no image\nthey hold raw, y"):
+            export(layout, container, tmp_path / "out", ENGINE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_images_without_a_class_have_no_folder(tmp_path: Path) -> None:
+    """Folders are refused, tars have no member for the class."""
+    layout = recipe_set(tmp_path, "record: {pic: encoded, at: path}\n")
+    with pytest.raises(InputError, match="record 0 has no class"):
+        export(layout, "folders", tmp_path / "tree", ENGINE)
+    export(layout, "webdataset", tmp_path / "out", ENGINE)
+    assert {extension for sample in samples_of(existing(tmp_path / "out", "*.tar")) for extension in sample} == {
+        *("__key__", "jpg", "png", "json")
+    }
+
+
+def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
+    """A manifest that names a number for the image: the record is named, and nothing is exported."""
+    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label}\n")
+    edit_manifest(layout, lambda value: value["settings"]["record"]["y"].update({"from": "encoded"}))
+    edit_manifest(layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"}))
+    with pytest.raises(InputError, match="record 0 has another 'y' than its manifest says"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
+
+
+# the command line ----------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_made(tmp_path: Path, sound: Layout) -> None:
+    """A line a split, nothing with --quiet; a folder that is not there is wrong usage, one that is taken bad input."""
+    words = ("export", "folders", sound.output_dir, tmp_path / "out")
+    shown = command(*words, "--engine", "threads").stdout
+    assert "export: train: 300 images of 8 shards (101.3 kB), 8 shards exported now\n" in shown
+    assert command(*words, "--quiet").stdout == ""
+    command("export", "folders", tmp_path / "nowhere", tmp_path / "out", status=2)
+    command("export", "webdataset", sound.output_dir, tmp_path / "out", status=4)
+
+
+def test_without_array_record_the_extra_is_named(
+    tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is begun."""
+    monkeypatch.setitem(sys.modules, "array_record", None)
+    with pytest.raises(UsageError, match="array_record") as caught:
+        export(sound, "arrayrecord", tmp_path / "out", ENGINE)
+    assert "imagenet-prep[arrayrecord]" in str(caught.value)
+    assert not (tmp_path / "out").exists()
