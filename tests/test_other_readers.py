@@ -29,9 +29,8 @@ def test_the_tfrecord_package_reads_by_our_index(sound: Layout, parts: int) -> N
     expected = [read_record(memoryview(data)) for data in data_of(sound.shard_path(SHARD))]
     found: list[Any] = []
     for part in range(parts):
-        found += tfrecord_loader(
-            str(sound.shard_path(SHARD)), str(sound.index_path(SHARD)), None, shard=(part, parts) if parts > 1 else None
-        )
+        paths = (str(sound.shard_path(SHARD)), str(sound.index_path(SHARD)))
+        found += tfrecord_loader(*paths, None, shard=(part, parts))
     assert [bytes(each["image/encoded"]) for each in found] == [each.encoded for each in expected]
     assert [each["image/class/label"].tolist() for each in found] == [[each.label] for each in expected]
 
