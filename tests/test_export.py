@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -21,7 +22,7 @@ import imagenet_prep
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, UsageError, WriteError
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
 from imagenet_prep.exports.exporting import ExportTask, ShardExporter
 from imagenet_prep.exports.image_values import Meaning
 from imagenet_prep.exports.packing import PackedFile
@@ -289,6 +290,18 @@ def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: L
     assert files_below(out) == {}
     command(*arguments)
     assert len(files_below(out)) == 16
+
+
+def test_what_does_not_fit_is_not_begun(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less space than the shards have bytes, or fewer inodes than there are images: no file is made."""
+    found = os.statvfs(tmp_path)
+    for blocks, inodes in ((1, 10_000), (found.f_bavail, 300)):
+        seen = os.statvfs_result((*found[:4], blocks, 20_000, inodes, inodes, *found[8:]))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "statvfs", lambda _, seen=seen: seen)
+            with pytest.raises(SpaceError, match="16 shards exported to folders"):
+                export(sound, "folders", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
 
 
 # another folder ------------------------------------------------------------------------------------------------

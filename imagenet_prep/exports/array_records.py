@@ -28,6 +28,7 @@ class ArrayRecordPacker:
 
     key: ClassVar[str] = "arrayrecord"
     version: ClassVar[int] = 1
+    is_a_file_each: ClassVar[bool] = False
 
     def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
         """One file; that it holds the records is seen by array_record's own reader."""

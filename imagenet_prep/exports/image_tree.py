@@ -24,6 +24,7 @@ class TreePacker:
     meaning: Meaning
     key: ClassVar[str] = "folders"
     version: ClassVar[int] = 1
+    is_a_file_each: ClassVar[bool] = True
 
     def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
         """A file an image, by its number until it has its name."""

@@ -28,10 +28,12 @@ class Packer(Protocol):
     """What makes files of a container; picklable, and the same shard always gives the same bytes.
 
     ``key`` names the container. ``version`` is raised when the same records give other bytes.
+    ``is_a_file_each``: each image becomes a file.
     """
 
     key: ClassVar[str]
     version: ClassVar[int]
+    is_a_file_each: ClassVar[bool]
 
     def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
         """Write all records of a shard to files in ``folder``, which is empty. Nothing need be durable.

@@ -43,6 +43,7 @@ class TarPacker:
     prefix: str = ""
     key: ClassVar[str] = "webdataset"
     version: ClassVar[int] = 1
+    is_a_file_each: ClassVar[bool] = False
 
     def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
         """One tar."""

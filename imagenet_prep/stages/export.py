@@ -23,7 +23,7 @@ from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
-from imagenet_prep.storage.space import check_free_space
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1
@@ -82,7 +82,7 @@ def export(
             _begin(target, packer, journal, tasks)
             done, taken = _finished(target, journal, tasks)
             todo = [task for task in tasks if task.shard.name not in done]
-            check_free_space(out, sum(task.shard.size for task in todo), f"for an export to {container}")
+            _refuse_lack(packer, todo, manifest)
             progress.begin("export", sum(map(_size, tasks)), "B", sum(map(_size, tasks)) - sum(map(_size, todo)))
             with unfinished(target):
                 failures = export_shards(todo, packer, engine, ShardSettler(target, journal, taken), progress)
@@ -131,6 +131,16 @@ def _fingerprint(packer: Packer, shard: SourceShard) -> str:
     told: list[Any] = [packer.key, packer.version, repr(packer), shard.name]
     told += [shard.digest] if shard.digest else [shard.size, shard.path.stat().st_mtime_ns]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _refuse_lack(packer: Packer, todo: Sequence[ExportTask], manifest: Manifest | None) -> None:
+    """Raise SpaceError where an export does not fit, about; how many images there are only a manifest tells."""
+    if todo:
+        names = [task.shard.name for task in todo]
+        files = sum(manifest.shards[each].records for each in names) if manifest and packer.is_a_file_each else 0
+        what = f"{number_of(len(todo), 'shard')} exported to {packer.key}"
+        size = sum(map(_size, todo))
+        refuse_lack([Need("export", what, todo[0].target.output_dir, size, max(files, len(todo)), is_about=True)])
 
 
 def _refuse_other(target: Layout, packer: Packer, source: Layout) -> None:
