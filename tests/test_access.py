@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from fault_server import (
@@ -313,132 +308,3 @@ def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
         fetch(session, server.url + "a.tar", tmp_path / "part", Silent(), pace=PACE)
     _told(caught.value, "web page")
     assert _posts(server) == []
-
-
-# proxies -------------------------------------------------------------------------------------------------------------
-
-
-class _Proxy(BaseHTTPRequestHandler):
-    """A proxy that wants to know who asks, and knows one server only."""
-
-    server: Any
-    protocol_version = "HTTP/1.1"
-
-    def _answer(self) -> None:
-        expected = "Basic " + base64.b64encode(f"{USERNAME}:{CANARY}".encode()).decode()
-        self.server.asked.append(self.requestline)
-        if self.server.status or self.headers.get("Proxy-Authorization") != expected:
-            self.send_response(self.server.status or 407)
-            self.send_header("Content-Length", "0")
-            self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
-            self.end_headers()
-            return
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.behind)
-        kept = {name: value for name, value in self.headers.items() if not name.lower().startswith("proxy-")}
-        connection.request("GET", urlsplit(self.path).path, headers=kept)
-        response = connection.getresponse()
-        body = response.read()
-        self.send_response(response.status)
-        for name, value in response.getheaders():
-            if name not in ("Server", "Date"):
-                self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_CONNECT = _answer  # noqa: N815 -- http.server looks for these names
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def _proxy(server: FaultServer, status: int = 0) -> Iterator[Any]:
-    proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
-    proxy.behind, proxy.status, proxy.asked = server.server_port, status, []
-    threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
-        yield proxy
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
-
-
-@pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without proxies."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    return monkeypatch
-
-
-def _through(scheme: str) -> str:
-    open_session(f"{scheme}://archives.invalid/", ADA, None, probe="a.tar", pace=PACE)
-    return "open"
-
-
-def test_through_a_proxy(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
-    """A proxy that is told who asks passes all on; the server learns nothing of its password."""
-    with _proxy(server) as proxy:
-        no_proxies.setenv("HTTP_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{proxy.server_port}")
-        assert _through("http") == "open"
-    assert not any(CANARY in str(seen) for seen in server.seen)
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("user", ["", f"{USERNAME}:{CANARY}-wrong@", f"{USERNAME}:1/{CANARY}#@"])
-def test_a_proxy_that_wants_a_password(
-    server: FaultServer, no_proxies: pytest.MonkeyPatch, scheme: str, user: str
-) -> None:
-    """407 names the proxy, not its password, and the variable to set."""
-    variable = f"{scheme.upper()}_PROXY"
-    with _proxy(server) as proxy:
-        no_proxies.setenv(variable, f"http://{user}127.0.0.1:{proxy.server_port}")
-        with pytest.raises((AccessError, NetworkError)) as caught:
-            _through(scheme)
-        if "/" not in user:
-            assert caught.value.exit_code == 6
-            _told(caught.value, f"127.0.0.1:{proxy.server_port}", "407", f"{variable}=http://USER:PASSWORD@")
-            assert len(proxy.asked) == 1
-        else:
-            _told(caught.value, "127.0.0.1", variable)
-
-
-def test_a_proxy_that_refuses(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
-    """A proxy that does not let a server be reached is named at once."""
-    with _proxy(server, 403) as proxy:
-        no_proxies.setenv("HTTPS_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{proxy.server_port}")
-        with pytest.raises(NetworkError) as caught:
-            _through("https")
-        _told(caught.value, f"127.0.0.1:{proxy.server_port}", "403", "archives.invalid", "NO_PROXY")
-        assert len(proxy.asked) == 1
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
-    """The proxy is what can't be reached, not the server, and is tried again."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Proxy) as gone:
-        port = gone.server_port
-    no_proxies.setenv(f"{scheme.upper()}_PROXY", f"http://{USERNAME}:{CANARY}@127.0.0.1:{port}")
-    with pytest.raises(NetworkError) as caught:
-        _through(scheme)
-    _told(caught.value, f"the proxy 127.0.0.1:{port}", f"{scheme.upper()}_PROXY", "3 attempts")
-
-
-def test_a_busy_proxy(server: FaultServer, no_proxies: pytest.MonkeyPatch) -> None:
-    """A proxy that is overloaded is tried again."""
-    with _proxy(server, 503) as proxy:
-        no_proxies.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_port}")
-        with pytest.raises(NetworkError) as caught:
-            _through("https")
-        _told(caught.value, f"127.0.0.1:{proxy.server_port}", "503")
-        assert len(proxy.asked) == 3
-
-
-@pytest.mark.parametrize("value", [f"http://{CANARY}:x@:y", "socks5://127.0.0.1:1", f"http://a:{CANARY}@[::1"])
-def test_a_proxy_that_can_not_be_used(no_proxies: pytest.MonkeyPatch, value: str) -> None:
-    """A variable that holds no address of a proxy is named, its value is not shown."""
-    no_proxies.setenv("HTTP_PROXY", value)
-    with pytest.raises(NetworkError) as caught:
-        _through("http")
-    _told(caught.value, "HTTP_PROXY")

@@ -94,7 +94,7 @@ def _answer(**headers: str) -> requests.Response:
         ("bytes 0-9/*", None),
         ("bytes */10", None),
         ("bytes 0-9/10, 0-9/10", None),
-        ("bytes 0-9/10 ", None),
+        ("bytes 0-9/10 ", (0, 10, 10)),
         ("bytes -1-9/10", None),
         ("bytes 0-9/100000000000000000000", None),
         ("bytes \u0660-\u0669/10", None),

@@ -16,7 +16,16 @@ import requests
 from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import PROBE, access_error, check_status, is_page, name_of, read_head, schemes
+from imagenet_prep.fetch.reply import (
+    PROBE,
+    access_error,
+    check_status,
+    is_page,
+    name_of,
+    read_head,
+    says_empty,
+    schemes,
+)
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
 
 USERNAME_VARIABLE = "IMAGENET_USERNAME"
@@ -133,6 +142,8 @@ def _knock(session: Session, url: str, pace: Pace) -> _Answer:
 
 def _understand(session: Session, response: requests.Response, url: str) -> _Answer:
     status = response.status_code
+    if says_empty(response):
+        return _Answer(status, is_open=True, wants_basic=False, form=None)
     if status not in (401, 403):
         check_status(response, url)
     head = read_head(response)

@@ -24,6 +24,7 @@ from imagenet_prep.fetch.reply import (
     RestartError,
     check_is_no_page,
     check_status,
+    content_length,
     content_range,
     name_of,
     remote_of,
@@ -31,6 +32,7 @@ from imagenet_prep.fetch.reply import (
 from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.fetch.versions import Ask, Versions
 from imagenet_prep.model import Progress
+from imagenet_prep.text import number_of
 
 _BUFFER = 1 << 20
 _TICK = 0.1  # seconds between two looks at a running transfer
@@ -42,11 +44,11 @@ _REFUSALS = 3  # in a row: then a connection ends, if others work
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """One of the threads: whether it ever got bytes, what became of its last request, and refusals in a row."""
+    """One of the threads: whether it ever got bytes, whether it does or still asks for some, and refusals in a row."""
 
     patience: Patience
     has_worked: bool = False
-    state: Literal["asking", "working", "failing", "over"] = "asking"
+    state: Literal["asking", "working", "over"] = "asking"
     refusals: int = 0
 
 
@@ -175,29 +177,27 @@ class Connections:
 
     def _wait(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request; or let this connection end, if others do its work."""
-        connection.state = "failing"
+        connection.state = "asking"
         connection.refusals += cut.kind == "refused"
         is_one_too_many = cut.kind == "refused" and (not connection.has_worked or connection.refusals >= _REFUSALS)
-        if is_one_too_many and self._is_left_to_others(connection):
+        if is_one_too_many and self._is_left_to_others(connection, "working"):
             return
         try:
             connection.patience.wait(cut, self._part.received)
-        except Exception:
-            if self._is_left_to_others(connection):
-                return
-            if all(each.state in ("failing", "over") for each in self._all):
+        except Exception:  # another one may still be heard: the last of them has the last word
+            if not self._is_left_to_others(connection, "working", "asking"):
                 raise
-            self._stop.wait(self._pace.first_wait)  # another one is still to hear what the server says
 
-    def _is_left_to_others(self, connection: _Connection) -> bool:
-        """End a connection if another one works; say so."""
+    def _is_left_to_others(self, connection: _Connection, *states: str) -> bool:
+        """End a connection if another one is in one of these states; say so if that one works."""
         with self._lock:
             others = [each.state for each in self._all if each is not connection and each.state != "over"]
-            if "working" not in others:
+            if not set(states).intersection(others):
                 return False
             connection.state = "over"
-        at_a_time = f"{len(others)} connection{'s' if len(others) > 1 else ''}"
-        self._notes.put(f"{name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
+        if "working" in others:
+            at_a_time = number_of(len(others), "connection")
+            self._notes.put(f"{name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
         return True
 
     def _request(self, connection: _Connection, piece: Piece, buffer: memoryview) -> None:
@@ -248,12 +248,14 @@ class Connections:
             check_is_no_page(response, head, self._url)
             if (start, stop) != (0, self._part.remote.total):
                 raise _no_ranges("the server sent the whole file where a part was asked for")
-            length = response.headers.get("Content-Length", str(self._part.remote.total))
-            total = int(length) if length.isdecimal() else -1
+            is_told = "Content-Length" in response.headers
+            total = content_length(response) if is_told else self._part.remote.total
         else:
             check_is_no_page(response, head if start == 0 else b"", self._url)
             total = _total(response, start, stop)
-        self._versions.admit(remote_of(response, self._url, total, ranges=self._part.remote.ranges))
+        self._versions.admit(
+            remote_of(response, self._url, -1 if total is None else total, ranges=self._part.remote.ranges)
+        )
         return count
 
 
@@ -296,9 +298,10 @@ def ask_for(session: Getter, url: str, pace: Pace) -> Ask:
 
 
 def _total(response: requests.Response, start: int, stop: int) -> int:
-    """The size of the file, of which an answer says to be the part that was asked for."""
+    """The size of the file, of which an answer says to be the part that was asked for, or how that begins."""
     found = content_range(response)
-    if found is None or found[:2] != (start, stop):
+    is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
+    if found is None or (found[:2] != (start, stop) and not is_beginning):
         raise _no_ranges("the server sent another part than was asked for")
     return found[2]
 

@@ -104,9 +104,11 @@ def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -
     """
     look = look_of(name)
     total = remote.total
-    head = _read(session, url, 0, min(PROBE, total), total, pace) if total else b""
-    tail = _read(session, url, max(0, total - _TAIL), total, total, pace) if total and look.ends else None
-    if fault := look.fault(head or b"", tail, total):
+    head = _read(session, url, 0, min(PROBE, total), remote, pace) if total else b""
+    start = max(0, total - _TAIL)
+    has_tail = total and look.ends and (remote.ranges or not start)
+    tail = _read(session, url, start, total, remote, pace) if has_tail else None
+    if fault := look.fault(head, tail, total):
         raise InputError(
             f"{host_of(url)} has something else under the name {name}",
             fault,
@@ -133,16 +135,17 @@ def check_look(path: Path, name: str) -> None:
         )
 
 
-def _read(session: Session, url: str, start: int, stop: int, total: int, pace: Pace) -> bytes | None:
-    """The bytes ``start`` to ``stop`` of a file; None where the server doesn't serve parts."""
+def _read(session: Session, url: str, start: int, stop: int, remote: Remote, pace: Pace) -> bytes:
+    """The bytes ``start`` to ``stop`` of a file; of a server that doesn't serve parts, ``start`` must be 0."""
+    span = {"Range": f"bytes={start}-{stop - 1}"} if remote.ranges else None
     patience = Patience(name_of(url), pace, note=session.note)
     while True:
         try:
-            with session.get(url, {"Range": f"bytes={start}-{stop - 1}"}) as response:
+            with session.get(url, span) as response:
                 check_status(response, url)
                 refuse_encoding(response, url)
-                if start and content_range(response) != (start, stop, total):
-                    return None
+                if span and content_range(response) != (start, stop, remote.total):
+                    raise CutError("the server sent another part than was asked for")
                 content = read_head(response, stop - start)
                 check_is_no_page(response, b"" if start else content, url)
                 if len(content) == stop - start:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from imagenet_prep.errors import NetworkError
+from imagenet_prep.errors import NetworkError, Phrase
 
 _TRIES_OF_LASTING = 3
 
@@ -89,6 +89,7 @@ class Patience:
     kept: Callable[[], int] = lambda: 0
     was_answered: bool = False
     failures: int = 0
+    lasting: int = 0  # how many of them, the last ones, were of the kind that lasts
     mark: int = 0
 
     def wait(self, cut: CutError, mark: int = 0) -> None:
@@ -99,12 +100,15 @@ class Patience:
             Exception: ``cut.lasting``, if that has lasted.
         """
         if mark != self.mark and cut.kind != "slow":
-            self.failures = 0
+            self.failures = self.lasting = 0
         self.mark = mark
         self.failures += 1
-        tries = min(self.pace.tries, _TRIES_OF_LASTING) if cut.lasting else self.pace.tries
-        if self.failures >= tries and cut.lasting:
-            raise cut.lasting
+        self.lasting = self.lasting + 1 if cut.lasting else 0
+        tries = self.pace.tries
+        if cut.lasting:
+            if self.lasting >= min(tries, _TRIES_OF_LASTING):
+                raise cut.lasting
+            tries = min(tries, self.failures - self.lasting + _TRIES_OF_LASTING)
         if self.failures >= tries or (cut.kind == "unknown" and not self.was_answered):
             raise self._given_up(cut)
         doubled = min(self.pace.longest_wait, self.pace.first_wait * 2 ** (self.failures - 1))
@@ -118,7 +122,7 @@ class Patience:
             return NetworkError(
                 f"{self.what}: {cut.reason}",
                 "nothing was fetched",
-                "check the address given with --base-url, and this machine's network",
+                Phrase("check that name (of {base_url}, or of a proxy), and this machine's network"),
             )
         again = "run the same command again"
         return NetworkError(

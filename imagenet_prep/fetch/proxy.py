@@ -55,15 +55,17 @@ class Proxy:
                 f"set {self.variable} right, or NO_PROXY={host}",
             ) from None
         if isinstance(error, ProxyError):
-            found = _TUNNEL.search(str(error))
-            self._blame_for_tunnel(int(found[1]) if found else 503, host, bool(found))
+            if found := _TUNNEL.search(str(error)):
+                self._blame_for_tunnel(int(found[1]), host)
+            if _is_unknown(error):
+                raise CutError(f"the name of the proxy {self._named} is not known", kind="unknown")
+            raise CutError(f"no connection to the proxy {self._named}")
 
-    def _blame_for_tunnel(self, status: int, host: str, answered: bool) -> NoReturn:
+    def _blame_for_tunnel(self, status: int, host: str) -> NoReturn:
         if status == 407:
             self.refuse_password()
         if status == 429 or status >= 500:
-            said = f"the proxy {self.name} answers HTTP status {status}" if answered else self._gone
-            raise CutError(said)
+            raise CutError(f"the proxy {self.name} answers HTTP status {status}")
         raise NetworkError(
             f"the proxy {self.name} doesn't let us reach {host}",
             f"it answers HTTP status {status}",
@@ -71,8 +73,8 @@ class Proxy:
         )
 
     @property
-    def _gone(self) -> str:
-        return f"no connection to the proxy {self.name}, which {self.variable} names"
+    def _named(self) -> str:
+        return f"{self.name}, which {self.variable} gives,"
 
 
 def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
@@ -89,6 +91,12 @@ def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
 def _name(address: str) -> str:
     """Host and port: what stands behind the last "@", since a password with other signs may hold anything."""
     return re.split(r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2])[0]
+
+
+def _is_unknown(error: ProxyError) -> bool:
+    """Whether nobody knows the proxy's name: urllib3 has wrapped that, and requests once more."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    return any(isinstance(each, urllib3.exceptions.NameResolutionError) for each in getattr(cause, "args", ()))
 
 
 def _is_usable(address: str) -> bool:

@@ -93,15 +93,26 @@ def inspect(session: Getter, url: str, pace: Pace) -> Remote:
 def _ask(session: Getter, url: str, span: str | None) -> Remote | None:
     """One attempt at inspect; None if the answer doesn't tell the length in a way that can be trusted."""
     with session.get(url, {"Range": span} if span else None) as response:
+        if span and says_empty(response):
+            return _empty(session, url)
         check_status(response, url)
         check_is_no_page(response, read_head(response), url)
+        length = content_length(response)
         if response.status_code == 206:
             found = content_range(response)
             if span and found and found[0] == 0 and found[1] == min(PROBE, found[2]):
                 return remote_of(response, url, found[2], ranges=True)
-        elif _LENGTH.fullmatch(response.headers.get("Content-Length", "")):
-            return remote_of(response, url, int(response.headers["Content-Length"]), ranges=False)
+        elif length is not None:
+            return remote_of(response, url, length, ranges=False)
     return None
+
+
+def _empty(session: Getter, url: str) -> Remote:
+    """What a plain request says of a file that a Range request was told to be empty: the same, or it may pass."""
+    remote = _ask(session, url, None)
+    if remote is None or remote.total:
+        raise CutError("HTTP status 416 for a file that is not empty")
+    return remote
 
 
 def _no_length(url: str) -> Remote:
@@ -125,11 +136,18 @@ def name_of(url: str) -> str:
 
 def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     """Start, stop (exclusive) and total of a Content-Range, or None if it has none that makes sense."""
-    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
     if not match:
         return None
     start, last, total = map(int, match.groups())
     return (start, last + 1, total) if start <= last < total else None
+
+
+def content_length(response: requests.Response) -> int | None:
+    """The Content-Length, which may be there twice (RFC 9110, section 8.6); None if there is none that makes sense."""
+    values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
+    (value, *others) = values
+    return int(value) if _LENGTH.fullmatch(value) and not others else None
 
 
 def retry_after(value: str | None) -> float:
@@ -185,6 +203,11 @@ def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None
         )
 
 
+def says_empty(response: requests.Response) -> bool:
+    """Whether a range is not there because the file has no bytes at all (RFC 9110, section 15.5.17)."""
+    return response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0"
+
+
 def check_status(response: requests.Response, url: str, *, was_seen: bool = False) -> None:
     """Let 200 and 206 pass.
 
@@ -200,6 +223,8 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
     """
     status = response.status_code
     if status in (200, 206):
+        if response.headers.get("Transfer-Encoding", "chunked").strip().lower() not in ("chunked", "identity"):
+            raise CutError("the answer is encoded for the transfer, in a way that nobody asked for")
         return
     wait = retry_after(response.headers.get("Retry-After"))
     if status == 416 or status in _PASSING:

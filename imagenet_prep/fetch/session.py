@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
+from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -177,6 +179,7 @@ class Session:
                     "its TLS certificate could not be verified",
                     "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for an authority of your own",
                 ) from None
+            _refuse_missing_authorities(error)
             if proxy := proxy_of(url, _no_proxy(url).get("no_proxy")):
                 proxy.blame(error, host_of(url))
             # the original's text holds the URL, and with it the query
@@ -324,6 +327,18 @@ def _cause(error: Exception) -> Exception:
 def _is_untrusted(error: Exception) -> bool:
     """Whether a certificate was found wanting; any other trouble with TLS may be a broken connection."""
     return any(isinstance(argument, ssl.SSLCertVerificationError) for argument in _cause(error).args)
+
+
+def _refuse_missing_authorities(error: Exception) -> None:
+    """Raise UsageError if requests did not find the file of authorities that the environment names."""
+    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if type(error) is OSError else ():
+        path = Path(os.environ.get(variable, ""))
+        if not path.exists():
+            raise UsageError(
+                f"{variable} names {path}, which is not there",
+                "expected a file of certificates of authorities",
+                f"set {variable} right, or unset it",
+            ) from None
 
 
 def _hide_queries(record: logging.LogRecord) -> bool:
