@@ -58,14 +58,18 @@ class RunSummary:
     verify: Verdict
 
 
-def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE) -> tuple[str, ...]:
+def missing_archives(
+    layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE, encoders: Sequence[str] = ("",)
+) -> tuple[str, ...]:
     """The archives that must be fetched: those whose content is not in the raw folder in any form.
+
+    ``encoders`` are those whose copies will do; see ``ConvertOptions.encoders``.
 
     Raises:
         UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
     """
     refuse_made(layout)
-    missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
+    missing = [split for split in facts.SPLITS if not has_images(layout, split, part, encoders)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [BOX_ARCHIVES[split] for split in annotated if find_annotations(layout, split) is None]
     return tuple(missing)
@@ -198,9 +202,9 @@ def _annotate(
     return annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
 
 
-def _is_incomplete(layout: Layout, split: str, part: Part) -> bool:
-    source = find_source(layout, split)
-    return source is None or bool(source.missing) or not has_images(layout, split, part)
+def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
+    source = find_source(layout, split, options.encoders)
+    return source is None or bool(source.missing) or not has_images(layout, split, options.part, options.encoders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +224,12 @@ class _Wanted:
     ) -> _Wanted:
         """By what the raw folder lacks."""
         check_options(options)
-        keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
+        keys = missing_archives(
+            layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
+        )
         site = fetching.site
         if site is not None:
-            keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options.part))
+            keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
             site = site.of(keys) if keys else site
         elif boxes is not None:
             keys = tuple(key for key in keys if key != "boxes")

@@ -81,7 +81,10 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
             progress=make_progress(quiet),
         )
         return _conclude_dry_run(needs)
-    missing = pipeline.missing_archives(layout, validation_boxes=given["validation_boxes"], part=_part(given))
+    options = _convert_options(given)
+    missing = pipeline.missing_archives(
+        layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
+    )
     is_official = given["source"] == "imagenet"
     summary = pipeline.run(
         layout,
@@ -90,7 +93,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         fetching=_download_options(given),
         extract=given["extract"],
         boxes=given["boxes"],
-        options=_convert_options(given),
+        options=options,
         depth=_depth(given),
         progress=make_progress(quiet),
     )
@@ -472,6 +475,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         compression=given["compression"],
         validation_boxes=given["validation_boxes"],
         allow_incomplete=given["allow_incomplete"],
+        as_it_is=given["as_it_is"],
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
         part=_part(given),

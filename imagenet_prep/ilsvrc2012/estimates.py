@@ -62,7 +62,7 @@ def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, ext
 
     With ``extract``, image folders are made of what is not unpacked.
     """
-    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options.part))]
+    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options))]
     for amount in amounts:
         if extract and not (amount.source and amount.source.is_unpacked):
             yield _folders(layout, amount, options.part)
@@ -88,12 +88,12 @@ def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need
     return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
 
 
-def _amount(layout: Layout, split: str, coming: Coming, part: Part) -> _Amount | None:
+def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions) -> _Amount | None:
     """About how much there will be of a split, None if nothing: by its part of the facts, but no more than is there."""
-    source = None if split in coming.splits else find_source(layout, split)
+    source = None if split in coming.splits else find_source(layout, split, options.encoders)
     if source is None and split not in coming.splits:
         return None
-    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
+    whole = facts.ARCHIVES[split].about * len(options.part.labels) // facts.CLASSES
     size = min(whole, source.size if source else coming.size)
     return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from imagenet_prep.ilsvrc2012 import class_tars, facts, folders, huggingface, kaggle, official
+from imagenet_prep.ilsvrc2012 import class_tars, encoded_again, facts, folders, huggingface, kaggle, official
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.class_tars import ClassTars
 from imagenet_prep.ilsvrc2012.part import Part
@@ -19,25 +20,27 @@ KINDS = (
     huggingface.KIND,
     kaggle.TAR_KIND,
     folders.UNFINISHED,
+    *encoded_again.KINDS,
 )
 """First found first taken, each split and its annotations on their own."""
 
 
-def find_source(layout: Layout, split: str) -> ImageSource | None:
-    """Where the images of a split lie, or None."""
-    return next((found for kind in KINDS if (found := kind.find(layout, split))), None)
+def find_source(layout: Layout, split: str, encoders: Sequence[str] = ("",)) -> ImageSource | None:
+    """Where the images of a split lie, or None; in a copy of one of these ``encoders``, "": as they were published."""
+    found = (kind.find(layout, split) for kind in KINDS)
+    return next((source for source in found if source and source.encoder in encoders), None)
 
 
-def has_images(layout: Layout, split: str, part: Part) -> bool:
+def has_images(layout: Layout, split: str, part: Part, encoders: Sequence[str] = ("",)) -> bool:
     """Whether a copy holds a split of these classes, as far as names alone tell: of class tars there may be some."""
-    source = find_source(layout, split)
+    source = find_source(layout, split, encoders)
     return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
 
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
     """Where the images of a split lie that are no files of their own yet, or None."""
     found = (kind.find(layout, split) for kind in KINDS)
-    return next((source for source in found if source and not source.is_unpacked), None)
+    return next((each for each in found if each and not (each.is_unpacked or each.encoder)), None)
 
 
 def find_annotations(layout: Layout, split: str) -> BoxFiles | None:

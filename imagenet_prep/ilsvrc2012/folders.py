@@ -46,6 +46,7 @@ class ImageFolders:
     split: str
     is_unpacked: ClassVar[bool] = True
     is_in_order: ClassVar[bool] = False
+    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, no_boxes, refuse_twice_in, run
+from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, lacking_text, no_boxes, refuse_twice_in, run
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.catalog import Catalog
@@ -29,7 +29,6 @@ from imagenet_prep.text import number_of
 _CACHED = "datasets--ILSVRC--imagenet-1k"
 _NAME = re.compile(r"(.+?)_(n[0-9]{8})\.JPEG").fullmatch
 _FILE = re.compile(r"(train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet").fullmatch
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,7 @@ class HubFiles:
     names: tuple[str, ...]
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = True
+    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
 
     @property
@@ -67,8 +67,7 @@ class HubFiles:
     @property
     def missing(self) -> str:
         """The same in words."""
-        more = f" and {len(self.lacking) - _SHOWN:,} more" if len(self.lacking) > _SHOWN else ""
-        return ", ".join(self.lacking[:_SHOWN]) + more
+        return lacking_text(self.lacking)
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, a task a file: each is read to its end, since nothing else tells the lengths of images."""

@@ -129,6 +129,7 @@ class KaggleZip:
     split: str
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
+    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
@@ -192,6 +193,7 @@ class KaggleTar:
     split: str
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = True
+    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 

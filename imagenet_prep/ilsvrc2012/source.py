@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,8 @@ from imagenet_prep.model import Engine, Failed, Progress, R, T
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import listed, number_of
+
+_SHOWN = 5
 
 
 class ImageSource(Protocol):
@@ -49,6 +51,11 @@ class ImageSource(Protocol):
     @property
     def size(self) -> int:
         """Bytes of all its files that are there; of images that are files of their own, those of the images."""
+        ...
+
+    @property
+    def encoder(self) -> str:
+        """Who encoded some of its images again; "" if all are as they were published."""
         ...
 
     @property
@@ -129,6 +136,12 @@ def finished(parts: Iterable[Catalog], split: str) -> Catalog:
     catalog.split, catalog.wnids = split, facts.synsets()
     catalog.texts = tuple(facts.texts()[wnid] for wnid in catalog.wnids)
     return catalog
+
+
+def lacking_text(names: Sequence[str]) -> str:
+    """The files of a copy that are not there, in words; "" if there are none."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def first_twice(catalog: Catalog) -> int | None:
