@@ -114,14 +114,15 @@ class Connections:
 
     def _watch(self, threads: list[threading.Thread], progress: Progress) -> None:
         saves = _Saves(self._part, self._pace)
-        total, shown = self._part.remote.total, 0
+        total, shown, is_whole = self._part.remote.total, 0, False
         progress.begin(name_of(self._url), total, "B", self._part.size)
         try:
             for thread in threads:
                 thread.start()
-            while threads and not self._stop.is_set():
+            while threads and not is_whole and not self._stop.is_set():
                 threads[0].join(_TICK)
                 threads = [thread for thread in threads if thread.is_alive()]
+                is_whole = self._part.size >= total  # who is silent, and has nothing left to fetch, is not waited for
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received

@@ -11,6 +11,7 @@ from imagenet_prep.fetch.spans import Span, Spans
 
 _WORTH = 64 << 10  # bytes: half of a piece that is fetched by two must be worth a request
 _SOON = 0.3  # seconds: a piece that is done by then is left to who fetches it
+_SILENT = 3.0  # seconds: what is too small to be shared is taken from who has been silent for so long
 
 
 @dataclass(slots=True, eq=False)
@@ -22,12 +23,16 @@ class Piece:
         position: the next byte to write.
         stop: where it ends (exclusive).
         since: when it was begun, as time.monotonic.
+        heard: when bytes last came.
+        patience: seconds of silence until all that is left of it may be taken over.
     """
 
     start: int
     position: int
     stop: int
     since: float = field(default_factory=time.monotonic)
+    heard: float = field(default_factory=time.monotonic)
+    patience: float = field(default_factory=lambda: _SILENT)
 
     @property
     def left(self) -> int:
@@ -46,7 +51,7 @@ class Pieces:
     """The missing bytes of a file, divided among connections as they ask.
 
     Pieces shrink towards the end. Where nothing is left to take, a connection gets half of the piece that would take
-    longest. Any number of threads may use it.
+    longest, or what is too small to be halved of one that is silent. Any number of threads may use it.
 
     Args:
         gaps: what is missing.
@@ -64,9 +69,9 @@ class Pieces:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is missing any more, nor being fetched."""
+        """Whether nothing is missing any more, but for what is being written."""
         with self._lock:
-            return not self._taken and not self._free.size
+            return not self._free.size and not any(piece.left for piece in self._taken)
 
     def count(self) -> int:
         """How many connections are of use: no more than there are pieces of the smallest size."""
@@ -75,7 +80,7 @@ class Pieces:
     def take(self) -> Piece | None:
         """The next piece, the first one of what is missing; None if there is none to be had now."""
         with self._lock:
-            piece = self._first() or self._half()
+            piece = self._first() or self._half() or self._rest()
             if piece is not None:
                 self._taken.append(piece)
             return piece
@@ -94,19 +99,31 @@ class Pieces:
 
     def _half(self) -> Piece | None:
         now = time.monotonic()
-        slowest = max(self._taken, key=lambda piece: piece.seconds_left(now), default=None)
-        if slowest is None or slowest.left < 2 * _WORTH or slowest.seconds_left(now) < _SOON:
+        large = (piece for piece in self._taken if piece.left >= 2 * _WORTH)
+        slowest = max(large, key=lambda piece: piece.seconds_left(now), default=None)
+        if slowest is None or slowest.seconds_left(now) < _SOON:
             return None
         middle = slowest.stop - slowest.left // 2
         piece = Piece(middle, middle, slowest.stop)
         slowest.stop = middle
         return piece
 
+    def _rest(self) -> Piece | None:
+        now = time.monotonic()
+        for silent in self._taken:
+            if silent.left and now - silent.heard > silent.patience:
+                # twice the patience: two connections must not take it from each other for ever
+                piece = Piece(silent.position, silent.position, silent.stop, patience=2 * silent.patience)
+                silent.stop = silent.position
+                return piece
+        return None
+
     def claim(self, piece: Piece, size: int) -> int:
         """How many of the next ``size`` bytes of a piece are to be written: the rest is another connection's by now."""
         with self._lock:
             size = min(size, piece.left)
             piece.position += size
+            piece.heard = time.monotonic()
             return size
 
     def let_go(self, piece: Piece) -> None:
