@@ -212,7 +212,7 @@ def test_range_ignored_and_cut(server, part):
     server.faults = Faults(ignore_range=True, cut=1_000_000)
     with pytest.raises(NetworkError) as caught:
         run(server, part)
-    assert_told(caught.value, 5, "a.tar", "started over once", "--base-url")
+    assert_told(caught.value, 5, "a.tar", "started over once", "`base_url`")
     assert len([seen for seen in server.gets() if "Range" not in seen.headers]) == 2
     assert kept_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE)) == 0
 
@@ -367,7 +367,7 @@ def test_not_found(server, part):
     """A file that isn't there is said so at once."""
     with pytest.raises(NetworkError) as caught:
         fetch(Session(server.url, 1), server.url + "b.tar", part, Silent(), pace=PACE)
-    assert_told(caught.value, 5, "b.tar", "404", "--base-url")
+    assert_told(caught.value, 5, "b.tar", "404", "`base_url`")
     assert len(server.seen) == 1
 
 
@@ -514,7 +514,7 @@ def test_basic_refused(closed, credentials):
     """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
     with pytest.raises(AccessError) as caught:
         enter(closed, credentials)
-    assert_told(caught.value, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "--cookies")
+    assert_told(caught.value, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "`cookies`")
     assert len(closed.seen) == (1 if credentials is None else 2)
 
 
@@ -545,7 +545,7 @@ def test_login_form_not_to_be_trusted(server, opening):
     server.faults = Faults(login="page", form=f"<html>{opening}<input name=u><input name=p type=password></form>")
     with pytest.raises(AccessError) as caught:
         enter(server)
-    assert_told(caught.value, 6, "form", "--cookies")
+    assert_told(caught.value, 6, "form", "`cookies`")
     assert len(server.seen) == 1
 
 

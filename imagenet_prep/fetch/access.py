@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import requests
 
-from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.errors import AccessError, Phrase, UsageError
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import (
@@ -164,7 +164,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            "sign in with a browser, export its cookies and give them with --cookies FILE",
+            Phrase("sign in with a browser, export its cookies and give them with {cookies} FILE"),
         )
     patience = Patience("signing in", pace, note=session.note)
     while True:
