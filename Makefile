@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
 .PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
@@ -12,7 +13,7 @@ EVERY_CORE := --numprocesses auto --dist worksteal
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
-	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on)"
+	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on; EXTRAS=parquet installs that too)"
 	@echo "make check                   ruff, mypy, tests (make --keep-going check: tests in any case)"
 	@echo "make lint                    ruff and mypy"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
@@ -36,7 +37,12 @@ $(VENV)/dev: $(VENV)/run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[tensorflow,dev]"
 	@touch $@
 
-imagenet: $(VENV)/run
+# One more of the extras in pyproject.toml: make imagenet EXTRAS=parquet
+$(VENV)/extra-%: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+imagenet: $(VENV)/run $(EXTRAS:%=$(VENV)/extra-%)
 	@test -n "$(DATA_DIR)" || { echo "usage: make imagenet DATA_DIR=/path/with/300/GB" >&2; exit 2; }
 	$(BIN)/imagenet-prep run "$(DATA_DIR)" $(ARGS)
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -21,6 +22,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.page import check_libraries
+from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import ConvertSummary, convert
@@ -231,6 +233,8 @@ class _Wanted:
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
             site = site.of(keys) if keys else site
+            if keys and isinstance(site, HuggingFaceSite):
+                check_pyarrow()  # before 155 GB are fetched that could not be read
         elif boxes is not None:
             keys = tuple(key for key in keys if key != "boxes")
         return cls(keys, site, fetching, options, boxes, extract)
@@ -240,6 +244,7 @@ class _Wanted:
         coming = Coming(
             splits=tuple(split for split in facts.SPLITS if split in self.keys),
             size=sum(each.size for each in incoming),
+            by_class=() if self.site is not None or self.options.part.is_whole else (facts.TRAIN,),
             in_order=self.site is not None and self.site.is_in_order,
             has_boxes=self.boxes is not None or self.site is None or self.site.has_boxes,
         )

@@ -20,7 +20,7 @@ from made_sets import ENGINE
 from stand_ins import TOKEN, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import SpaceError
+from imagenet_prep.errors import SpaceError, UsageError
 from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.kaggle_site import KaggleSite
 from imagenet_prep.fetch.tokens import Token
@@ -105,10 +105,12 @@ def test_what_is_there_is_counted_off(tmp_path: Path) -> None:
 def test_a_part_takes_its_share(tmp_path: Path) -> None:
     """Of ten classes, a hundredth of the train archive is fetched, and of all images made to shards."""
     part = find_part("imagenette")
-    found = _by_name(foresee(Layout(tmp_path), options=ConvertOptions(part=part, read_order="shuffled")))
+    found = _by_name(foresee(Layout(tmp_path), extract=True, options=ConvertOptions(part=part, read_order="shuffled")))
     size = ARCHIVES["train"].about // 100
     assert found["download: 10 classes of ILSVRC2012_img_train.tar"] == (size, 10)
     assert found["download: ILSVRC2012_img_val.tar"] == (ARCHIVES["validation"].size, 1)
+    assert found["untar: image folders of train"] == (size + 2048 * 12_811, 12_811 + 10)
+    assert found["untar: image folders of validation"][1] == 50_000 + 1000
     assert found["convert: 1,024 train shards"] == (size + 1024 * 12_811, 3 * 1024)
 
 
@@ -188,6 +190,19 @@ def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kin
         assert "convert: bundles for train shards" in found
     assert not layout.data_dir.exists()
     assert [note for note in progress.notes if "hands out no single classes: all 1,000 are fetched" in note]
+
+
+def test_a_library_that_lacks_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hugging Face's files can't be read without pyarrow: run says so before it fetches 155 GB, and asks nobody."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    fetching = DownloadOptions(site=HuggingFaceSite("http://127.0.0.1:9/"))
+    for begin in (
+        lambda: foresee(Layout(tmp_path / "data"), fetching=fetching, options=SMALL),
+        lambda: run(Layout(tmp_path / "data"), ENGINE, fetching=fetching, options=SMALL),
+    ):
+        with pytest.raises(UsageError, match="pyarrow"):
+            begin()
+    assert not Layout(tmp_path / "data").own_raw_dir.exists()
 
 
 def test_a_site_that_can_not_be_asked(tmp_path: Path) -> None:

@@ -154,6 +154,17 @@ def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, 
     assert "train" in missing_archives(layout)
 
 
+def test_class_tars_become_folders(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """run --extract makes a folder of each class that came, and of all classes of the validation archive."""
+    fetching = DownloadOptions(base_url=server.url, check_digest=False)
+    options = ConvertOptions(**SHARDS, part=PART, allow_incomplete=True)
+    summary = run(layout, ENGINE, fetching=fetching, extract=True, options=options)
+    assert summary.untar is not None
+    assert {each.split: each.classes for each in summary.untar.splits} == {"train": 10, "validation": 10}
+    folders = {path.name: len(list(path.iterdir())) for path in layout.images_dir("train").iterdir()}
+    assert folders == dict.fromkeys(PART.labels, 150)
+
+
 def test_what_is_there_is_not_fetched(
     server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path
 ) -> None:

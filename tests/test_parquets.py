@@ -291,4 +291,6 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     for use in (check_pyarrow, ParquetImages(tmp_path).open, lambda: list(iter_rows(tmp_path))):
         with pytest.raises(UsageError, match="pyarrow") as caught:
             use()
-        assert caught.value.hint == "pip install 'imagenet-prep[parquet]'"
+        assert (
+            caught.value.hint == "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)"
+        )

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_tars import ClassTars
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
-from imagenet_prep.ilsvrc2012.part import Part
+from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.room import is_pass_better, shard_needs
@@ -32,12 +33,14 @@ class Coming:
     Args:
         splits: those that will come.
         size: bytes of all that comes, with what has arrived already.
+        by_class: splits of which the wanted classes alone will come.
         in_order: whether they can only be read in their order.
         has_boxes: whether there will be annotations, with them or beside them.
     """
 
     splits: Sequence[str] = ()
     size: int = 0
+    by_class: Sequence[str] = ()
     in_order: bool = False
     has_boxes: bool = True
 
@@ -60,12 +63,14 @@ class _Amount:
 def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool) -> Iterator[Need]:
     """What the steps behind a download take, of what is there and of what is coming; finished shards are counted off.
 
-    With ``extract``, image folders are made of what is not unpacked.
+    With ``extract``, image folders are made of what is not unpacked: of all classes that are there.
     """
-    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options))]
-    for amount in amounts:
-        if extract and not (amount.source and amount.source.is_unpacked):
-            yield _folders(layout, amount, options.part)
+    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options, options.part))]
+    for split in facts.SPLITS if extract else ():
+        part = options.part if split in coming.by_class or _has_class_tars(layout, split, options) else WHOLE
+        packed = _amount(layout, split, coming, options, part)
+        if packed and not (packed.source and packed.source.is_unpacked):
+            yield _folders(layout, packed, part)
     for amount in amounts:
         is_annotated = amount.split == facts.TRAIN or options.validation_boxes
         has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
@@ -88,14 +93,18 @@ def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need
     return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
 
 
-def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions) -> _Amount | None:
-    """About how much there will be of a split, None if nothing: by its part of the facts, but no more than is there."""
+def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
+    """About how much there will be of a split, None if nothing: ``part`` of the facts, but no more than is there."""
     source = None if split in coming.splits else find_source(layout, split, options.encoders)
     if source is None and split not in coming.splits:
         return None
-    whole = facts.ARCHIVES[split].about * len(options.part.labels) // facts.CLASSES
+    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
     size = min(whole, source.size if source else coming.size)
     return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
+
+
+def _has_class_tars(layout: Layout, split: str, options: ConvertOptions) -> bool:
+    return isinstance(find_source(layout, split, options.encoders), ClassTars)
 
 
 def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:

@@ -67,7 +67,7 @@ def check_pyarrow() -> None:
         raise UsageError(
             "parquet files are read by pyarrow, not installed here",
             "expected the library of the extra that is called parquet",
-            "pip install 'imagenet-prep[parquet]'",
+            "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)",
         )
 
 
