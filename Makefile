@@ -62,7 +62,7 @@ check: lint test
 # Another Python has an environment of its own, without TensorFlow. What looks at pages, packages and this project, and
 # what compares with TensorFlow, says the same on every Python.
 OTHER := .venv-$(notdir $(PYTHON))
-SAME := exhaustive browser tensorflow packaging project waits
+SAME := exhaustive browser tensorflow torch packaging project waits
 AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml

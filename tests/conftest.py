@@ -24,7 +24,12 @@ _skipped: list[str] = []
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what takes TensorFlow or a browser by the fixtures it asks for, and give the exhaustive tests their time."""
     for item in items:
-        for name, mark in (("tf", "tensorflow"), ("load_tensorflow", "tensorflow"), ("browser", "browser")):
+        for name, mark in (
+            ("tf", "tensorflow"),
+            ("load_tensorflow", "tensorflow"),
+            ("browser", "browser"),
+            ("torch", "torch"),
+        ):
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
         if item.get_closest_marker("exhaustive"):

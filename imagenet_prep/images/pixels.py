@@ -155,18 +155,22 @@ def decode_rgb(data: Buffer) -> Image.Image:
         return _as_rgb(image)
 
 
-def decode_array(data: Buffer) -> NDArray[np.uint8]:
-    """The same pixels as uint8 of the shape (height, width, 3), in half the time where it is a JPEG of one or three
-    components.
+def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]:
+    """The same pixels as uint8 of the shape (height, width, 3): in half the time for a JPEG of one or three components.
+
+    With ``min_side`` such a JPEG is decoded at 1/2 or less as far as both sides keep that many pixels. The pixels are
+    other ones then than those of the whole image made smaller.
 
     Raises:
         ImageError: it can't be decoded.
     """
     import numpy as np
 
-    usual = not png.is_png(data) and jpeg.read_header(data).components != 4
-    pixels = _decoded(data, colorspace="RGB") if usual else None
-    return np.asarray(decode_rgb(data)) if pixels is None else pixels
+    pixels = None
+    if not png.is_png(data) and jpeg.read_header(data).components != 4:
+        smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
+        pixels = _decoded(data, colorspace="RGB", **smaller)
+    return np.array(decode_rgb(data)) if pixels is None else pixels
 
 
 @contextlib.contextmanager

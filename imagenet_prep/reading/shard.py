@@ -160,13 +160,16 @@ class Record:
         """
         return self._decoded(decode_rgb)
 
-    def array(self) -> NDArray[np.uint8]:
+    def array(self, min_side: int | None = None) -> NDArray[np.uint8]:
         """Its pixels: uint8 of the shape (height, width, 3), in RGB, the same as those of ``image``.
+
+        With ``min_side`` a JPEG is decoded at 1/2 or less as far as both sides keep that many pixels: faster, but THE
+        PIXELS DIFFER from those of the whole image made smaller.
 
         Raises:
             InputError: the image is damaged; the error names file and record.
         """
-        return self._decoded(decode_array)
+        return self._decoded(lambda data: decode_array(data, min_side))
 
     def _decoded(self, decode: Callable[[memoryview], T]) -> T:
         try:

@@ -10,14 +10,14 @@ import os
 import warnings
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.reading import index_cache
 from imagenet_prep.reading.shard import Record, Shard, remedy
-from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
@@ -51,6 +51,9 @@ class ShardSet(Sequence[Record]):
     be inflated before it: iterate over those. How many records there are is known from the manifest; of other makers'
     sets the first ``len`` or ``[]`` finds out.
 
+    ``split`` is what its shards' names begin with; ``first_label`` the label of its first class, as the manifest says,
+    or 1.
+
     Shards are mapped when they are first read, and no file stays open. A set can be used by several threads and after a
     fork; pickled, it is small, and maps its shards again where it is unpickled.
 
@@ -64,7 +67,9 @@ class ShardSet(Sequence[Record]):
         self.split = split
         self._layout = Layout(Path(data_dir))
         self._check = check
-        self._names, self._counts = _find(self._layout, split)
+        manifest = load_manifest(self._layout.manifest_path)
+        self._names, self._counts = _find(self._layout, split, manifest)
+        self.first_label = _first_label(manifest)
         self._starts: list[int] | None = None
         self._range: tuple[int, int] | None = None  # of a part: its records' numbers within the whole
         self._opened: dict[int, _Indexed] = {}
@@ -134,6 +139,13 @@ class ShardSet(Sequence[Record]):
             else:
                 yield from map(self._open(which).record, range(start - starts[which], stop - starts[which]))
 
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first record of each shard that has a part in this set, and behind them that of all."""
+        first, last = self._bounds()
+        inner = [start - first for start in self._find_starts() if first < start < last]
+        return [0, *inner, last - first]
+
     def _bounds(self) -> tuple[int, int]:
         return self._range or (0, self._find_starts()[-1])
 
@@ -154,9 +166,23 @@ class ShardSet(Sequence[Record]):
         return found
 
 
-def _find(layout: Layout, split: str) -> tuple[list[str], list[int | None]]:
+def _first_label(manifest: Manifest | None) -> int:
+    """The label of the first class: 1 as in Inception's records, unless the manifest tells of another one."""
+    if manifest is None:
+        return 1
+    if manifest.dataset.classes:
+        return first_label_among(manifest.dataset.classes.values())
+    return int(manifest.settings.get("first_label", 1))
+
+
+def first_label_among(labels: Collection[int]) -> int:
+    """The label of the first class of a part of ImageNet: with official labels that is 1, be it in the part or not."""
+    first = min(labels)
+    return first if set(labels) == set(range(first, first + len(labels))) else 1
+
+
+def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[str], list[int | None]]:
     """The shards of a split, and how many records each holds, where the manifest says so."""
-    manifest = load_manifest(layout.manifest_path)
     recorded = {name: info.records for name, info in manifest.shards.items()} if manifest else {}
     try:
         present = frozenset(os.listdir(layout.output_dir))

@@ -1,0 +1,244 @@
+"""imagenet_prep.torch: pixels and labels of every record, in batches that are divided among ranks and resumed."""
+
+from __future__ import annotations
+
+import io
+import json
+import multiprocessing
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_sets import PART, converted
+from PIL import Image
+
+import imagenet_prep
+from imagenet_prep import records
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.shuffling import epoch_order
+
+COUNT = 301
+"""A number that no number of ranks, workers and images a batch divides."""
+
+
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    """The torch module, with one thread: its tests run beside others."""
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """301 images in 7 shards, each with a label of its own. Read only."""
+    folder = tmp_path_factory.mktemp("numbered")
+    Image.new("RGB", (8, 8), (200, 30, 90)).save(buffer := io.BytesIO(), "JPEG")
+    with records.ShardWriter(folder / "train", shards=7) as shards:
+        for number in range(COUNT):
+            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": number + 1})
+    return folder
+
+
+def loader(folder: Path, **settings: Any) -> Any:
+    """Batches of 4 of the numbered images."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    return Loader(ImageDataset(imagenet_prep.open(folder, "train")), 4, **{"window": 2, **settings})
+
+
+def labels(batches: Any) -> list[list[int]]:
+    """The labels of each batch."""
+    return [batch[1].tolist() for batch in batches]
+
+
+# pixels and labels ---------------------------------------------------------------------------------------------
+
+
+def test_images_are_pillows_and_labels_count_from_0(torch: Any, made: MadeSet, tmp_path: Path) -> None:
+    """A uint8 tensor (3, height, width), pixel for pixel as Pillow decodes it; labels are the records' less 1."""
+    from imagenet_prep.torch import ImageDataset
+
+    found = imagenet_prep.open(converted(tmp_path / "data", made, PART).data_dir, "train")
+    dataset = ImageDataset(found)
+    assert len(dataset) == len(found) > 0
+    assert "labels from 0" in repr(dataset)
+    for record, (image, label) in zip(found, dataset, strict=True):
+        expected = np.asarray(Image.open(io.BytesIO(record.encoded)).convert("RGB"))
+        assert (image.dtype, tuple(image.shape)) == (torch.uint8, (3, record.height, record.width))
+        assert np.array_equal(image.permute(1, 2, 0).numpy(), expected)
+        assert label == record.label - 1
+    assert ImageDataset(found, lambda image: image.float().mean())[0][0] == dataset[0][0].float().mean()
+
+
+def test_scaled_decoding_keeps_the_side(torch: Any, tmp_path: Path) -> None:
+    """With min_side images are smaller, as far as both sides keep that many pixels."""
+    from imagenet_prep.torch import ImageDataset
+
+    Image.effect_noise((800, 600), 60).convert("RGB").save(buffer := io.BytesIO(), "JPEG")
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 1})
+    found = imagenet_prep.open(tmp_path, "train")
+    sides = {side: ImageDataset(found, min_side=side)[0][0].shape[1:] for side in (None, 600, 300, 290, 150, 75, 10)}
+    assert {side: tuple(shape) for side, shape in sides.items()} == {
+        **dict.fromkeys((None, 600), (600, 800)),
+        **dict.fromkeys((300, 290), (300, 400)),
+        150: (150, 200),
+        **dict.fromkeys((75, 10), (75, 100)),
+    }
+
+
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_the_first_class_is_0_in_every_set(torch: Any, tmp_path: Path, first: int) -> None:
+    """Of a recipe's set that counts from another number, too."""
+    from imagenet_prep.torch import ImageDataset
+
+    for name in ("rose", "tulip"):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        for number in range(3):
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "flowers" / name / f"{number}.jpg")
+    recipe = f"source: {{folders: flowers}}\nrecord: inception\nfirst_label: {first}\n"
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
+    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
+    found = imagenet_prep.open(tmp_path / "out", "train")
+    assert found.first_label == first
+    assert {record.label for record in found} == {first, first + 1}
+    assert Counter(label for _, label in ImageDataset(found)) == {0: 3, 1: 3}
+
+
+@pytest.mark.parametrize(("relabel", "first"), [(None, 1), (0, 0), (1, 1)])
+def test_the_first_class_of_a_part_of_imagenet(relabel: int | None, first: int, tmp_path: Path) -> None:
+    """Official labels count from 1 within all 1,000, whichever are there; other ones as the manifest tells."""
+    manifest = {None: {"a": 5, "b": 218}, 0: {"a": 0, "b": 1}, 1: {"a": 1, "b": 2}}[relabel]
+    from imagenet_prep.reading.shard_set import first_label_among
+
+    assert first_label_among(list(manifest.values())) == first
+
+
+def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
+    """Background, or labels from 0 in a set that does not say so: no class -1. What the user says counts."""
+    from imagenet_prep.torch import ImageDataset
+
+    Image.new("RGB", (8, 8)).save(buffer := io.BytesIO(), "JPEG")
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 0})
+    found = imagenet_prep.open(tmp_path, "train")
+    with pytest.raises(InputError, match="record 0 at byte 0 has label 0"):
+        ImageDataset(found)[0]
+    found.first_label = 0
+    assert ImageDataset(found)[0][1] == 0
+
+
+# an epoch ------------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_reads_a_few_shards_at_a_time() -> None:
+    """Every record once, another order each epoch and seed, and never more than a window of shards at once."""
+    starts = [0, 100, 100, 250, 300, 420, 500]
+    orders = [epoch_order(starts, seed=seed, epoch=epoch, window=2).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    for order in orders:
+        assert sorted(order) == list(range(500))
+        shards = [next(k for k in range(6) if starts[k] <= number < starts[k + 1]) for number in order]
+        spans = {shard: (shards.index(shard), len(shards) - shards[::-1].index(shard)) for shard in set(shards)}
+        assert all(sum(first <= at < last for first, last in spans.values()) <= 2 for at in range(500))
+    assert len({tuple(order) for order in orders}) == 4
+    assert orders[0] == epoch_order(starts, seed=0, epoch=0, window=2).tolist()
+    assert epoch_order([0], seed=0, epoch=0, window=2).tolist() == []
+
+
+def test_the_order_is_the_same_for_ever() -> None:
+    """What a state of an earlier version means does not change."""
+    assert epoch_order([0, 3, 5, 9], seed=3, epoch=2, window=2).tolist() == [1, 2, 0, 4, 3, 7, 5, 6, 8]
+
+
+@pytest.mark.parametrize("world", [1, 4])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_ranks_divide_an_epoch(torch: Any, numbered: Path, world: int, shuffle: bool) -> None:
+    """Shuffled, no record comes twice and what is no full batch is left out; else each comes, the last ones twice."""
+    ranks = [loader(numbered, rank=rank, world=world, shuffle=shuffle) for rank in range(world)]
+    first, second = ([labels(rank) for rank in ranks] for _ in range(2))
+    seen = Counter(label for rank in first for batch in rank for label in batch)
+    of_a_rank = COUNT // world if shuffle else -(-COUNT // world)
+    assert {len(rank) for rank in first} == {len(ranks[0])} == {of_a_rank // 4 if shuffle else -(-of_a_rank // 4)}
+    if shuffle:
+        assert set(seen.values()) == {1}
+        assert len(seen) == len(ranks[0]) * 4 * world
+        assert first != second
+    else:
+        assert set(seen) == set(range(COUNT))
+        assert sum(seen.values()) == of_a_rank * world
+        assert first == second
+        assert first[0][0] == [0, 7, 14, 21]  # the first shard's, in their order
+
+
+@pytest.mark.parametrize("world", [1, 4])
+@pytest.mark.parametrize(("before", "after"), [(0, 2), (1, 0), (2, 4), (4, 1)])
+def test_an_epoch_is_resumed(torch: Any, numbered: Path, world: int, before: int, after: int) -> None:
+    """Stopped anywhere, and gone on with another number of workers: exactly the batches that were not given."""
+    for rank in range(world):
+        settings = {"rank": rank, "world": world, "seed": 5}
+        whole = loader(numbered, **settings)
+        expected = labels(whole) + labels(whole)
+        per_epoch = len(whole)
+        stop = per_epoch + 3 + rank
+        begun = loader(numbered, num_workers=before, **settings)
+        found = labels(begun)
+        for batch in begun:
+            found.append(batch[1].tolist())
+            if len(found) == stop:
+                break
+        state = json.loads(json.dumps(begun.state_dict()))
+        resumed = loader(numbered, num_workers=after, **settings)
+        resumed.load_state_dict(state)
+        assert found + labels(resumed) == expected
+        assert (resumed.epoch, resumed.given) == (2, 0)
+
+
+def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> None:
+    """It would mean other records."""
+    state = loader(numbered).state_dict()
+    for change in ({"seed": 1}, {"window": 3}, {"world": 2, "rank": 0}, {"shuffle": False}, {"drop_last": False}):
+        with pytest.raises(UsageError, match="the state is of a Loader with"):
+            loader(numbered, **change).load_state_dict(state)
+    with pytest.raises(UsageError, match="with records None"):
+        loader(numbered).load_state_dict({})
+
+
+@pytest.mark.parametrize("change", [{"rank": 1}, {"rank": -1}, {"window": 0}, {"seed": -1}, {"world": 0, "rank": 0}])
+def test_numbers_that_can_not_be(torch: Any, numbered: Path, change: dict[str, int]) -> None:
+    """A rank is one of its world; windows, batches and worlds are not empty."""
+    with pytest.raises(UsageError, match="a Loader of"):
+        loader(numbered, **change)
+
+
+def test_a_part_is_loaded_alone(torch: Any, numbered: Path) -> None:
+    """Of a part of a set only that part comes."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    part = imagenet_prep.open(numbered, "train").shard(1, 3)
+    given = [label for batch in Loader(ImageDataset(part), 1) for label in batch[1].tolist()]
+    assert sorted(given) == sorted(record.label - 1 for record in part)
+
+
+def test_workers_may_be_spawned(torch: Any, numbered: Path) -> None:
+    """A data set is small when it is sent to another process, and maps its shards there."""
+    spawned = loader(numbered, num_workers=2, multiprocessing_context=multiprocessing.get_context("spawn"))
+    assert labels(spawned) == labels(loader(numbered))
+
+
+def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:
+    """In a worker process as well."""
+    for path in numbered.glob("train-*"):
+        content = bytearray(path.read_bytes())
+        content[200] ^= 1
+        (tmp_path / path.name).write_bytes(content)
+    for workers in (0, 1):
+        with pytest.raises(InputError, match="record 0 at byte 0 is damaged"):
+            labels(loader(tmp_path, num_workers=workers, shuffle=False))
