@@ -26,7 +26,7 @@ storage
 state
 sources engines fetch
 reading
-records torch
+records torch tensorflow
 datasets
 shards checks
 recipes

@@ -22,6 +22,7 @@ from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
+from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.framing import intact_at
 from imagenet_prep.tfrecord.index import decode_index
 
@@ -138,6 +139,20 @@ class ShardSet(Sequence[Record]):
                 yield from self._open(which).records()
             else:
                 yield from map(self._open(which).record, range(start - starts[which], stop - starts[which]))
+
+    @property
+    def paths(self) -> list[Path]:
+        """Its shards' files in order, those that it shares with other parts among them."""
+        names = self._names
+        if self._range:
+            (first, last), starts = self._range, self._find_starts()
+            names = names[max(bisect_right(starts, first) - 1, 0) : bisect_left(starts, last)]
+        return [self._layout.shard_path(name) for name in names]
+
+    @property
+    def compression(self) -> Compression:
+        """That of its first shard."""
+        return self._open(0)._shard.compression
 
     @property
     def starts(self) -> list[int]:

@@ -1,0 +1,6 @@
+"""TensorFlow: dataset gives batches for training, parse_example and feature_spec serve pipelines of one's own."""
+
+from imagenet_prep.tensorflow.examples import feature_spec, parse_example
+from imagenet_prep.tensorflow.input_pipeline import dataset
+
+__all__ = ["dataset", "feature_spec", "parse_example"]

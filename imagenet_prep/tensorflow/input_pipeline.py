@@ -1,0 +1,122 @@
+"""dataset: batches of images and labels for training or evaluation, by tf.data.
+
+The crops are those that Inception was trained and evaluated with (tensorflow/models, inception/image_processing.py,
+2016), its distortions of colour left out.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.tensorflow.examples import parse_example
+
+EVALUATED = 0.875
+"""The part of each side that an evaluation looks at, in the middle of the image."""
+
+
+def dataset(
+    data_dir: str | os.PathLike[str],
+    split: str,
+    *,
+    batch_size: int,
+    image_size: int = 224,
+    training: bool | None = None,
+    seed: int | None = None,
+    shuffle_buffer: int = 4096,
+    window: int = 16,
+) -> Any:
+    """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
+
+    Images are float32 from 0 to 1 of the shape (batch_size, image_size, image_size, 3), labels int64 (batch_size,).
+
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of every set is 0.
+
+    For training: shards in random order, ``window`` of them at a time, their records mixed; of each image a random part
+    that covers at least a tenth of one of its boxes (of the image, where it has none), of 5% to 100% of its area, of
+    proportions from 3:4 to 4:3, made ``image_size`` square, every other one as in a mirror; the last batch is left
+    out if it is not full. Else: all records in their order, the middle of each image.
+
+    Args:
+        data_dir: the folder that holds the shards.
+        split: what the names of its shards begin with.
+        batch_size: images a batch.
+        image_size: pixels a side.
+        training: whether to shuffle and distort; None: as the split is called "train" or not.
+        seed: makes every epoch of every run the same. None: fastest, and never the same.
+        shuffle_buffer: records that are mixed; each takes about 110 kB of memory for ImageNet.
+        window: shards that are read at a time.
+
+    Raises:
+        InputError: as imagenet_prep.open.
+    """
+    records = ShardSet(data_dir, split)
+    training = split == "train" if training is None else training
+    compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
+    paths = tf.data.Dataset.from_tensor_slices([str(path) for path in records.paths])
+    if training:
+        found = paths.shuffle(len(records.paths), seed=seed).interleave(
+            lambda path: tf.data.TFRecordDataset(path, compression),
+            cycle_length=min(window, len(records.paths)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=seed is not None,
+        )
+        found = found.shuffle(shuffle_buffer, seed=seed)
+    else:
+        found = tf.data.TFRecordDataset(paths, compression)
+    first = records.first_label
+    if training and seed is not None:
+        drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True)
+        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True))
+        found = found.map(
+            lambda record, pair: _for_training(record, pair, image_size, first), num_parallel_calls=tf.data.AUTOTUNE
+        )
+    elif training:
+        found = found.map(
+            lambda record: _for_training(record, None, image_size, first),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=False,
+        )
+    else:
+        found = found.map(lambda record: _in_the_middle(record, image_size, first), num_parallel_calls=tf.data.AUTOTUNE)
+    return found.batch(batch_size, drop_remainder=training).prefetch(tf.data.AUTOTUNE)
+
+
+def _for_training(record: Any, seed: Any, size: int, first: int) -> tuple[Any, Any]:
+    example = parse_example(record)
+    pair = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32) if seed is None else tf.cast(seed % 2**31, tf.int32)
+    begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+        tf.image.extract_jpeg_shape(example["encoded"]),
+        tf.clip_by_value(example["boxes"], 0, 1)[tf.newaxis],
+        seed=pair,
+        min_object_covered=0.1,
+        aspect_ratio_range=(3 / 4, 4 / 3),
+        area_range=(0.05, 1),
+        use_image_if_no_bounding_boxes=True,
+    )
+    part = tf.stack([begin[0], begin[1], extent[0], extent[1]])
+    image = tf.image.decode_and_crop_jpeg(example["encoded"], part, channels=3)
+    image = tf.image.stateless_random_flip_left_right(image, seed=pair + 1)
+    return _resized(image, size), _from_0(example["label"], first)
+
+
+def _in_the_middle(record: Any, size: int, first: int) -> tuple[Any, Any]:
+    example = parse_example(record)
+    shape = tf.image.extract_jpeg_shape(example["encoded"])
+    extent = tf.maximum(tf.cast(tf.cast(shape[:2], tf.float32) * EVALUATED, tf.int32), 1)
+    begin = (shape[:2] - extent) // 2
+    image = tf.image.decode_and_crop_jpeg(example["encoded"], tf.concat([begin, extent], 0), channels=3)
+    return _resized(image, size), _from_0(example["label"], first)
+
+
+def _from_0(label: Any, first: int) -> Any:
+    tf.debugging.assert_greater_equal(label, tf.cast(first, tf.int64), "a label is below that of the first class")
+    return label - first
+
+
+def _resized(image: Any, size: int) -> Any:
+    image = tf.image.resize(tf.cast(image, tf.float32) / 255, [size, size])
+    return tf.ensure_shape(image, [size, size, 3])

@@ -1,0 +1,146 @@
+"""imagenet_prep.tensorflow: batches for training and evaluation, and what people's own pipelines take."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tf_fixture
+from made_sets import ENGINE, PART
+from PIL import Image, ImageDraw
+
+import imagenet_prep
+from imagenet_prep import records
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+
+tf = tf_fixture.tf
+
+
+@pytest.fixture(scope="module")
+def made_set(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
+    """48 photographs in 8 shards, some with boxes, and 24 of validation. Read only."""
+    layout = Layout(tmp_path_factory.mktemp("made-set") / "data", raw=made.archives["train"].parent)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+def everything(dataset: Any) -> tuple[np.ndarray, list[int]]:
+    """All images and all labels of a dataset."""
+    batches = [(images.numpy(), labels.numpy()) for images, labels in dataset]
+    return np.concatenate([each for each, _ in batches]), [int(label) for _, each in batches for label in each]
+
+
+def test_an_evaluation_sees_the_middle_of_every_image(tf: Any, made_set: Layout) -> None:
+    """In order, the last batch shorter; labels count from 0; pixels are those of TensorFlow's own steps."""
+    from imagenet_prep.tensorflow import dataset
+
+    found = imagenet_prep.open(made_set.data_dir, "validation")
+    images, labels = everything(dataset(made_set.data_dir, "validation", batch_size=7, image_size=64))
+    assert labels == [record.label - 1 for record in found]
+    assert images.shape == (len(found), 64, 64, 3)
+    assert images.dtype == np.float32
+    for record, image in zip(found, images, strict=True):
+        pixels = tf.io.decode_jpeg(bytes(record.encoded), channels=3).numpy()
+        height, width = (int(side * np.float32(0.875)) for side in pixels.shape[:2])
+        top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
+        middle = pixels[top : top + height, left : left + width].astype(np.float32) / 255
+        assert np.allclose(image, tf.image.resize(middle, [64, 64]).numpy(), atol=1e-5)
+
+
+def test_training_takes_full_batches_in_another_order_each_epoch(tf: Any, made_set: Layout) -> None:
+    """No record twice; with a seed every run is the same, epoch for epoch."""
+    from imagenet_prep.tensorflow import dataset
+
+    count = len(imagenet_prep.open(made_set.data_dir, "train"))
+    runs = []
+    for seed in (3, 3, 4):
+        training = dataset(made_set.data_dir, "train", batch_size=5, image_size=32, seed=seed)
+        runs.append([everything(training), everything(training)])
+    for images, labels in runs[0]:
+        assert len(labels) == len(images) == count // 5 * 5
+        assert 0 <= images.min() < images.max() <= 1
+    (first, second), again, other = runs
+    assert np.array_equal(first[0], again[0][0])
+    assert np.array_equal(second[0], again[1][0])
+    assert not np.array_equal(first[0], second[0])
+    assert not np.array_equal(first[0], other[0][0])
+    unseeded = everything(dataset(made_set.data_dir, "train", batch_size=1, image_size=8))[1]
+    assert Counter(unseeded) == Counter(record.label - 1 for record in imagenet_prep.open(made_set.data_dir, "train"))
+
+
+@pytest.mark.parametrize("has_box", [True, False])
+def test_every_crop_covers_a_part_of_a_box(tf: Any, tmp_path: Path, has_box: bool) -> None:
+    """On black, with a white spot in its box: white is in every crop; without the box it is missing in some."""
+    from imagenet_prep.tensorflow import dataset
+
+    image = Image.new("RGB", (200, 200))
+    ImageDraw.Draw(image).rectangle((150, 160, 189, 189), fill=(255, 255, 255))
+    image.save(buffer := io.BytesIO(), "JPEG", quality=95)
+    box = {"xmin": 0.75, "xmax": 0.95, "ymin": 0.8, "ymax": 0.95} if has_box else {}
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        for _ in range(150):
+            boxes = {f"image/object/bbox/{side}": value for side, value in box.items()}
+            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 1, **boxes})
+    images, _ = everything(dataset(tmp_path, "train", batch_size=10, image_size=64, seed=1))
+    white = (images.max(axis=(1, 2, 3)) > 0.3).sum()
+    assert white == 150 if has_box else white < 140
+
+
+def test_compressed_sets_of_recipes_and_parts(tf: Any, tmp_path: Path) -> None:
+    """Compression is found out; a label below the first class ends it."""
+    from imagenet_prep.tensorflow import dataset
+
+    Image.new("RGB", (40, 30)).save(buffer := io.BytesIO(), "JPEG")
+    for name, label in (("good", 1), ("bad", 0)):
+        with records.ShardWriter(tmp_path / name, shards=2, compression="gzip") as shards:
+            for _ in range(6):
+                shards.write({"image/encoded": buffer.getvalue(), "image/class/label": label})
+    assert everything(dataset(tmp_path, "good", batch_size=4, image_size=8))[1] == [0] * 6
+    with pytest.raises(tf.errors.InvalidArgumentError, match="below that of the first class"):
+        everything(dataset(tmp_path, "bad", batch_size=4, image_size=8))
+
+
+def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:
+    """parse_example gives what training needs; feature_spec is that of all fifteen features, or of the set's own."""
+    from imagenet_prep.tensorflow import feature_spec, parse_example
+
+    found = imagenet_prep.open(made_set.data_dir, "train")
+    assert any(record.boxes for record in found)
+    for record in found:
+        example = {name: each.numpy() for name, each in parse_example(tf.constant(bytes(record.data))).items()}
+        assert (example["encoded"], example["label"]) == (record.encoded, record.label)
+        assert (example["filename"].decode(), example["wnid"].decode()) == (record.filename, record.wnid)
+        sides = [(box.ymin, box.xmin, box.ymax, box.xmax) for box in record.boxes]
+        assert np.allclose(example["boxes"], np.array(sides, dtype=np.float32).reshape(-1, 4))
+        for spec in (feature_spec(), feature_spec(made_set.data_dir)):
+            whole = tf.io.parse_single_example(bytes(record.data), spec)
+            assert set(whole) == set(record.features)
+            assert int(whole["image/height"]) == record.height
+            assert len(tf.sparse.to_dense(whole["image/object/bbox/xmin"])) == len(record.boxes)
+
+
+def test_the_spec_of_a_recipes_set(tf: Any, tmp_path: Path) -> None:
+    """Features are those that the recipe gives its records."""
+    from imagenet_prep.tensorflow import feature_spec
+
+    (tmp_path / "flowers" / "rose").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / "rose" / "1.jpg")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 1\n")
+    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
+    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
+    (record,) = imagenet_prep.open(tmp_path / "out", "train")
+    spec = feature_spec(tmp_path / "out")
+    assert set(spec) == set(record.features)
+    parsed = tf.io.parse_single_example(bytes(record.data), spec)
+    assert parsed["image/encoded"].numpy() == record.features["image/encoded"]
+    assert isinstance(spec["image/encoded"], tf.io.FixedLenFeature)
