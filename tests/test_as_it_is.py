@@ -18,6 +18,7 @@ from PIL import Image
 
 from imagenet_prep.cli import printing
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.ilsvrc2012.encoded_again import CopyEncodedAgain
 from imagenet_prep.ilsvrc2012.facts import SPLITS
@@ -132,6 +133,22 @@ def test_a_set_as_it_is(copies: dict[str, Path], made: MadeSet, tmp_path: Path, 
     before = [path.stat().st_mtime_ns for path in existing(layout.output_dir, "*-of-*")]
     convert(layout, ENGINE, AS_IT_IS)
     assert [path.stat().st_mtime_ns for path in existing(layout.output_dir, "*-of-*")] == before
+
+
+@pytest.mark.parametrize("maker", WRITERS)
+def test_ways_to_read_it(copies: dict[str, Path], tmp_path: Path, maker: str) -> None:
+    """By processes, and in one pass over each file: the same shards."""
+    found = []
+    for name, engine, options in (
+        ("threads", ENGINE, AS_IT_IS),
+        ("processes", make_engine("processes", 2), AS_IT_IS),
+        ("pass", ENGINE, dataclasses.replace(AS_IT_IS, read_order="sequential")),
+    ):
+        layout = Layout(tmp_path / name, raw=copies[maker])
+        convert(layout, engine, options)
+        found.append({path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")})
+    assert len(found[0]) == 6
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("first", ["official", TIMM, TFDS])
