@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
+from imagenet_prep.errors import Phrase, UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.offers import Site
@@ -226,6 +227,9 @@ class _Wanted:
     ) -> _Wanted:
         """By what the raw folder lacks."""
         check_options(options)
+        if extract and options.consume:
+            what = "image folders of raw data that is consumed"
+            raise UsageError(what, Phrase("expected {extract} or {consume}, or neither"))
         keys = missing_archives(
             layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
         )

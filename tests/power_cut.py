@@ -92,6 +92,13 @@ class Disk:
         if len(file.now.data) != operation.size:
             file.change(file.now.data[: operation.size].ljust(operation.size, b"\0"))
 
+    def _punch(self, operation: Operation) -> None:
+        """A hole: at once on the disk, which is the worst that may be."""
+        file = self._file(operation.path)
+        is_durable = file.now is file.durable
+        file.change(_with_hole(file.now.data, operation))
+        file.durable = file.now if is_durable else Content(_with_hole(file.durable.data, operation))
+
     def _sync(self, operation: Operation) -> None:
         nodes = list(self._nodes()) if operation.path is None else [self._node(operation.path)]
         self._begun[operation.call] = [
@@ -210,6 +217,11 @@ class Disk:
             for how, data in (("none of the bytes", lost), ("all bytes", kept)):
                 yield f"names of {number} alone, {how}", self.tree(lambda each, one=folder: each is one, data)
                 yield f"names but those of {number}, {how}", self.tree(lambda each, one=folder: each is not one, data)
+
+
+def _with_hole(data: bytes, operation: Operation) -> bytes:
+    stop = operation.offset + operation.size
+    return data[: operation.offset] + bytes(len(data[operation.offset : stop])) + data[stop:]
 
 
 def _choose(one: File, its: Callable[[File], Content], others: Callable[[File], Content]) -> Callable[[File], Content]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import shutil
@@ -15,6 +16,9 @@ from power_cut import Commands, at_the_end, flat, read
 from syscalls import Operation, record
 
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.model import Silent
+from imagenet_prep.storage.layout import Layout
 
 _OWN = ("checked.json", "annotate.json", "recipe.json", "sources.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
@@ -59,6 +63,14 @@ def _archives(folder: Path, made: MadeSet, _: Commands) -> None:
     (folder / "raw-data").mkdir(parents=True)
     for path in made.archives.values():
         shutil.copy2(path, folder / "raw-data")
+
+
+def _archives_seen(folder: Path, made: MadeSet, commands: Commands) -> None:
+    """The archives, and the record that their digests were compared."""
+    _archives(folder, made, commands)
+    for path in made.archives.values():
+        digest = hashlib.md5(path.read_bytes()).hexdigest()
+        Target(Layout(folder), path.name, None, {"md5": digest}).check_present(Silent())
 
 
 def _damaged(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
@@ -138,6 +150,7 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
     found = (
         Scenario("convert", convert, _archives),
         Scenario("sequential", (*convert, "--read-order", "sequential"), _archives),
+        Scenario("consume", (*convert, "--consume", "--memory", "1500"), _archives_seen),
         Scenario("gzip", (*convert, "--compression", "gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),

@@ -1,4 +1,4 @@
-"""A command under strace -> what it did to the files below one folder, in order: writes, renames, syncs."""
+"""A command under strace -> what it did to the files below one folder, in order: writes, holes, renames, syncs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 import imagenet_prep
 
-Kind = Literal["open", "write", "truncate", "sync", "synced", "rename", "link", "unlink", "mkdir", "rmdir"]
+Kind = Literal["open", "write", "truncate", "punch", "sync", "synced", "rename", "link", "unlink", "mkdir", "rmdir"]
 
 REQUIRED = "IMAGENET_PREP_STRACE"
 """Set to "required" where a missing strace must be a failure, and no skip."""
@@ -26,8 +26,8 @@ _COPIES = ("copy_file_range", "sendfile")
 _NAMES = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir")
 _SYNCS = ("fsync", "fdatasync", "syncfs", "sync")
 _TRUNCATES = ("truncate", "ftruncate")
-_OTHERS = ("open", "openat", "creat", "lseek")
-_REFUSED = ("symlink", "symlinkat", "splice", "fallocate", "chdir", "fchdir", "mmap")  # not followed: seen, it raises
+_OTHERS = ("open", "openat", "creat", "lseek", "fallocate")
+_REFUSED = ("symlink", "symlinkat", "splice", "chdir", "fchdir", "mmap")  # not followed: seen, it raises
 _TRACED = (*_WRITES, *_COPIES, *_NAMES, *_SYNCS, *_TRUNCATES, *_OTHERS, *_REFUSED)
 
 _LINE = re.compile(
@@ -49,9 +49,9 @@ class Operation:
         kind: what was done.
         path: to what; of a rename or link: from where.
         to: of a rename or link: to where.
-        offset: of a write.
+        offset: of a write, or a hole.
         data: of a write.
-        size: of a truncate.
+        size: of a truncate; of a hole, from ``offset`` on.
         flags: of an open: those of "create", "truncate" that it had.
         call: the number of a sync.
     """
@@ -168,6 +168,8 @@ class _Parser:
             path = self._described(arguments) if name == "ftruncate" else self._named(arguments)[0]
             if path is not None:
                 yield Operation("truncate", path, size=size)
+        elif name == "fallocate":
+            yield from self._punch(arguments)
         elif name in _NAMES:
             yield from self._change_names(name, arguments)
         elif name in _REFUSED:
@@ -215,6 +217,14 @@ class _Parser:
             return -1
         self._positions[key] = position + written
         return position
+
+    def _punch(self, arguments: str) -> Iterator[Operation]:
+        _, mode, offset, size = arguments.rsplit(", ", 3)
+        path = self._described(arguments)
+        if path is not None:
+            if "PUNCH_HOLE" not in mode:
+                raise ValueError(f"fallocate is not followed: {arguments[:300]}")
+            yield Operation("punch", path, offset=int(offset), size=int(size))
 
     def _change_names(self, name: str, arguments: str) -> Iterator[Operation]:
         paths = self._named(arguments)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import itertools
 import json
 import os
 import random
 import shutil
+import tarfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from existing import existing
 from fault_server import fault_server
 from power_cut import Commands, Disk, Tree, at_the_end, build, flat, read, replay
 from scenarios import FOLDER, Recording, differing, record_scenario, run_after, scenarios
@@ -218,7 +221,7 @@ def durable_trees(recording: Recording) -> Iterator[tuple[Operation, Disk]]:
         yield operation, disk
 
 
-@pytest.mark.parametrize("name", ["convert", "sequential", "gzip", "recipe", "overwrite"])
+@pytest.mark.parametrize("name", ["convert", "sequential", "consume", "gzip", "recipe", "overwrite"])
 def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
     """At the end of every sync of the journal, each shard with a line is there with both files of its index."""
     recording = recordings[name]
@@ -261,6 +264,46 @@ def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: di
             before_line = itertools.takewhile(lambda each, line=line: line not in each.data, following)  # type: ignore[misc]
             assert any(each.kind == "synced" and each.path in ("", None) for each in before_line), operation.to
     assert shards >= 2
+
+
+def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, Recording]) -> None:
+    """Before each hole, and before the archive goes, every image in it is on the disk in a bundle or a shard.
+
+    So it is with everything unsynced dropped, and the number of images on record is then no more than those there.
+    """
+    recording = recordings["consume"]
+    given_back = {"punch": 0, "unlink": 0}
+    images = {path: _images(path) for path in existing(recording.before, "raw-data/*_img_*.tar")}
+    disk = Disk(recording.before)
+    for operation in recording.operations:
+        name = str(operation.path).rpartition("/")[2]
+        archive = next((each for each in images if each.name == name), None)
+        if archive is not None and operation.kind in given_back:
+            stop = operation.offset + operation.size if operation.kind == "punch" else 1 << 60
+            before = [content for start, content in images[archive] if start < stop]
+            durable = flat(next(disk.after_cut())[1])
+            kept = b"".join(data for path, data in durable.items() if "/bundles/" in path or "-of-" in path)
+            assert all(content in kept for content in before)
+            rows = json.loads(durable[operation.path.replace(f"files/{name}", "position.json")])["rows"]  # type: ignore[union-attr]
+            assert rows == len(before)
+            given_back[operation.kind] += len(before)
+        disk.apply(operation)
+    assert min(given_back.values()) >= 4
+
+
+def _images(archive: Path) -> list[tuple[int, bytes]]:
+    """Where each image of an archive begins, and its bytes."""
+    data, found = archive.read_bytes(), []
+    with tarfile.open(archive) as outer:
+        for member in outer:
+            start, stop = member.offset_data, member.offset_data + member.size
+            if not member.name.endswith(".tar"):
+                found.append((start, data[start:stop]))
+                continue
+            with tarfile.open(fileobj=io.BytesIO(data[start:stop])) as inner:
+                places = [(start + each.offset_data, each.size) for each in inner]
+            found += [(place, data[place : place + size]) for place, size in places]
+    return found
 
 
 def test_the_journal_is_synced_after_the_folders(recordings: dict[str, Recording]) -> None:

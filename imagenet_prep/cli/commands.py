@@ -478,6 +478,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         as_it_is=given["as_it_is"],
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
+        consume=given["consume"],
         part=_part(given),
     )
 
@@ -511,11 +512,13 @@ def _job(
     else:
         output = shards_dir(file, layout.output_dir)
         layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
+        if given["consume"]:
+            raise UsageError(f"--consume and --config {given['config']}", "expected ImageNet, whose digests are known")
         dataset = load(
             file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
         )
         by_recipe = dataset.options
-    running = {name: given[name] for name in ("read_order", "memory", "overwrite")}
+    running = {name: given[name] for name in ("read_order", "memory", "overwrite", "consume")}
     return layout, dataset, dataclasses.replace(by_recipe, **running, skip_bad=options.skip_bad or by_recipe.skip_bad)
 
 

@@ -214,6 +214,9 @@ converting = _all_of(
     ),
     click.option("--skip-bad", is_flag=True, help="Leave out images that can't be used (exit status 3 then)."),
     click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
+    click.option(
+        "--consume", is_flag=True, help="Half the disk: the raw data gives its space to the shards, and is gone."
+    ),
 )
 
 config = click.option("--config", "-c", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")

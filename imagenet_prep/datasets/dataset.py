@@ -18,7 +18,8 @@ class MakingOptions:
 
     ``read_order`` "sequential" passes over each archive once, holding up to ``memory`` bytes (None: a quarter of what
     is free); "auto" does so where seeking is dear and memory can't hold the archive. ``skip_bad`` leaves bad images
-    out, ``overwrite`` makes shards again that were made otherwise.
+    out, ``overwrite`` makes shards again that were made otherwise. ``consume`` gives the space of the raw data to the
+    shards: it is gone in the end.
     """
 
     compression: Compression = "none"
@@ -26,6 +27,7 @@ class MakingOptions:
     overwrite: bool = False
     read_order: Literal["auto", "shuffled", "sequential"] = "auto"
     memory: int | None = None
+    consume: bool = False
 
 
 class Dataset(Protocol):

@@ -14,6 +14,7 @@ from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
+from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
@@ -95,13 +96,7 @@ class Target:
 
     def _remembered(self) -> dict[str, str]:
         """The digests that the file had when it was last checked; none if it was touched since."""
-        checked = load_json(self.layout.checked_path)
-        entry = checked.get(self.filename) if isinstance(checked, dict) else None
-        stat = self.path.stat()
-        seen = (entry.get("size"), entry.get("mtime_ns")) if isinstance(entry, dict) else None
-        if not isinstance(entry, dict) or seen != (stat.st_size, stat.st_mtime_ns):
-            return {}
-        return {name: entry[name] for name in _NAMES if isinstance(entry.get(name), str)}
+        return seen_digests(self.layout, self.filename, self.path)
 
     def _remember(self) -> None:
         checked = load_json(self.layout.checked_path)

@@ -6,16 +6,18 @@ official archives (one that was made for a test), its share of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_tars import ClassTars
+from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
-from imagenet_prep.shards.room import is_pass_better, shard_needs
+from imagenet_prep.shards.room import consumed_needs, is_pass_better, shard_needs
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.space import Need, nearest
 
@@ -24,6 +26,10 @@ _BOXES = 50_000_000
 
 _BLOCK = 4096
 """A file takes whole blocks of a disk: half of the last one is lost on average."""
+
+
+_LEAST_FILES = 14
+"""Of the parquet files of a split there are so many, or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +102,8 @@ def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need
 def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
     """About how much there will be of a split, None if nothing: ``part`` of the facts, but no more than is there."""
     source = None if split in coming.splits else find_source(layout, split, options.encoders)
-    if source is None and split not in coming.splits:
-        return None
+    if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
+        return None  # to go on with what was begun takes nothing that was not asked for then
     whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
     size = min(whole, source.size if source else coming.size)
     return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
@@ -122,6 +128,17 @@ def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Ne
     there = [size for parsed, size in names if parsed and parsed[2] == count]
     left = max(count - len(there), 0)
     size = amount.size * left // count
+    if options.consume:
+        return consumed_needs(
+            layout,
+            amount.split,
+            shards=left,
+            images=about_images(amount.split, size),
+            size=size,
+            under_way=(os.cpu_count() or 1) * size // max(left, 1),
+            whole=amount.size // _LEAST_FILES if amount.in_order else 0,
+            is_about=True,
+        )
     place = amount.source.path if amount.source else nearest(layout.own_raw_dir)
     may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
     return shard_needs(

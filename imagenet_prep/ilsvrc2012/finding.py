@@ -8,6 +8,7 @@ from pathlib import Path
 from imagenet_prep.ilsvrc2012 import class_tars, encoded_again, facts, folders, huggingface, kaggle, official
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.class_tars import ClassTars
+from imagenet_prep.ilsvrc2012.consumed import find_consumed
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.storage.layout import Layout
@@ -26,9 +27,14 @@ KINDS = (
 
 
 def find_source(layout: Layout, split: str, encoders: Sequence[str] = ("",)) -> ImageSource | None:
-    """Where the images of a split lie, or None; in a copy of one of these ``encoders``, "": as they were published."""
+    """Where the images of a split lie, or None; in a copy of one of these ``encoders``, "": as they were published.
+
+    Raw data that is being consumed goes before any copy, what is known of one that was consumed comes last.
+    """
+    under_way = find_consumed(layout, split, is_over=False)
     found = (kind.find(layout, split) for kind in KINDS)
-    return next((source for source in found if source and source.encoder in encoders), None)
+    copy = next((source for source in found if source and source.encoder in encoders), None)
+    return under_way or copy or find_consumed(layout, split, is_over=True)
 
 
 def has_images(layout: Layout, split: str, part: Part, encoders: Sequence[str] = ("",)) -> bool:

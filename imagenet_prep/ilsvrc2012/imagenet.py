@@ -16,6 +16,7 @@ from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, PrepError, Text, UsageError
 from imagenet_prep.ilsvrc2012 import facts, folders
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
 from imagenet_prep.ilsvrc2012.encoded_again import KINDS as AS_IT_IS
 from imagenet_prep.ilsvrc2012.encoded_again import refuse_encoded_again
 from imagenet_prep.ilsvrc2012.finding import KINDS, find_annotations, find_boxes_csv, find_source
@@ -366,7 +367,8 @@ def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Chec
     """How closely to look at images: "auto" trusts a file whose published digest was checked."""
     if options.check != "auto":
         return options.check
-    is_published = source.md5 and checked_md5(layout, source.path) == source.md5
+    was_seen = isinstance(source, ConsumedImages) or checked_md5(layout, source.path) == source.md5
+    is_published = source.md5 and was_seen
     return "header" if is_published else "decode"
 
 

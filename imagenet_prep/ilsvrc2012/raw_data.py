@@ -7,9 +7,10 @@ from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import StageStatus, State
+from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.text import number_of
 
 
@@ -27,7 +28,7 @@ def _download(layout: Layout) -> StageStatus:
     if begun:
         detail += f", {begun} begun"
     sources = [find_source(layout, split) for split in facts.SPLITS]
-    copies = [source.words for source in sources if source and not source.md5]
+    copies = [source.words for source in sources if source and not isinstance(source, OfficialTar)]
     if copies:
         detail += f"; images in {' and '.join(dict.fromkeys(copies))}"
     found = sum(map(bool, (*sources, find_annotations(layout, facts.TRAIN))))
@@ -36,12 +37,7 @@ def _download(layout: Layout) -> StageStatus:
 
 def checked_md5(layout: Layout, archive: Path) -> str:
     """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
-    checked = load_json(layout.checked_path)
-    entry = checked.get(archive.name) if isinstance(checked, dict) else None
-    found = archive.stat()
-    if not isinstance(entry, dict) or (entry.get("size"), entry.get("mtime_ns")) != (found.st_size, found.st_mtime_ns):
-        return ""
-    return str(entry.get("md5") or "")
+    return seen_digests(layout, archive.name, archive).get("md5", "")
 
 
 def _untar(layout: Layout) -> StageStatus:

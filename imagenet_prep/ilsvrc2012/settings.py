@@ -94,7 +94,10 @@ class ConvertOptions(MakingOptions):
             **{name: getattr(how, name, None) for name in ("resize", "max_side", "quality")},
             **{name: getattr(self, name) for name in ("shuffle", "validation_boxes")},
             "reencode": how is not None,
-            **{name: getattr(self, name) for name in ("allow_incomplete", "as_it_is", "skip_bad", "overwrite")},
+            **{
+                name: getattr(self, name)
+                for name in ("allow_incomplete", "as_it_is", "skip_bad", "overwrite", "consume")
+            },
         }
 
 
@@ -103,6 +106,12 @@ def check_options(options: ConvertOptions) -> None:
     for split in facts.SPLITS:
         if not 1 <= options.shards(split) <= 99_999:
             raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
+    if options.consume and not options.part.is_whole:
+        raise UsageError(
+            f"raw data can't be consumed for {options.part.name} alone",
+            "expected all classes: the others would be lost",
+            Phrase("leave out {consume} or {classes}"),
+        )
 
 
 def options_of_recipe(file: RecipeFile) -> ConvertOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from imagenet_prep.datasets.recorder import Recorded, Recorder
 from imagenet_prep.errors import InputError, Phrase, WriteError
@@ -49,6 +50,7 @@ class ShardTask:
             one of an earlier version holds file times, which may have changed.
         doubt: what beside other raw data may explain a shard that is not as expected.
         made_from: what the journal says beside its entry.
+        bundle: the file that holds just its images: of no use once it is durable.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ShardTask:
     expected: ShardInfo | None = None
     doubt: str = ""
     made_from: MadeFrom | None = None
+    bundle: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""shard_needs, what shards and their bundles take of a disk; whether a source is read once in its own order."""
+"""What shards and their bundles take of a disk; whether a source is read once in its own order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from imagenet_prep.text import number_of
 
 _RECORD = 1024
 """A record that holds its image takes less than this many bytes more, with its lines in the index."""
+
+
+HELD = 64 << 20
+"""Bytes of shards after which they are made safe where they are made from bundles: those can go only then."""
+
+_LEAST_STEP = 16 << 20  # bytes; with each step of a pass that consumes, every bundle is made durable
 
 
 def shard_needs(
@@ -31,6 +37,26 @@ def shard_needs(
         bundles = made // 8 if keeps_size else size
         needs.append(Need("convert", f"bundles for {split} shards", layout.bundle_dir, bundles, shards, is_about))
     return needs
+
+
+def consumed_needs(
+    layout: Layout, split: str, *, shards: int, images: int, size: int, under_way: int, whole: int, is_about: bool
+) -> list[Need]:
+    """What shards take beside raw data that gives its space to them; ``size`` and ``images`` as for ``shard_needs``.
+
+    That is what frames records, and, since raw data and bundles or bundles and shards are there twice for a while, a
+    step of the pass, or what is held until the next sync with the shards ``under_way``; and ``whole``, the largest file
+    that can only be given back as a whole.
+    """
+    twice = max(min(size, consumed_step(size)), min(size, HELD + under_way))
+    what = f"{number_of(shards, f'{split} shard')} in the space of the raw data"
+    needed = _RECORD * images + twice + whole
+    return [Need("convert", what, layout.output_dir, needed, 4 * shards, is_about)] if shards else []
+
+
+def consumed_step(size: int) -> int:
+    """Bytes after which a pass over ``size`` bytes gives their space back: a small part of it, but not too often."""
+    return max(size // 32, _LEAST_STEP)
 
 
 def is_pass_better(path: Path, left: int, options: MakingOptions) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import Phrase, PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
-from imagenet_prep.shards.room import is_pass_better, shard_needs
+from imagenet_prep.shards.room import HELD, consumed_step, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.consumption import Consumption
+from imagenet_prep.sources.gone import Gone
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory
 from imagenet_prep.state.manifest import Journal
@@ -34,13 +38,15 @@ small.
 class Work:
     """What is to be made of one split: ``size`` is the bytes of its images.
 
-    ``in_order``: its archive is read once from front to back, into a bundle a shard.
+    ``in_order``: its archive is read once from front to back, into a bundle a shard. ``consumption``: and gives its
+    space to them.
     """
 
     split: PlannedSplit
     plans: tuple[ShardPlan, ...]
     size: int
     in_order: bool
+    consumption: Consumption | None = None
 
     def needs(self, layout: Layout) -> list[Need]:
         """What its shards and bundles take on the disk."""
@@ -54,6 +60,17 @@ class Work:
             keeps_size=self.split.recorder.keeps_size,
             is_about=False,
         )
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the images of the largest shard."""
+        lengths = self.split.catalog.lengths
+        return max((sum(lengths[row] for row in self.split.rows(plan)) for plan in self.plans), default=0)
+
+    def step(self, memory: int | None) -> int:
+        """Bytes that a pass holds before it writes them out; of one that is consumed they are on the disk twice."""
+        most = memory or available_memory() // 4
+        return most if self.consumption is None else min(most, consumed_step(self.size))
 
 
 def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: MakingOptions) -> list[Work]:
@@ -77,6 +94,10 @@ def count_images(plan: ShardPlan) -> int:
 
 
 def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
+    if options.consume:
+        return True
+    if any(isinstance(each, Gone) for each in split.catalog.containers):
+        return False  # each shard says so
     if split.catalog.is_in_order:
         if options.read_order == "shuffled":
             raise UsageError(
@@ -116,7 +137,7 @@ def prepare_tasks(
 
     ``expected`` holds what shards must become, by name; it and ``doubt`` are those of ShardTask.
     """
-    catalogs = [_regrouped(each, layout, options, progress) if each.in_order else each.split.catalog for each in works]
+    catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
         ShardTask(
             plan_name(plan),
@@ -129,20 +150,34 @@ def prepare_tasks(
             expected=expected[plan_name(plan)] if expected else None,
             doubt=doubt,
             made_from=plan.made_from,
+            bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
         )
         for work, catalog in zip(works, catalogs, strict=True)
         for plan in work.plans
     )
 
 
-def _regrouped(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
-    """The catalog after one pass over the archive that puts the images of each shard in a bundle."""
-    shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.plans]
-    memory = options.memory or available_memory() // 4
-    if work.split.catalog.is_in_order:
-        room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.bundle_dir} first"
-        progress.note(f"{work.split.source.name} can only be read in its order: {room}")
-    return regroup(work.split.catalog, shards, layout.bundle_dir, memory=memory, progress=progress)
+def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
+    """The catalog; after one pass over the archive, if need be, that puts the images of each shard in a bundle."""
+    catalog, consumption = work.split.catalog, work.consumption
+    if not work.in_order:
+        return catalog
+    if consumption is None:
+        names = set(map(plan_name, work.plans))
+        if catalog.is_in_order:
+            room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.bundle_dir} first"
+            progress.note(f"{work.split.source.name} can only be read in its order: {room}")
+    else:
+        names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
+        catalog = dataclasses.replace(catalog, containers=consumption.containers())
+    shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.split.plans if plan_name(plan) in names]
+    keeper = consumption.keeper() if consumption else None
+    memory = work.step(options.memory)
+    return regroup(catalog, shards, _bundles_of(work, layout), memory=memory, progress=progress, keeper=keeper)
+
+
+def _bundles_of(work: Work, layout: Layout) -> Path:
+    return work.consumption.paths.bundles if work.consumption else layout.bundle_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +194,8 @@ def make_shards(
     """Make the shards of all tasks; each one is journalled as soon as it stands, and one that fails stops no other."""
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
-    unsynced: list[str] = []
+    unsynced: list[ShardTask] = []
+    held = 0
     synced = time.monotonic()
     with contextlib.closing(engine.map(ShardMaker(), tasks)) as results:
         for result in results:
@@ -170,7 +206,8 @@ def make_shards(
             made: Outcome = result.value
             outcomes.append(made)
             if made.info is not None:
-                unsynced.append(made.info.name)
+                unsynced.append(task)
+                held += made.info.size if task.bundle else 0
                 before = journal.get(made.info.name)
                 if before is not None and _is_other(made.info, before):
                     progress.note(
@@ -181,10 +218,9 @@ def make_shards(
                 if made.info != before:
                     journal.append(made.info, task.made_from)
             progress.advance(len(task.catalog))
-            (layout.bundle_dir / task.name).unlink(missing_ok=True)
-            if time.monotonic() - synced > SYNC_SECONDS:
+            if time.monotonic() - synced > SYNC_SECONDS or held > HELD:
                 _sync(layout, journal, unsynced)
-                synced = time.monotonic()
+                synced, held = time.monotonic(), 0
     _sync(layout, journal, unsynced)
     return Made(tuple(outcomes), tuple(failures))
 
@@ -195,8 +231,8 @@ def _is_other(made: ShardInfo, before: ShardInfo) -> bool:
     return was_meant and made.digest != before.digest
 
 
-def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:
-    """Make the indexes and names of these shards durable, then the journal that says they are done.
+def _sync(layout: Layout, journal: Journal, unsynced: list[ShardTask]) -> None:
+    """Make the indexes and names of these shards durable, then the journal that says they are done; bundles go last.
 
     Raises:
         WriteError: the disk did not take it all. None of these shards counts as done: their indexes are removed.
@@ -207,9 +243,12 @@ def _sync(layout: Layout, journal: Journal, unsynced: list[str]) -> None:
             for store in stores.values():
                 store.sync()
     except PrepError:
-        for path in (path for name in unsynced for path in layout.index_paths(name)):
+        for path in (path for task in unsynced for path in layout.index_paths(task.name)):
             with contextlib.suppress(OSError):
                 path.unlink()
         raise
     journal.sync()
+    for task in unsynced:
+        if task.bundle:
+            task.bundle.unlink(missing_ok=True)
     unsynced.clear()

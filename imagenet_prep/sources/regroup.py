@@ -3,7 +3,8 @@
 Shards hold images in shuffled order. Where a seek is dear (a spinning disk, a network file system) and the page cache
 can't hold the archive, fetching them one by one would crawl. So the archive is read once from front to back, images
 are collected for their shards up to a memory bound, then appended to a bundle a shard; the shards are made from the
-bundles, each small enough to be read whole. Costs one more copy of the data, written and read in large pieces.
+bundles, each small enough to be read whole. Costs one more copy of the data, written and read in large pieces; with a
+Keeper the pass goes on after a crash, and may give the archive's space back meanwhile (``consumption``).
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import space_errors
 
 CHUNK = 16 << 20
@@ -33,6 +36,22 @@ ReadAt = Callable[[int, int, int], bytes]
 """os.pread: descriptor, length, offset."""
 
 
+class Keeper(Protocol):
+    """Makes what a pass has copied last, so that it is never read again."""
+
+    def begin(self, total: int) -> int:
+        """How many of the ``total`` images of the pass, from its first on, are durable in bundles."""
+        ...
+
+    def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
+        """Make the bundles ``written`` durable, and remember that the first ``done`` images are.
+
+        ``following`` is where the next image lies, container and offset: nothing before it is read again. None: nothing
+        at all is.
+        """
+        ...
+
+
 def regroup(
     catalog: Catalog,
     shards: Sequence[tuple[str, Sequence[int]]],
@@ -41,6 +60,7 @@ def regroup(
     memory: int,
     progress: Progress,
     read: ReadAt = os.pread,
+    keeper: Keeper | None = None,
 ) -> Catalog:
     """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and say where they are now.
 
@@ -51,12 +71,14 @@ def regroup(
         memory: how many bytes to hold before writing them out.
         progress: told of bytes read.
         read: reads archives of slices, one after the other; every byte is asked for once, in rising order.
+        keeper: what makes the pass go on where an earlier one with the same ``shards`` was stopped. After one that came
+            to its end ``shards`` may be some of those.
 
     Returns:
         A catalog of the same rows, those of ``shards`` at their new place.
 
     Raises:
-        InputError: an archive is shorter than it was.
+        InputError: an archive is shorter than it was, or a bundle than it must be.
         SpaceError: no space left for the bundles.
     """
     bundle_of = array("i", [-1]) * len(catalog)
@@ -65,17 +87,73 @@ def regroup(
             bundle_of[row] = number
     wanted = [row for row in range(len(catalog)) if bundle_of[row] >= 0]
     wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
-    bundles = _Bundles([folder / name for name, _ in shards], memory)
-    offsets, container_ids = array("Q", catalog.offsets), array("I", catalog.container_ids)
-    progress.begin(f"reading {_named(catalog, wanted)} in order", sum(catalog.lengths[row] for row in wanted), "B")
-    with bundles:
-        for row, data in _read_in_order(catalog, wanted, read):
-            offsets[row] = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
-            container_ids[row] = len(catalog.containers) + bundle_of[row]
-            progress.advance(len(data))
-    progress.end()
-    containers = [*catalog.containers, *map(Archive, bundles.paths)]
+    paths = [folder / name for name, _ in shards]
+    bundles = _Bundles(paths, memory)
+    offsets, container_ids, sizes = array("Q", catalog.offsets), array("I", catalog.container_ids), [0] * len(paths)
+    start = keeper.begin(len(wanted)) if keeper else 0
+    held: list[int] = []
+    for position, row in enumerate(wanted):
+        if position == start:
+            held = sizes.copy()
+        number = bundle_of[row]
+        offsets[row], container_ids[row] = sizes[number], len(catalog.containers) + number
+        sizes[number] += catalog.lengths[row]
+    if keeper:
+        _take_up(paths, held if start < len(wanted) else sizes)
+        keeper.keep(start, (), _place_of(catalog, wanted, start))
+    if start < len(wanted):
+        _copy(catalog, wanted, start, bundle_of, bundles, progress, read, keeper)
+    containers = [*catalog.containers, *map(Archive, paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
+
+
+def _copy(
+    catalog: Catalog,
+    wanted: Sequence[int],
+    start: int,
+    bundle_of: Sequence[int],
+    bundles: _Bundles,
+    progress: Progress,
+    read: ReadAt,
+    keeper: Keeper | None,
+) -> None:
+    """The pass: the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
+    total, done = (sum(catalog.lengths[row] for row in rows) for rows in (wanted, wanted[:start]))
+    progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
+    with bundles:
+        for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:], read), start + 1):
+            written = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
+            if keeper and written:
+                keeper.keep(position, written, _place_of(catalog, wanted, position))
+            progress.advance(len(data))
+    if keeper:
+        keeper.keep(len(wanted), bundles.written, None)
+    progress.end()
+
+
+def _place_of(catalog: Catalog, wanted: Sequence[int], position: int) -> tuple[int, int] | None:
+    """Container and offset of a row of the pass; None behind the last one."""
+    row = wanted[position] if position < len(wanted) else None
+    return None if row is None else (catalog.container_ids[row], catalog.offsets[row])
+
+
+def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
+    """Cut bundles to what is known to be durable in them.
+
+    Raises:
+        InputError: one is shorter: it is not what the pass has written.
+    """
+    for path, size in zip(paths, sizes, strict=True):
+        found = path.stat().st_size if path.exists() else 0
+        if found < size:
+            raise InputError(
+                f"{path} is damaged, and what it is to hold is nowhere else any more",
+                f"expected at least {size:,} bytes, got {found:,}",
+                Phrase("get the raw data again with {download}; move {} away first", path.parent.parent),
+            )
+        if found > size:
+            with writing(path):
+                os.truncate(path, size)
 
 
 def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
@@ -148,26 +226,25 @@ class _Bundles:
     """Files that are appended to, all at once whenever ``memory`` bytes have been collected."""
 
     def __init__(self, paths: list[Path], memory: int) -> None:
-        self.paths = paths
+        self.written: list[Path] = []  # by the last flush
+        self._paths = paths
         self._memory = memory
         self._held = 0
         self._pending: list[list[bytes]] = [[] for _ in paths]
-        self._sizes = [0] * len(paths)
 
     def __enter__(self) -> None:
         """Make the folder."""
-        for folder in {path.parent for path in self.paths}:
+        for folder in {path.parent for path in self._paths}:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, number: int, data: bytes) -> int:
-        """Append to bundle ``number``; returns the offset at which the data will stand."""
-        offset = self._sizes[number]
+    def add(self, number: int, data: bytes) -> Sequence[Path]:
+        """Append to bundle ``number``; returns the bundles that were written if all that was collected was."""
         self._pending[number].append(data)
-        self._sizes[number] += len(data)
         self._held += len(data)
-        if self._held >= self._memory:
-            self._flush()
-        return offset
+        if self._held < self._memory:
+            return ()
+        self._flush()
+        return self.written
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Write what is left, unless something went wrong."""
@@ -175,9 +252,11 @@ class _Bundles:
             self._flush()
 
     def _flush(self) -> None:
-        for path, parts in zip(self.paths, self._pending, strict=True):
+        self.written = []
+        for path, parts in zip(self._paths, self._pending, strict=True):
             if parts:
                 with space_errors(path), path.open("ab", buffering=0) as file:
                     write_all(file.fileno(), parts)
+                self.written.append(path)
                 parts.clear()
         self._held = 0

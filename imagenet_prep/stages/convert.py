@@ -15,8 +15,16 @@ from imagenet_prep.errors import DataProblemsError, InputError, Phrase, UsageErr
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
+from imagenet_prep.shards.consuming import (
+    begin_consuming,
+    check_consumable,
+    consuming_needs,
+    finish_consuming,
+    is_gone,
+    refuse_gone,
+)
 from imagenet_prep.shards.maker import ShardTask
-from imagenet_prep.shards.run import count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.beginning import Beginning, save_beginning
 from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -84,6 +92,8 @@ def convert(
     with hold(layout.lock_paths):
         planned = dataset.plan(layout, engine, options, progress)
         _refuse_doubtful(planned, layout)
+        if options.consume:
+            check_consumable(planned.splits, layout)
         notes = tuple(map(progress.worded, planned.notes))
         for note in notes:
             progress.note(note)
@@ -95,14 +105,18 @@ def convert(
             with unfinished(layout):
                 todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, options)
-                refuse_lack(need for work in works for need in work.needs(layout))
+                refuse_lack(_needs(works, layout, engine, options))
                 dataset.prepare()
                 save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
                 remember(splits, todo, layout, journal)
+                if options.consume:
+                    works = begin_consuming(works, layout, progress)
                 tasks = prepare_tasks(works, layout, options, progress)
                 problems = _run(tasks, layout, splits, todo, engine, journal, progress)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         _manifest(planned, journal, summaries).save(layout.manifest_path)
+        if options.consume:
+            finish_consuming(splits, layout)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
         for note in planned.closing:
@@ -126,6 +140,8 @@ def foresee(
     progress, options = progress or Silent(), options or dataset.options
     planned = dataset.plan(layout, engine, options, progress)
     _refuse_doubtful(planned, layout)
+    if options.consume:
+        check_consumable(planned.splits, layout)
     for note in planned.notes:
         progress.note(progress.worded(note))
     with Journal(layout.journal_path) as journal:
@@ -133,7 +149,13 @@ def foresee(
         journal.forget(changed)
         splits = planned.splits
         todo = _still_to_make(splits, layout, journal, options)
-    return tuple(need for work in lay_out(splits, todo, options) for need in work.needs(layout))
+    return tuple(_needs(lay_out(splits, todo, options), layout, engine, options))
+
+
+def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: MakingOptions) -> list[Need]:
+    if options.consume:
+        return consuming_needs(works, layout, engine.workers)
+    return [need for work in works for need in work.needs(layout)]
 
 
 # what is there already -----------------------------------------------------------------------------------------
@@ -162,6 +184,7 @@ def _compared(
     journal.forget_contradicted(manifest.shards if manifest else {})
     splits, changed = recognise(planned.splits, layout, journal, engine)
     planned = dataclasses.replace(planned, splits=splits)
+    refuse_gone(splits, _waiting(splits, changed, layout, journal, options), layout, options)
     _refuse_strangers(layout, journal, planned, changed, options)
     return planned, changed
 
@@ -274,6 +297,19 @@ def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Jour
     left_out = set(info.set_aside)
     names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
     return is_indexed(layout, info, names)
+
+
+def _waiting(
+    splits: Sequence[PlannedSplit],
+    changed: Mapping[str, str],
+    layout: Layout,
+    journal: Journal,
+    options: MakingOptions,
+) -> set[str]:
+    """The names of the shards to make of raw data that is gone."""
+    plans = ((plan, split) for split in splits if is_gone(split) for plan in split.plans)
+    names = {plan_name(plan) for plan, split in plans if not _is_done(plan, split, layout, journal, options)}
+    return names | set(changed)
 
 
 def _beginning(planned: PlannedSet, layout: Layout) -> Beginning:

@@ -44,9 +44,27 @@ class _Below:
         self._folder = folder
         self._name = name
 
-    def __get__(self, layout: Layout, owner: type[Layout]) -> Path:
+    def __get__(self, layout: Layout | ConsumedPaths, owner: type[Layout | ConsumedPaths]) -> Path:
         folder: Path = getattr(layout, self._folder)
         return folder / self._name
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedPaths:
+    """What is kept of a split whose raw data gives its space to the shards."""
+
+    folder: Path
+
+    record = _Below("folder", "record.json")
+    """Which files these are, and which shards are made of them (JSON): with it, all else counts."""
+    position = _Below("folder", "position.json")
+    """How many images are durable in bundles (JSON)."""
+    listing = _Below("folder", "listing")
+    """Which images the files held."""
+    files = _Below("folder", "files")
+    """The files themselves, from the first hole on: under their own names nobody finds them any more."""
+    bundles = _Below("folder", "bundles")
+    """The images of each shard that is not made yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +184,13 @@ class Layout:
     """What the last conversion set out to make, and with which options (JSON)."""
     sources_path = _Below("state_dir", "sources.json")
     """Where the images of finished shards lay, and a stamp of each place (JSON)."""
+    consumed_dir = _Below("data_dir", f"{STATE_NAME}/consumed")
+    """Raw data that gives its space to the shards, and what is known of it once it is gone."""
+
+    def consumed(self, split: str) -> ConsumedPaths:
+        """That of one split."""
+        return ConsumedPaths(self.consumed_dir / split)
+
     verdict_path = _Below("state_dir", "verdict.json")
     """The verdict of the last verify, and which files it is about (JSON)."""
     report_path = _Below("state_dir", "report.html")

@@ -1,0 +1,227 @@
+"""What convert asks before raw data gives its space to the shards: whether it may, fits, and can go on.
+
+The giving back itself is in ``sources/consumption.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
+from imagenet_prep.model import Progress
+from imagenet_prep.shards.room import consumed_needs
+from imagenet_prep.shards.run import Work, count_images
+from imagenet_prep.sources.consumption import Consumption, consumed_file, is_consumable
+from imagenet_prep.sources.container import Container
+from imagenet_prep.sources.gone import Gone, gone
+from imagenet_prep.state.checked import seen_digests
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.punching import can_punch
+from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need
+
+
+def is_gone(split: PlannedSplit) -> bool:
+    """Whether the raw data of a split is on record only: it was consumed, or is being consumed."""
+    return any(isinstance(each, Gone) for each in split.catalog.containers)
+
+
+# whether it may ------------------------------------------------------------------------------------------------
+
+
+def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Refuse to consume raw data that could not be had again, or whose space can't be given back; nothing is written.
+
+    Raises:
+        UsageError: it lies outside DATA_DIR/raw-data, or holds more than one split, or its file system can't do it.
+        InputError: no digest of it was seen.
+    """
+    if layout.output_dir.resolve() != layout.data_dir.resolve():
+        raise UsageError(
+            f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
+            Phrase("expected {consume} without {output}"),
+            "leave one of the two out",
+        )
+    whole = [each for split in splits if not is_gone(split) for each in split.catalog.containers]
+    for path in {each.path for each in whole}:
+        if sum(each.path == path for each in whole) > 1:
+            raise _refused(path, "it holds several splits, so nothing of it is free before the last one is made")
+    for each in whole:
+        _check_place(each, layout)
+        if not seen_digests(layout, _below(layout.raw_dir, each.path), each.path):
+            raise InputError(
+                f"{each.path} can't be consumed: nothing proves that it is what could be fetched again",
+                "expected a digest that was seen, by a download or by a check of what is there",
+                Phrase("check it: {}    (with the site that it is from)", Call("download", layout.data_dir)),
+            )
+    for folder in {each.path.parent for each in whole}:
+        with writing(folder):
+            if not can_punch(folder):
+                raise UsageError(
+                    f"the file system of {folder} can't give back space within a file",
+                    Phrase("expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for {consume}"),
+                    Phrase("convert without {consume}, where there is space for both"),
+                )
+
+
+def _check_place(container: Container, layout: Layout) -> None:
+    path, own = container.path, layout.own_raw_dir
+    if not is_consumable(container):
+        raise _refused(path, "it is a folder, or of a kind whose space can't be given back")
+    below = _below(own, path)
+    real = layout.data_dir.resolve() / own.name / below
+    if not below or path.is_symlink() or path.resolve() != real:
+        raise _refused(path, f"it lies outside {own}, and is only read there; or it is a link")
+    status = path.stat()
+    if status.st_nlink > 1:
+        raise _refused(path, "it has another name elsewhere (a hard link), where it would be lost too")
+    if status.st_dev != layout.data_dir.stat().st_dev:
+        raise _refused(path, f"it lies on another file system than {layout.data_dir}, where its space is of no use")
+
+
+def _below(folder: Path, path: Path) -> str:
+    """A path relative to a folder; "" for one that is not below it."""
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else ""
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} can't be consumed", why, Phrase("convert without {consume}"))
+
+
+# whether it can go on ------------------------------------------------------------------------------------------
+
+
+def refuse_gone(
+    splits: Sequence[PlannedSplit], waiting: Collection[str], layout: Layout, options: MakingOptions
+) -> None:
+    """Refuse to begin what takes raw data that is gone: before anything that stands is removed for it.
+
+    Args:
+        splits: as planned.
+        waiting: the names of the shards that are not done.
+        layout: where everything lives.
+        options: whether to go on consuming.
+
+    Raises:
+        InputError: the images of a shard to make are neither in raw data nor in its bundle.
+        UsageError: they are, but to go on takes ``consume``.
+    """
+    for split in splits:
+        names = [name for plan in split.plans if (name := plan_name(plan)) in waiting]
+        if not is_gone(split) or not names:
+            continue
+        found = Consumption.find(layout, split.catalog.split)
+        if found is None or not _covers(found, split, names):
+            raise gone(split.source)
+        if not options.consume:
+            raise UsageError(
+                f"{split.source} is being consumed, and {len(names):,} of its shards are not made yet",
+                "expected to be asked to go on with that",
+                Phrase("the same {convert} with {consume}"),
+            )
+
+
+def _covers(found: Consumption, split: PlannedSplit, names: Sequence[str]) -> bool:
+    """Whether shards can be made of what a consumption left."""
+    if not set(names) <= set(found.shards) or found.partition != _partition(split, found.shards):
+        return False
+    return not found.is_read or all((found.paths.bundles / name).exists() for name in names)
+
+
+def _partition(split: PlannedSplit, names: Collection[str]) -> str:
+    """A digest of which rows of the catalog belong to which of these shards."""
+    digest = hashlib.sha256()
+    for plan in split.plans:
+        if plan_name(plan) in names:
+            digest.update(plan_name(plan).encode() + split.rows(plan).tobytes())
+    return digest.hexdigest()
+
+
+# the work ------------------------------------------------------------------------------------------------------
+
+
+def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list[Need]:
+    """What it takes to begin; to go on with what was begun takes nothing that was not asked for then."""
+    return [
+        need
+        for work in works
+        if not is_gone(work.split)
+        for need in consumed_needs(
+            layout,
+            work.split.catalog.split,
+            shards=len(work.plans),
+            images=sum(map(count_images, work.plans)),
+            size=work.size,
+            under_way=workers * work.largest,
+            whole=max(
+                (each.path.stat().st_size for each in work.split.catalog.containers if not each.is_sliced), default=0
+            ),
+            is_about=False,
+        )
+    ]
+
+
+def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -> list[Work]:
+    """The works, each with its consumption, on record and with its files taken, old or new.
+
+    Raises:
+        InputError: a file is not there any more, or was written to.
+    """
+    layout.shards.sync()  # what counts as done must be durable: the images of that are given back, too
+    layout.indexes.sync()
+    fresh = [work for work in works if not is_gone(work.split)]
+    if fresh:
+        progress.note(progress.worded(_announcement(fresh)))
+    begun = []
+    for work in works:
+        split = work.split
+        found = Consumption.find(layout, split.catalog.split)
+        if not is_gone(split):
+            found = _consumption(work, layout)
+            found.begin(split.catalog)
+        if found is None or found.is_over:
+            begun.append(work)
+            continue
+        found.take_files()
+        if found.is_read:
+            _remove_used(found, work)
+        begun.append(dataclasses.replace(work, consumption=found))
+    return begun
+
+
+def finish_consuming(splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Remove what is left of raw data and bundles, once all shards are made and on record."""
+    for split in splits:
+        found = Consumption.find(layout, split.catalog.split)
+        if found is not None and found.is_read and not found.is_over:
+            found.finish()
+
+
+def _consumption(work: Work, layout: Layout) -> Consumption:
+    split, names = work.split, tuple(map(plan_name, work.plans))
+    files = (
+        consumed_file(layout, each, seen_digests(layout, _below(layout.raw_dir, each.path), each.path))
+        for each in split.catalog.containers
+    )
+    return Consumption(layout, split.catalog.split, tuple(files), names, _partition(split, names))
+
+
+def _remove_used(found: Consumption, work: Work) -> None:
+    """Remove the bundles of shards that stand: a crash came between the two."""
+    for name in set(found.shards) - set(map(plan_name, work.plans)):
+        (found.paths.bundles / name).unlink(missing_ok=True)
+
+
+def _announcement(works: Sequence[Work]) -> Text:
+    files = [each.path for work in works for each in work.split.catalog.containers]
+    size = sum(path.stat().st_size for path in files)
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    what = f"{files[0].name}{more}, {size:,} bytes"
+    return Phrase(
+        "{consume}: {} give their space to the shards, and are gone in the end ({download} fetches again)", what
+    )

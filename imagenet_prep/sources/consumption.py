@@ -1,0 +1,257 @@
+"""Consumption, the raw data of a split that gives its space to the shards while they are made.
+
+The archive is read once, in its order. Its images are appended to a bundle a shard; step by step the bundles are made
+durable, then it is remembered how many images they hold, and only then is the space of just those given back: holes are
+punched into a tar, other files are removed once all of their images are durable. Which file held what is kept before
+the first hole, so that the next run, after a crash at any moment, plans the same shards and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.container import Container
+from imagenet_prep.sources.gone import Gone, gone
+from imagenet_prep.sources.kept_listing import load_listing, save_listing
+from imagenet_prep.sources.packed_tars import PackedTar
+from imagenet_prep.sources.parquets import ParquetImages
+from imagenet_prep.sources.tars import Archive
+from imagenet_prep.state.manifest import seal
+from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.durable import fsync_dir, make_folder, sync_file_system
+from imagenet_prep.storage.layout import ConsumedPaths, Layout
+from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.punching import punch
+from imagenet_prep.storage.refusals import writing
+
+_KINDS: Mapping[str, type[Archive | ParquetImages | PackedTar]] = {
+    each.__name__: each for each in (Archive, ParquetImages, PackedTar)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedFile:
+    """A file: its path below DATA_DIR, kind, size, time, and the digests that it was seen to have."""
+
+    path: str
+    kind: str
+    size: int
+    mtime_ns: int
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What is on record of the raw data of one split that is consumed, or was.
+
+    Args:
+        layout: where everything lives.
+        split: ``train``.
+        files: what is consumed, in the order of the pass.
+        shards: the names of those that bundles are for.
+        partition: a digest of which images belong to which of them.
+    """
+
+    layout: Layout
+    split: str
+    files: tuple[ConsumedFile, ...]
+    shards: tuple[str, ...]
+    partition: str
+
+    @property
+    def paths(self) -> ConsumedPaths:
+        """Where all this is kept."""
+        return self.layout.consumed(self.split)
+
+    # the record of it ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> Consumption | None:
+        """What is on record of a split, or None if its raw data was never consumed.
+
+        Raises:
+            InputError: there is a record that can't be understood, or has changed since it was written.
+        """
+        path = layout.consumed(split).record
+        if not path.exists():
+            return None
+        value = _unsealed(path)
+        try:
+            files = tuple(ConsumedFile(**each) for each in value["files"])
+            return cls(layout, split, files, tuple(value["shards"]), value["partition"])
+        except (LookupError, TypeError) as error:
+            raise _changed(path) from error
+
+    def begin(self, catalog: Catalog) -> None:
+        """Put on record what is to be consumed; a record of an earlier time is taken away first."""
+        with writing(self.paths.folder):
+            make_folder(self.paths.folder)
+            for path in (self.paths.record, self.paths.position):  # in this order: without a record nothing counts
+                path.unlink(missing_ok=True)
+                fsync_dir(self.paths.folder)
+            for folder in (self.paths.files, self.paths.bundles):
+                shutil.rmtree(folder, ignore_errors=True)
+        save_listing(self.paths.listing, catalog)
+        value = {"files": [asdict(each) for each in self.files], "shards": self.shards, "partition": self.partition}
+        _save_sealed(self.paths.record, value)
+
+    def catalog(self) -> Catalog:
+        """What the files held."""
+        found = load_listing(self.paths.listing)
+        found.containers = [Gone(self.layout.data_dir / each.path) for each in self.files]
+        return found
+
+    def containers(self) -> list[Container]:
+        """What the files are read through, where they lie now."""
+        return [_KINDS[each.kind](path) for each, path in zip(self.files, self._moved, strict=True)]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the pass over the files came to its end: all images are in bundles or shards."""
+        position = self.position
+        return position is not None and position["rows"] == position["of"]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all images are in shards."""
+        position = self.position
+        return position is not None and position["over"] is True
+
+    def finish(self) -> None:
+        """Remove what is left of the files and the bundles, then remember that all images are in shards."""
+        position = self.position
+        assert position is not None
+        for folder in (self.paths.files, self.paths.bundles):
+            shutil.rmtree(folder, ignore_errors=True)
+        _save_sealed(self.paths.position, {**position, "over": True})  # which syncs their folder, too
+
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """How far the pass has come: images in bundles, of how many; whether all are in shards. None: not begun."""
+        return _unsealed(self.paths.position) if self.paths.position.exists() else None
+
+    # the pass --------------------------------------------------------------------------------------------------
+
+    def take_files(self) -> None:
+        """Move the files to where no other stage finds them, before the pass begins.
+
+        Raises:
+            InputError: a file is not there, or was written to.
+        """
+        with writing(self.paths.folder):
+            make_folder(self.paths.files)
+            make_folder(self.paths.bundles)
+        if self.position is not None:  # then all were, and some may have gone since
+            return
+        for each, moved in zip(self.files, self._moved, strict=True):
+            path = self.layout.data_dir / each.path
+            status = path.stat() if path.exists() else None
+            is_same = status is not None and (status.st_size, status.st_mtime_ns) == (each.size, each.mtime_ns)
+            if moved.exists():
+                if is_same:  # a power cut may leave both names of what was moved
+                    path.unlink()
+                continue
+            if status is None:
+                raise gone(path)
+            if not is_same:
+                raise InputError(
+                    f"{path} was written to since it was to be consumed",
+                    "expected the file whose images were listed",
+                    Phrase("move {} away and run the same command again", self.paths.folder),
+                )
+            with writing(moved):
+                path.replace(moved)
+                fsync_dir(self.paths.files)
+                fsync_dir(path.parent)
+
+    def keeper(self) -> KeptPass:
+        """What makes the pass over the files last."""
+        return KeptPass(self)
+
+    @property
+    def _moved(self) -> list[Path]:
+        names = [Path(each.path).name for each in self.files]
+        return [
+            self.paths.files / (name if names.count(name) == 1 else f"{number:05d}-{name}")
+            for number, name in enumerate(names)
+        ]
+
+    def give_back(self, following: tuple[int, int] | None) -> None:
+        """Give back the space of everything before the image at ``following``, container and offset; None: of all."""
+        current, offset = following or (len(self.files), 0)
+        for number, path in enumerate(self._moved[: current + 1]):
+            with writing(path):
+                if number < current:
+                    path.unlink(missing_ok=True)
+                elif _KINDS[self.files[number].kind].is_sliced and offset:
+                    punch(path, 0, offset)
+
+
+class KeptPass:
+    """A Keeper: what a pass has copied is durable, then on record, and then its space is given back."""
+
+    def __init__(self, consumption: Consumption) -> None:
+        self._of = consumption
+        self._total = 0
+
+    def begin(self, total: int) -> int:
+        """How many images are in bundles; of a pass that came to its end all, however few are asked for now."""
+        self._total = total
+        if self._of.is_read:
+            return total
+        position = self._of.position
+        return position["rows"] if position else 0
+
+    def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
+        """Durable, on record, given back: in this order."""
+        paths = self._of.paths
+        if written:
+            with writing(paths.bundles):
+                sync_file_system(paths.bundles)  # all at once; then each is asked for what the disk did not take
+            for path in written:
+                with writing(path), path.open("rb") as file:
+                    os.fsync(file.fileno())
+            with writing(paths.bundles):
+                fsync_dir(paths.bundles)
+        _save_sealed(paths.position, {"rows": done, "of": self._total, "over": False})
+        self._of.give_back(following)
+
+
+def consumed_file(layout: Layout, container: Container, digests: Mapping[str, str]) -> ConsumedFile:
+    """What is put on record of a file, which lies below DATA_DIR."""
+    status, path = container.path.stat(), container.path.relative_to(layout.data_dir)
+    return ConsumedFile(str(path), type(container).__name__, status.st_size, status.st_mtime_ns, dict(digests))
+
+
+def is_consumable(container: Container) -> bool:
+    """Whether there is a way to read a file of this kind once it was moved."""
+    return type(container).__name__ in _KINDS
+
+
+def _save_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    kept = json.loads(json.dumps(value))
+    save_json(path, {**kept, "crc": seal(kept)})
+
+
+def _unsealed(path: Path) -> dict[str, Any]:
+    """What was kept, if it is as it was written: anything else might give back what is nowhere else."""
+    value = load_json(path)
+    if isinstance(value, dict) and value.pop("crc", None) == seal(value):
+        return value
+    raise _changed(path)
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(
+        f"{path} has changed since it was written",
+        "expected the record of raw data that was consumed",
+        Phrase("move {} away and get the raw data again with {download}; finished shards are kept", path.parent),
+    )

@@ -1,0 +1,38 @@
+"""Gone, a container whose file gave its space to the shards: what it held is known, and can't be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.slices import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A file that convert consumed; ``path`` is where it lay."""
+
+    path: Path
+    is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "anywhere"
+
+    def place(self, row: Row) -> str:
+        """Where a row lay, in words."""
+        return f"{self.path.name}, which was consumed"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """Raise the error that says where the images are now."""
+        raise gone(self.path)
+
+
+def gone(path: Path) -> InputError:
+    """The error for a file that is needed once more, and was given up on purpose."""
+    return InputError(
+        f"{path} was consumed: its images are in the shards alone",
+        Phrase("expected no more need for it: {convert} {consume} gave its space to the shards"),
+        Phrase("get it again with {download}; then {repair} makes wrong or missing shards, {convert} another set"),
+    )

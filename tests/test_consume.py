@@ -1,0 +1,558 @@
+"""--consume: the raw data gives its space to the shards; a kill at any moment loses nothing; what may not go stays."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import kaggle_copies
+import pytest
+from copies_of_imagenet import write_hugging_face
+from existing import existing
+
+from imagenet_prep.cli.remedies import worded
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.ilsvrc2012.finding import find_source
+from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.pipeline import missing_archives, verify_and_repair
+from imagenet_prep.shards import run as making
+from imagenet_prep.sources import consumption, regroup
+from imagenet_prep.sources.consumption import Consumption
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.status import status
+from imagenet_prep.state import manifest
+from imagenet_prep.state.beginning import load_beginning
+from imagenet_prep.storage import local, punching
+from imagenet_prep.storage.layout import Layout
+
+PLAIN = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True, check="header")
+CONSUME = replace(PLAIN, consume=True, memory=2000)
+ENGINE = make_engine("threads", 1)
+
+
+class Said(Silent):
+    """What a stage says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self.notes.append(text)
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Keep what a bar is about, too."""
+        self.notes.append(label)
+
+
+def see(layout: Layout) -> None:
+    """Let the digest of every file in the raw folder be seen, as a download does it."""
+    for path in existing(layout.own_raw_dir, "*"):
+        if path.suffix in (".tar", ".parquet", ".gz", ".zip"):
+            digest = hashlib.md5(path.read_bytes()).hexdigest()
+            Target(Layout(layout.data_dir), path.name, None, {"md5": digest}).check_present(Silent())
+
+
+def states(layout: Layout) -> dict[str, bytes]:
+    """Shards, indexes and manifest, by name."""
+    paths = [*existing(layout.output_dir, "*-of-*"), *existing(layout.index_dir, "*"), layout.manifest_path]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def made(layout: Layout, options: ConvertOptions = CONSUME) -> list[int]:
+    """Convert; how many shards of each split were made."""
+    return [split.made for split in convert(layout, ENGINE, options).splits]
+
+
+def occupied(folder: Path) -> int:
+    """Bytes that a folder takes on the disk."""
+    return sum(512 * path.lstat().st_blocks for path in list(folder.rglob("*")) if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
+    """Twelve train and six validation images."""
+    return make(tmp_path_factory.mktemp("few"), classes=3, per_class=4, validation=6, tiny=True)
+
+
+def filled(data_dir: Path, few: MadeSet) -> Layout:
+    """A DATA_DIR with the archives, whose digests were seen."""
+    layout = Layout(data_dir)
+    layout.raw_dir.mkdir(parents=True)
+    for path in few.archives.values():
+        shutil.copy2(path, layout.raw_dir)
+    see(layout)
+    return layout
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[Path]:
+    """A folder for many runs that sync a lot: in memory where there is such a place."""
+    memory = Path("/dev/shm")
+    folder = memory / f"imagenet-prep-consume-{os.getpid()}" if os.access(memory, os.W_OK) else tmp_path / "quick"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, few: MadeSet) -> Layout:
+    """The same for one test."""
+    return filled(tmp_path / "data", few)
+
+
+@pytest.fixture(scope="module")
+def expected(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a conversion leaves that consumes nothing."""
+    layout = Layout(tmp_path_factory.mktemp("plain"), raw=few.archives["train"].parent)
+    made(layout, PLAIN)
+    return states(layout)
+
+
+# what it leaves ------------------------------------------------------------------------------------------------
+
+
+def test_the_shards_are_those_of_an_ordinary_conversion(layout: Layout, expected: dict[str, bytes]) -> None:
+    """Shards, indexes and manifest are the same, the archives are gone, nothing but records of them is left."""
+    said = Said()
+    convert(layout, ENGINE, CONSUME, progress=said)
+    assert states(layout) == expected
+    assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(os.listdir(layout.raw_dir))
+    left = {path.name for path in existing(layout.consumed_dir, "*/*")}
+    assert left == {"record.json", "position.json", "listing"}
+    (told,) = [at for at, note in enumerate(said.notes) if note.startswith("`consume`: ILSVRC2012_img_train.tar and 1")]
+    assert "are gone in the end" in said.notes[told]
+    assert told < said.notes.index("reading ILSVRC2012_img_train.tar in order")
+
+
+def test_the_disk_never_holds_much_more_than_the_shards(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At no image that was read, and at no shard that was made, more than 1.1 times the shards lie on the disk."""
+    layout = Layout(data_dir)
+    see(layout)
+    monkeypatch.setattr(making, "HELD", 0)
+    beside = sum(path.stat().st_size for path in existing(layout.raw_dir, "*.gz"))
+    peaks: list[int] = []
+
+    class Measured(Silent):
+        def advance(self, amount: int = 1) -> None:
+            peaks.append(occupied(data_dir) - beside)
+
+    options = replace(CONSUME, memory=50_000, train_shards=48, validation_shards=24)
+    convert(layout, ENGINE, options, progress=Measured())
+    left = occupied(data_dir) - beside
+    assert left > 7_000_000
+    assert len(peaks) >= 2 * 72
+    assert max(peaks) <= 1.1 * left
+
+
+def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is removed once its images are durable in bundles; the shards are those of an ordinary conversion."""
+    layout = Layout(tmp_path / "data")
+    write_hugging_face(layout.own_raw_dir, made, files=4)
+    see(layout)
+    plain = Layout(tmp_path / "plain", raw=layout.raw_dir)
+    convert(plain, ENGINE, PLAIN)
+    left: list[int] = []
+    true = consumption.punch
+
+    class Watched(Silent):
+        def advance(self, amount: int = 1) -> None:
+            folder = layout.consumed("train").files
+            left.append(len(list(folder.glob("*.parquet"))) if folder.is_dir() else -1)
+
+    monkeypatch.setattr(consumption, "punch", lambda *_: pytest.fail(f"no holes: {true}"))
+    convert(layout, ENGINE, replace(CONSUME, memory=100_000), progress=Watched())
+    assert states(layout) == states(plain)
+    assert {4, 3, 2, 1, 0} <= set(left)
+    assert list(layout.raw_dir.glob("t[re]*-of-*.parquet")) == [layout.raw_dir / "test-00000-of-00001.parquet"]
+
+
+def test_shards_that_stood_before_are_kept(layout: Layout, expected: dict[str, bytes]) -> None:
+    """After an ordinary conversion that was cut short, only the images of the others go through bundles."""
+    made(layout, PLAIN)
+    layout.shard_path("train-00001-of-00003").unlink()
+    assert made(layout) == [1, 0]
+    assert states(layout) == expected
+    assert find_source(layout, "validation") is not None
+    assert not (layout.raw_dir / "ILSVRC2012_img_val.tar").exists()
+
+
+# what is said of it afterwards ---------------------------------------------------------------------------------
+
+
+def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes]) -> None:
+    """Convert with or without --consume makes nothing, run fetches no images, status says where they are."""
+    made(layout)
+    assert made(layout) == made(layout, PLAIN) == [0, 0]
+    assert states(layout) == expected
+    assert missing_archives(layout) == ()
+    stages = {stage.stage: stage for stage in status(layout).stages}
+    assert stages["convert"].state == "done"
+    assert "in the train shards alone: ILSVRC2012_img_train.tar was consumed" in stages["download"].detail
+
+
+@pytest.mark.parametrize("consume", [True, False])
+def test_other_shards_are_refused_before_anything_is_removed(
+    layout: Layout, expected: dict[str, bytes], consume: bool
+) -> None:
+    """Another number of shards takes the images again: the finished ones stay, --overwrite or not."""
+    made(layout)
+    for options in (replace(PLAIN, train_shards=2), replace(PLAIN, seed=1), replace(PLAIN, train_shards=2, seed=4)):
+        with pytest.raises(InputError, match=r"img_train.tar was consumed: its images are in the shards") as refused:
+            made(layout, replace(options, overwrite=True, consume=consume))
+        assert "imagenet-prep download" in worded(refused.value.hint)
+    assert states(layout) == expected
+
+
+def test_a_lost_shard_is_repaired_from_a_fresh_copy(layout: Layout, few: MadeSet, expected: dict[str, bytes]) -> None:
+    """Convert and repair say that the raw data is gone; with the archive back, repair makes the shard again."""
+    made(layout)
+    layout.shard_path("train-00001-of-00003").unlink()
+    for again in (lambda: made(layout), lambda: verify_and_repair(layout, ENGINE)):
+        with pytest.raises(InputError, match=r"img_train.tar was consumed"):
+            again()
+    shutil.copy2(few.archives["train"], layout.raw_dir)
+    assert verify_and_repair(layout, ENGINE).repair.made == ("train-00001-of-00003",)
+    assert states(layout) == expected
+
+
+# kills ---------------------------------------------------------------------------------------------------------
+
+STEPS: list[tuple[object, str]] = [
+    *((os, name) for name in ("fsync", "replace", "rename", "unlink", "truncate", "mkdir", "rmdir")),
+    *((consumption, name) for name in ("sync_file_system", "punch")),
+    *((module, "write_all") for module in (regroup, manifest)),
+    (making, "_sync"),
+]
+"""Whatever a run does to the disk, but for the bytes of shards."""
+
+
+def run_until(moment: int, act: Callable[[], object]) -> list[str]:
+    """Do something in a process of its own that kills itself before its ``moment``th step.
+
+    Returns:
+        Each step that it came to, with what it was done to; the last one was not done, if that is the ``moment``th.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        met = 0
+
+        def stepping(name: str, true: Callable[..., object]) -> Callable[..., object]:
+            def step(*given: object, **more: object) -> object:
+                nonlocal met
+                met += 1
+                what = Path(f"/proc/self/fd/{given[0]}").readlink() if isinstance(given[0], int) else given[0]
+                kind = (
+                    ""
+                    if isinstance(what, Layout)
+                    else re.sub(r"[.]?[0-9a-f]+-[0-9a-f]+[.]|[0-9]+", "", Path(str(what)).name)
+                )
+                os.write(writing, f"{name} {kind}\n".encode())
+                if met == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return true(*given, **more)
+
+            return step
+
+        for place, name in STEPS:
+            setattr(place, name, stepping(name, getattr(place, name)))
+        try:
+            act()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        steps = said.read().decode().splitlines()
+    _, ended = os.waitpid(child, 0)
+    assert (len(steps) == moment) == os.WIFSIGNALED(ended)
+    return steps
+
+
+def survive(moment: int, layout: Layout, expected: dict[str, bytes], *, is_thorough: bool = False) -> None:
+    """Die before a step, and now and then the next run some steps later; the last run ends as an unbroken one."""
+    steps = run_until(moment, lambda: made(layout))
+    if is_thorough or moment % 3 == 0:
+        run_until(3 + moment % 5, lambda: made(layout))
+    made(layout)
+    assert states(layout) == expected, f"died before step {moment}, {steps[-1]}"
+    assert list(layout.consumed_dir.glob("*/[fb]*/*")) == []
+    assert list(layout.raw_dir.glob("*_img_*.tar")) == []
+    shutil.rmtree(layout.data_dir)
+
+
+def test_a_kill_before_each_kind_of_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes]) -> None:
+    """Of each kind of step some one of a run: whichever it dies before."""
+    layout = filled(quick / "all", few)
+    steps = run_until(10_000, lambda: made(layout))
+    kinds = {step.replace("validation", "train"): moment for moment, step in enumerate(steps, 1)}
+    assert len(kinds) > 30
+    syncs = [moment for moment, step in enumerate(steps, 1) if step.startswith("sync_file_system")]
+    for moment in sorted({*kinds.values(), *syncs}):
+        survive(moment, filled(quick / "data", few), expected)
+
+
+@pytest.mark.exhaustive
+def test_a_kill_before_any_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes]) -> None:
+    """All steps of a run."""
+    layout = filled(quick / "all", few)
+    steps = run_until(10_000, lambda: made(layout))
+    assert len(steps) > 100
+    for moment in range(1, len(steps) + 1):
+        survive(moment, filled(quick / "data", few), expected, is_thorough=True)
+
+
+def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[str, bytes]) -> None:
+    """Midway an ordinary convert, and one with other settings, are refused with what helps; nothing is touched."""
+    midway(layout)
+    kept = {str(path): path.read_bytes() for path in existing(layout.consumed_dir, "**/*") if path.is_file()}
+    with pytest.raises(UsageError, match="is being consumed") as refused:
+        made(layout, PLAIN)
+    assert "--consume" in worded(refused.value.hint)
+    with pytest.raises(InputError, match="was consumed"):
+        made(layout, replace(CONSUME, seed=3, overwrite=True))
+    assert {path: Path(path).read_bytes() for path in kept} == kept
+    assert missing_archives(layout) == ()
+    begun = load_beginning(layout)
+    assert begun is not None
+    assert ("consume", True) in begun.options
+    made(layout)
+    assert states(layout) == expected
+
+
+def midway(layout: Layout) -> None:
+    """Let runs die until some train images are in bundles, and not all of them."""
+    for _ in range(20):
+        run_until(30, lambda: made(layout))
+        found = Consumption.find(layout, "train")
+        position = found.position if found else None
+        if position and 0 < position["rows"] < position["of"]:
+            return
+    pytest.fail("no run died midway")
+
+
+# what is refused -----------------------------------------------------------------------------------------------
+
+
+def refused(layout: Layout, options: ConvertOptions = CONSUME) -> PrepError:
+    """The error of a conversion that may not begin; nothing is there after it that was not there before."""
+    before = {str(path) for path in list(layout.data_dir.rglob("*"))}
+    sizes = {path: Path(path).stat().st_blocks for path in before}
+    with pytest.raises(PrepError) as found:
+        made(layout, options)
+    after = {str(path) for path in list(layout.data_dir.rglob("*"))}
+    assert {path for path in after - before if "imagenet-prep" not in path} == set()
+    assert not layout.consumed_dir.exists()
+    assert {path: Path(path).stat().st_blocks for path in before} == sizes
+    return found.value
+
+
+def test_an_archive_whose_digest_was_not_seen(layout: Layout) -> None:
+    """Never compared, or touched since: nothing proves that it could be had again; the remedy is to check it."""
+    os.utime(layout.raw_dir / "ILSVRC2012_img_val.tar", ns=(1, 1))
+    found = refused(layout)
+    assert isinstance(found, InputError)
+    assert "img_val.tar can't be consumed" in found.what
+    assert f"imagenet-prep download {layout.data_dir}" in worded(found.hint)
+    (layout.raw_dir / "checked.json").unlink()
+    assert "img_train.tar can't be consumed" in refused(layout).what
+    see(layout)
+    made(layout)
+
+
+def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
+    """What lies outside DATA_DIR, is a link to there, or has another name there, is only ever read."""
+    raw = few.archives["train"].parent
+    assert "lies outside" in str(refused(Layout(tmp_path / "empty", raw=raw)).detail)
+    path = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    elsewhere = tmp_path / "elsewhere.tar"
+    os.link(path, elsewhere)
+    assert "hard link" in str(refused(layout).detail)
+    path.unlink()
+    path.symlink_to(elsewhere)
+    assert "or it is a link" in str(refused(layout).detail)
+    path.unlink()
+    shutil.move(layout.raw_dir, tmp_path / "raw")
+    layout.raw_dir.symlink_to(tmp_path / "raw")
+    elsewhere.rename(path)
+    assert "lies outside" in str(refused(layout).detail)
+
+
+def test_shards_elsewhere_and_parts(layout: Layout, tmp_path: Path) -> None:
+    """The shards take the place of the raw data, and all of it is theirs."""
+    assert "can't give its space to shards in" in refused(replace_output(layout, tmp_path / "out")).what
+    assert "expected all classes" in str(refused(layout, replace(CONSUME, part=find_part("imagenette", None))).detail)
+
+
+def replace_output(layout: Layout, output: Path) -> Layout:
+    """The same raw data for shards elsewhere."""
+    return Layout(layout.data_dir, output=output)
+
+
+def test_a_file_system_without_holes(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EOPNOTSUPP is told before anything is written."""
+
+    def no_holes(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(punching, "_punch", no_holes)
+    found = refused(layout)
+    assert isinstance(found, UsageError)
+    assert "can't give back space" in found.what
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (kaggle_copies.write_zip, "it holds several splits"),
+        (kaggle_copies.write_packed, "it holds several splits"),
+        (kaggle_copies.write_tree, "it is a folder"),
+    ],
+)
+def test_copies_whose_space_can_not_be_given_back(
+    few: MadeSet, tmp_path: Path, write: Callable[[Path, kaggle_copies.Tree], object], why: str
+) -> None:
+    """One file that holds both splits, and folders."""
+    layout = Layout(tmp_path / "data")
+    layout.raw_dir.mkdir(parents=True)
+    write(layout.raw_dir, kaggle_copies.tree(few))
+    assert why in str(refused(layout).detail)
+
+
+def test_a_disk_without_the_little_that_it_takes(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is free beside the raw data must hold a step of the pass and the shards under way."""
+    true = os.statvfs
+
+    def little(folder: Path) -> SimpleNamespace:
+        found = true(folder)
+        return SimpleNamespace(f_bavail=10, f_frsize=1000, f_files=found.f_files, f_favail=found.f_favail)
+
+    monkeypatch.setattr(os, "statvfs", little)
+    assert "3 train shards in the space of the raw data" in refused(layout).what
+
+
+# what goes wrong midway ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("place", ["bundle", "sync", "hole", "shard"])
+def test_a_disk_that_refuses_midway(
+    layout: Layout, expected: dict[str, bytes], place: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full, or failing, at a bundle, its sync, a hole or a shard: an error that says so, and the next run goes on."""
+    module, name = {
+        "bundle": (regroup, "write_all"),
+        "sync": (consumption, "sync_file_system"),
+        "hole": (consumption, "punch"),
+        "shard": (local, "write_all"),
+    }[place]
+    true, calls = getattr(module, name), itertools.count(1)
+
+    def fails(*given: object) -> object:
+        if next(calls) == 2 or place == "shard":
+            raise OSError(code, os.strerror(code))
+        return true(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fails)
+        with pytest.raises(SpaceError if code == errno.ENOSPC else WriteError):
+            made(layout)
+    made(layout)
+    assert states(layout) == expected
+
+
+@pytest.mark.parametrize("name", ["record.json", "position.json", "listing"])
+def test_a_record_that_has_changed_is_not_gone_by(layout: Layout, name: str) -> None:
+    """A wrong number would give back what is nowhere else: it is refused, and what is there stays."""
+    midway(layout)
+    path = layout.consumed("train").folder / name
+    data = bytearray(path.read_bytes())
+    data[-5 if name == "listing" else next(at for at, byte in enumerate(data) if chr(byte).isdigit())] ^= 1
+    path.write_bytes(data)
+    kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
+    with pytest.raises(InputError, match="has changed since it was written"):
+        made(layout)
+    assert {each: each.read_bytes() for each in kept} == kept
+
+
+def test_a_bundle_that_is_too_short_is_not_filled_up(layout: Layout) -> None:
+    """What it held is nowhere else: it is named, with what helps."""
+    midway(layout)
+    bundle = next(path for path in existing(layout.consumed("train").bundles, "*") if path.stat().st_size)
+    os.truncate(bundle, bundle.stat().st_size - 1)
+    with pytest.raises(InputError, match="is damaged, and what it is to hold is nowhere else") as found:
+        made(layout)
+    assert str(bundle) in found.value.what
+
+
+def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
+    """Between the record and the pass the archive is still under its name: another one there is not consumed."""
+    other = filled(tmp_path / "other", few)
+    steps = run_until(10_000, lambda: made(other))
+    moment = next(number for number, step in enumerate(steps, 1) if step.startswith("replace ILSVRC"))
+    run_until(moment, lambda: made(layout))
+    path = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    path.write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match="was written to since"):
+        made(layout)
+    assert path.exists()
+
+
+# the command line ----------------------------------------------------------------------------------------------
+
+
+def prep(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run imagenet-prep."""
+    command = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_run_consumes(layout: Layout) -> None:
+    """A second run finds everything done, and fetches nothing; image folders can't be had, too."""
+    counts = ("--train-shards", 3, "--validation-shards", 2)
+    arguments = (
+        "run",
+        layout.data_dir,
+        "--consume",
+        "--allow-incomplete",
+        *counts,
+        "--check",
+        "header",
+        "--workers",
+        1,
+    )
+    foreseen = prep(*arguments, "--dry-run")
+    assert "3 train shards in the space of the raw data" in foreseen.stdout, foreseen.stderr
+    ended = prep(*arguments)
+    assert ended.returncode == 0, ended.stderr
+    assert "--consume: ILSVRC2012_img_train.tar and 1 more" in ended.stderr
+    assert "(imagenet-prep download fetches again)" in ended.stderr
+    assert list(layout.raw_dir.glob("*_img_*")) == []
+    assert prep(*arguments).returncode == 0
+    assert prep(*arguments, "--extract").returncode == 2
+
+
+def test_a_recipe_is_not_consumed(tmp_path: Path) -> None:
+    """Of other data sets no digest is known."""
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {files: photos/*.JPEG}\n")
+    ended = prep("convert", tmp_path / "out", "--config", recipe, "--consume")
+    assert ended.returncode == 2
+    assert "expected ImageNet" in ended.stderr
