@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from existing import existing
 from made_sets import PART, converted
 from PIL import Image
 
@@ -235,7 +236,7 @@ def test_workers_may_be_spawned(torch: Any, numbered: Path) -> None:
 
 def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:
     """In a worker process as well."""
-    for path in numbered.glob("train-*"):
+    for path in existing(numbered, "train-*"):
         content = bytearray(path.read_bytes())
         content[200] ^= 1
         (tmp_path / path.name).write_bytes(content)
