@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.recipes.made import MadeByRecipe, find_made
 from imagenet_prep.state.manifest import Manifest
@@ -12,6 +14,12 @@ ILSVRC2012 = ImageNet()
 
 KNOWN_SPLITS = ILSVRC2012.splits
 """What the names of shards begin with that are known whoever made them."""
+
+
+def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:
+    """The label of each class by its wnid, of the shards that are ILSVRC2012's; None: nothing but records tells."""
+    found = known_set(layout, manifest)
+    return found.part.labels if isinstance(found, ImageNet) else None
 
 
 def known_set(layout: Layout, manifest: Manifest | None) -> ImageNet | MadeByRecipe:

@@ -370,17 +370,24 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
 @o.data_dir
 @o.out
 @o.working
-def export(container: str, data_dir: Path, out: Path, quiet: bool, **given: Any) -> None:
+def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> None:
     """The same records in another container, in the folder OUT: image bytes as they are, read back, resumable.
 
     webdataset: a tar a shard. folders: an image a file, a folder a class. arrayrecord: what Grain reads at random.
+    tfds: nothing is copied; what TensorFlow Datasets needs to read the shards themselves goes to OUT, or DATA_DIR/tfds.
 
     \b
     imagenet-prep export webdataset /data/imagenet /data/imagenet-tars
+    imagenet-prep export tfds /data/imagenet
     """
-    from imagenet_prep.stages.export import export
+    from imagenet_prep.stages.export import export, export_tfds
 
     _must_be_there(data_dir)
+    if container == "tfds":
+        printing.print_tfds(export_tfds(Layout(data_dir), out), quiet)
+        return
+    if out is None:
+        raise UsageError(f"no folder OUT for {container}", "expected where its files go, behind DATA_DIR")
     summary = export(Layout(data_dir), container, out, _engine(given), progress=make_progress(quiet))
     printing.print_export(summary, quiet)
 

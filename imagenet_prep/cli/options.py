@@ -37,8 +37,8 @@ PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 
 data_dir = click.argument("data_dir", type=_folder)
 folder = click.argument("folder", type=_raw_folder)
-container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord"]))
-out = click.argument("out", type=_folder)
+container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord", "tfds"]))
+out = click.argument("out", type=_folder, required=False)
 file = click.argument("file", type=_file)
 raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
 output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")

@@ -219,6 +219,12 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
             say(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
 
 
+def print_tfds(folder: Path, quiet: bool) -> None:
+    """How TensorFlow Datasets is told of the shards."""
+    if not quiet:
+        say(f"tensorflow_datasets.builder_from_directory({str(folder.resolve())!r})")
+
+
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:

@@ -9,6 +9,8 @@ from typing import Any
 from imagenet_prep.errors import Call, InputError, UsageError
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest
+from imagenet_prep.tfrecord.example import KINDS, parse_example
+from imagenet_prep.tfrecord.inception import PROMISE
 
 _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 
@@ -81,7 +83,14 @@ def _text(value: object) -> str | None:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
 
 
-_ROLES = ("encoded", "label", "path", "filename", "class", "text")
+_INCEPTION = {
+    "encoded": "image/encoded",
+    "label": "image/class/label",
+    "filename": "image/filename",
+    "class": "image/class/synset",
+    "text": "image/class/text",
+}
+_ROLES = (*_INCEPTION, "path")
 
 
 def find_meaning(manifest: Manifest | None) -> Meaning:
@@ -94,12 +103,29 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
         return Meaning()
     if manifest.dataset.kind == ILSVRC2012:
         return Meaning(first_label=min(1, *manifest.dataset.classes.values(), 1))
-    settings = manifest.settings
-    first, record = settings.get("first_label", 0), settings.get("record")
-    if not isinstance(record, dict):
+    first = manifest.settings.get("first_label", 0)
+    if not isinstance(manifest.settings.get("record"), dict):
         return Meaning(first_label=first)
-    features = {value["from"]: name for name, value in sorted(record.items(), reverse=True)}
-    if settings.get("content") != "image" or "encoded" not in features:
-        held = ", ".join(sorted(record))
+    roles = find_roles(manifest)
+    if "encoded" not in roles:
+        held = ", ".join(sorted(manifest.dataset.features))
         raise UsageError(f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE)
-    return Meaning(tuple((role, features[role]) for role in _ROLES if role in features), first)
+    return Meaning(tuple(roles.items()), first)
+
+
+def find_roles(manifest: Manifest | None) -> dict[str, str]:
+    """The feature of each role that one has in the records of a set; without a manifest, those of Inception."""
+    record = manifest.settings.get("record") if manifest and manifest.dataset.kind != ILSVRC2012 else None
+    if not isinstance(record, dict):
+        return dict(_INCEPTION)
+    features = {value["from"]: name for name, value in sorted(record.items(), reverse=True)}
+    return {role: features[role] for role in _ROLES if role in features}
+
+
+def held_by(record: Record) -> dict[str, Mapping[str, Any]]:
+    """What the records of a set without a manifest hold, as a manifest would say it, by one of them.
+
+    Of Inception's features, those that are there, and as Inception's are.
+    """
+    found = {name: KINDS[type(feature)] for name, feature in record.parse(parse_example).items()}
+    return {name: told for name, told in PROMISE.items() if found.get(name) == told["kind"]}

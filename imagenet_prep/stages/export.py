@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.exports import tfds_metadata as tfds
 from imagenet_prep.exports.exporting import ExportTask, ShardSettler, export_shards, finished_files
-from imagenet_prep.exports.image_values import find_meaning
+from imagenet_prep.exports.image_values import find_meaning, find_roles, held_by
 from imagenet_prep.exports.kinds import PACKERS
 from imagenet_prep.exports.packing import Packer
 from imagenet_prep.exports.source_shard import SourceShard
 from imagenet_prep.model import Engine, Progress, ShardInfo, Silent
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.shard_set import open
+from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.state.manifest import ILSVRC2012, Journal, Manifest, load_manifest
-from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.atomic import save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
@@ -93,6 +97,66 @@ def export(
             progress.note(f"{count} exported, {len(failures):,} not")
             raise failures[0]
         return ExportSummary(container, tuple(_summaries(tasks, todo, infos)))
+
+
+def export_tfds(layout: Layout, out: Path | None = None) -> Path:
+    """Write what TensorFlow Datasets needs to read a finished set where it lies; return the folder to name to it.
+
+    Args:
+        layout: where the set is, whoever made it.
+        out: the folder of the few files that are written; by default ``tfds`` beside the shards.
+
+    Raises:
+        UsageError: the shards are compressed: TFDS reads no such ones.
+        InputError: the set is not whole, or ``out`` holds something else.
+        SpaceError, WriteError: as their names say.
+    """
+    folder = out or layout.output_dir / "tfds"
+    manifest = load_manifest(layout.manifest_path)
+    shards = find_shards(layout, manifest)
+    for shard in shards:
+        tfds.refuse_compressed(str(shard.path), Shard.open(shard.path).compression)
+    files = _tfds_files(layout, manifest, shards, folder)
+    strays = sorted({*(os.listdir(folder) if folder.is_dir() else ())} - files.keys())
+    if strays:
+        raise InputError(f"{folder} holds something else: {listed(strays)}", "expected nothing in it", _ELSEWHERE)
+    for name, content in files.items():
+        save_bytes(folder / name, content)
+    return folder
+
+
+def _tfds_files(
+    layout: Layout, manifest: Manifest | None, shards: Sequence[SourceShard], folder: Path
+) -> dict[str, bytes]:
+    """The files by name; the one that TFDS looks for first is last."""
+    roles = find_roles(manifest)
+    held = manifest.dataset.features if manifest else held_by(next(shards[0].records()))
+    labels = labels_of_classes(layout, manifest) if "label" in roles else None
+    names = tfds.class_names(labels) if labels else []
+    image, label = roles.get("encoded"), roles.get("label")
+    numbered = {label: len(names)} if label and names else {}
+    above = os.path.relpath(layout.output_dir.resolve(), folder.resolve())
+    splits = [_counted(manifest, [each for each in shards if each.split == split]) for split in _splits(shards)]
+    keys = (image, label) if image and label else None
+    known = manifest.dataset.name if manifest else ILSVRC2012
+    return {
+        "features.json": tfds.encode(tfds.features(held, [image] if image else [], numbered)),
+        **{tfds.names_file(each): "".join(f"{name}\n" for name in names).encode() for each in numbered},
+        "dataset_info.json": tfds.encode(tfds.dataset_info(known, splits, above, keys)),
+    }
+
+
+def _splits(shards: Sequence[SourceShard]) -> list[str]:
+    return list(dict.fromkeys(shard.split for shard in shards))
+
+
+def _counted(manifest: Manifest | None, shards: Sequence[SourceShard]) -> tfds.SplitShards:
+    """The records of each shard, by the manifest, else by their headers."""
+    infos = manifest.shards if manifest else {}
+    lengths = (
+        infos[each.name].records if each.name in infos else len(Shard.open(each.path).offsets()) - 1 for each in shards
+    )
+    return tfds.SplitShards(shards[0].split, tuple(lengths), sum(each.size for each in shards))
 
 
 def find_shards(layout: Layout, manifest: Manifest | None) -> list[SourceShard]:
@@ -198,7 +262,7 @@ def _summaries(
     tasks: Sequence[ExportTask], todo: Sequence[ExportTask], infos: Mapping[str, ShardInfo]
 ) -> list[ExportedSplit]:
     found = []
-    for split in dict.fromkeys(task.shard.split for task in tasks):
+    for split in _splits([task.shard for task in tasks]):
         own = [infos[task.shard.name] for task in tasks if task.shard.split == split]
         made = sum(task.shard.split == split for task in todo)
         records, size = sum(info.records for info in own), sum(info.size for info in own)

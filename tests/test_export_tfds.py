@@ -1,0 +1,158 @@
+"""exports.tfds_metadata: TensorFlow Datasets itself reads our shards where they lie, by the files that it writes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tf_fixture
+from existing import existing
+from made_sets import ENGINE, PART, copied, write
+from test_docs import blocks
+from test_export import one_record, recipe_set, records_of, sound
+from test_recipe_sets import command
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.export import export_tfds
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
+
+__all__ = ["sound"]  # the fixture
+
+tf = tf_fixture.tf
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def tfds(tf: Any) -> Any:
+    """The tensorflow_datasets module."""
+    import tensorflow_datasets
+
+    return tensorflow_datasets
+
+
+def examples(tfds: Any, folder: Path, split: str = "train") -> list[dict[str, Any]]:
+    """The examples of a split in the order of the records, images as they are encoded."""
+    builder = tfds.builder_from_directory(folder)
+    images = [name for name, each in builder.info.features.items() if isinstance(each, tfds.features.Image)]
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    skip = {name: tfds.decode.SkipDecoding() for name in images}
+    return list(tfds.as_numpy(builder.as_dataset(split=split, read_config=config, decoders=skip)))
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_tfds_reads_every_record(tfds: Any, tmp_path: Path, sound: Layout, split: str) -> None:
+    """The same bytes and values in the same order, from a folder anywhere; how many there are it knows before."""
+    folder = export_tfds(sound, tmp_path / "deep" / "below")
+    found, records = examples(tfds, folder, split), records_of(sound, split)
+    assert len(found) == len(records) == tfds.builder_from_directory(folder).info.splits[split].num_examples
+    for example, record in zip(found, records, strict=True):
+        assert example["image/encoded"] == record.encoded
+        assert example["image/class/label"] == record.label
+        assert example["image/filename"] == record.filename.encode()
+        assert (example["image/height"], example["image/width"]) == (record.height, record.width)
+        assert example["image/object/bbox/ymin"].tolist() == [box.ymin for box in record.boxes]
+        assert example.keys() == record.features.keys()
+
+
+def test_tfds_decodes_and_names_classes(tf: Any, tfds: Any, tmp_path: Path, sound: Layout) -> None:
+    """Pixels are TensorFlow's own of the same bytes; pairs for training; slices; classes by their wnids."""
+    builder = tfds.builder_from_directory(export_tfds(sound, tmp_path / "out"))
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    pairs = list(builder.as_dataset(split="train[10:20]", as_supervised=True, read_config=config))
+    records = records_of(sound)[10:20]
+    names = builder.info.features["image/class/label"]
+    assert names.num_classes == 1001
+    assert names.int2str(0) == "background"
+    for (image, label), record in zip(pairs, records, strict=True):
+        assert (image.numpy() == tf.io.decode_jpeg(bytes(record.encoded), channels=3).numpy()).all()
+        assert names.int2str(int(label)) == record.wnid
+
+
+def test_the_example_of_the_page_runs(
+    tfds: Any, tmp_path: Path, sound: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/export.md shows how; the files lie beside the shards, and verify has nothing to say of them."""
+    layout = copied(sound, tmp_path / "data")
+    (example,) = (block for block in blocks((ROOT / "docs" / "export.md").read_text(), "python") if "tfds" in block)
+    shown = command("export", "tfds", layout.data_dir).stdout
+    assert shown == f"tensorflow_datasets.builder_from_directory({str(layout.data_dir / 'tfds')!r})\n"
+    exec(example.replace("/data/imagenet", str(layout.data_dir)), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    assert all(line.startswith("(16, 16, 3) n") for line in lines)
+    command("verify", layout.data_dir)
+
+
+def test_a_part_has_its_own_labels(tfds: Any, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Of classes with labels from 0 there is no background."""
+    listing = tmp_path / "classes.txt"
+    listing.write_text("n01440764\nn01860187\nn02097474\n")
+    layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, dataclasses.replace(PART, part=find_part(str(listing), 0)))
+    label = tfds.builder_from_directory(export_tfds(layout)).info.features["image/class/label"]
+    assert label.names == ["n01440764", "n01860187", "n02097474"]
+
+
+def test_a_recipe_has_its_own_features(tfds: Any, tmp_path: Path) -> None:
+    """The image and the label under the names of the recipe; PNGs too."""
+    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label, c: class, at: path}\n")
+    folder = export_tfds(layout)
+    expected = [record.features for record in records_of(layout)]
+    assert [{**each, "y": int(each["y"])} for each in examples(tfds, folder)] == expected
+    images = tfds.builder_from_directory(folder).as_dataset(split="train", as_supervised=True)
+    assert {tuple(image.shape) for image, _ in images} == {(16, 16, 3), (12, 16, 3)}
+
+
+def test_numbers_have_no_image(tfds: Any, tmp_path: Path) -> None:
+    """Records without an image are read too."""
+    layout = recipe_set(tmp_path, "record: {values: values, y: label}\n", content="pixels")
+    found = examples(tfds, export_tfds(layout))
+    assert [each["values"].tolist() for each in found] == [each.features["values"] for each in records_of(layout)]
+
+
+def test_shards_of_other_makers(tfds: Any, tmp_path: Path) -> None:
+    """Without a manifest: what the first record holds, as many records as there are headers."""
+    layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG")
+    assert [each["image/filename"] for each in examples(tfds, export_tfds(layout))] == [b"a.JPEG", b"b.JPEG"]
+    few = {"image/encoded": BytesList((b"x",)), "image/class/label": Int64List((7,)), "other": Int64List((1,))}
+    write(layout.shard_path("train-00000-of-00001"), [encode_example(few)] * 3)
+    found = examples(tfds, export_tfds(layout))
+    assert found == [{"image/encoded": b"x", "image/class/label": 7}] * 3
+
+
+def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tiny: MadeSet) -> None:
+    """Compressed shards; a folder with something else; a set that lacks a shard. Nothing is written."""
+    packed = Layout(tmp_path / "packed", raw=made_tiny.archives["train"].parent)
+    convert(packed, ENGINE, dataclasses.replace(PART, compression="gzip"))
+    with pytest.raises(UsageError, match="is compressed with gzip"):
+        export_tfds(packed)
+    stray = tmp_path / "stray"
+    stray.mkdir()
+    (stray / "thesis.tex").write_text("all of it")
+    with pytest.raises(InputError, match=r"holds something else: thesis\.tex"):
+        export_tfds(sound, stray)
+    lacking = copied(sound, tmp_path / "lacking")
+    lacking.shard_path("train-00003-of-00008").unlink()
+    with pytest.raises(InputError, match="lacks 1 of 8"):
+        export_tfds(lacking)
+    assert os.listdir(stray) == ["thesis.tex"]
+    assert not any((each.data_dir / "tfds").exists() for each in (packed, lacking))
+
+
+def test_writing_it_again_changes_nothing(tmp_path: Path, sound: Layout) -> None:
+    """The same files; those that are the same are not touched. Other containers need OUT."""
+    folder = export_tfds(sound, tmp_path / "out")
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in existing(folder, "*")}
+    assert {path.name for path in before} == {"dataset_info.json", "features.json", "image.class.label.labels.txt"}
+    export_tfds(sound, folder)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in existing(folder, "*")} == before
+    refused: subprocess.CompletedProcess[str] = command("export", "folders", sound.data_dir, status=2)
+    assert "no folder OUT for folders" in refused.stderr
