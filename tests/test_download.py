@@ -20,7 +20,7 @@ from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
 
 from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, SpaceError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
-from imagenet_prep.fetch.partial import PartialFile
+from imagenet_prep.fetch.partial import PartialFile, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -347,6 +347,18 @@ def test_only_whole_files_have_final_names(server, layout):
     server.faults = Faults()
     assert run(server, layout).present == (train,)
     assert_whole(layout)
+
+
+@pytest.mark.parametrize("check_digest", [True, False])
+def test_a_crash_while_state_is_saved_leaves_nothing(server, layout, check_digest):
+    """What a killed run has begun to write of its state is gone after the next one, though nothing is to be fetched."""
+    run(server, layout)
+    before = {path for path in layout.own_raw_dir.rglob("*") if path.is_file()}
+    states = [layout.checked_path, *(state_path(layout.part_path(ARCHIVES[key])) for key in CONTENTS)]
+    for state in states:
+        state.with_name(f".{state.name}.1-ab.partial").touch()
+    run(server, layout, check_digest=check_digest)
+    assert {path for path in layout.own_raw_dir.rglob("*") if path.is_file()} == before
 
 
 def test_crash_right_after_the_renaming(server, layout):

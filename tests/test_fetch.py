@@ -55,6 +55,13 @@ def part(tmp_path):
     return tmp_path / "partial" / "a.tar.part"
 
 
+@pytest.fixture
+def nobody_helps(monkeypatch):
+    """However slow a connection is, on a busy machine too, no other one takes of its piece."""
+    monkeypatch.setattr("imagenet_prep.fetch.pieces._SOON", 1e9)
+    monkeypatch.setattr("imagenet_prep.fetch.pieces._SILENT", 1e9)
+
+
 def run(server, part, *, progress=None, connections=1, pace=PACE, query=""):
     """Fetch a.tar into ``part`` as a new process would."""
     session = Session(server.url, pace.stall)
@@ -130,9 +137,8 @@ def test_complete_part_needs_no_transfer(server, part):
     assert server.gets() == []
 
 
-def test_connections(server, part, monkeypatch):
+def test_connections(server, part, nobody_helps):
     """Several connections share a file, and each byte is asked for once, if none needs help."""
-    monkeypatch.setattr("imagenet_prep.fetch.pieces._SOON", 1e9)
     run(server, part, connections=4)
     assert part.read_bytes() == CONTENT
     assert sorted(seen.start for seen in server.gets()) == list(range(0, SIZE, PACE.segment))
@@ -146,9 +152,8 @@ def test_connections_are_used_at_once(server, part):
     assert part.read_bytes() == CONTENT
 
 
-def test_pieces_neither_overlap_nor_leave_gaps(server, part, monkeypatch):
+def test_pieces_neither_overlap_nor_leave_gaps(server, part, nobody_helps):
     """Each piece begins where another one ends, and the last one ends with the file, if none needs help."""
-    monkeypatch.setattr("imagenet_prep.fetch.pieces._SOON", 1e9)
     run(server, part, connections=4, pace=dataclasses.replace(PACE, segment=170_000))
     spans = sorted(tuple(map(int, seen.headers["Range"].removeprefix("bytes=").split("-"))) for seen in server.gets())
     assert spans[0][0] == 0
@@ -164,9 +169,8 @@ def test_a_server_without_ranges_is_asked_once(server, part):
     assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
 
 
-def test_connections_go_on_in_holes(server, part, monkeypatch):
+def test_connections_go_on_in_holes(server, part, nobody_helps):
     """Whatever holes a run with several connections left, the next one fills just these."""
-    monkeypatch.setattr("imagenet_prep.fetch.pieces._SOON", 1e9)
     remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
     with PartialFile(part, remote) as file:
         for start in (0, 500_000, 2_000_000):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from bounded import kill_group
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
@@ -90,9 +91,7 @@ def kill_and_rerun(
             assert parse_shard_name(path.name)
         time.sleep(0.002)
     ended = None if process.poll() is None else time.monotonic() - start
-    if ended is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_group(process)
     assert run(arguments, environment).wait() == 0
     return ended
 

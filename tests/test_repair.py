@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bounded import kill_group
 from existing import existing
 from made_sets import edit_manifest, one_more, read_catalog
 
@@ -750,7 +751,7 @@ def test_kills(layout: Layout) -> None:
     command = [sys.executable, "-m", "imagenet_prep", "repair", str(layout.data_dir), "--workers", "2", "--quiet"]
     began = time.monotonic()
     assert subprocess.run([*command, "--quick"], stdout=subprocess.DEVNULL).returncode == 0
-    took = time.monotonic() - began
+    latest = 3 * (time.monotonic() - began)
     met = tries = 0
     while met < 5:
         tries += 1
@@ -758,11 +759,12 @@ def test_kills(layout: Layout) -> None:
         for harm, name in zip(itertools.cycle(HARMS), sorted(identities(layout)), strict=False):
             harm(layout, name, draw)
         process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
-        time.sleep(draw.uniform(took / 2, 3 * took))
-        met += process.poll() is None
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            began = time.monotonic()
+            process.wait(draw.uniform(latest / 6, latest))
+            latest = time.monotonic() - began
+        met += process.returncode is None
+        kill_group(process)
         assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
         assert contents(layout) == before
 

@@ -16,7 +16,7 @@ from imagenet_prep.fetch import written
 from imagenet_prep.fetch.reply import NO_VALIDATOR, Remote
 from imagenet_prep.fetch.spans import Span, Spans
 from imagenet_prep.fetch.written import WrittenLog, written_spans
-from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.atomic import atomic_file, remove_abandoned
 from imagenet_prep.storage.durable import fsync_dir, make_folder
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import space_errors
@@ -136,9 +136,10 @@ def finish(path: Path, final: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove what is said of the partial file ``path``."""
+    """Remove what is said of the partial file ``path``, and what a killed run has begun to say."""
     written.forget(path)
     state_path(path).unlink(missing_ok=True)
+    remove_abandoned(state_path(path))
 
 
 class PartialFile:

@@ -23,7 +23,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """
     make_folder(path.parent)
     with writing(path):
-        _remove_abandoned(path)
+        remove_abandoned(path)
         partial, descriptor = _create_partial(path)
     try:
         with writing(path), os.fdopen(descriptor, "wb") as file:
@@ -50,7 +50,7 @@ def _create_partial(path: Path) -> tuple[Path, int]:
             return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
-def _remove_abandoned(path: Path) -> None:
+def remove_abandoned(path: Path) -> None:
     """Remove what writers of ``path`` left that were killed; no file that a living one holds."""
     for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(OSError):  # it is held, or gone
@@ -64,7 +64,7 @@ def _remove_abandoned(path: Path) -> None:
 def save_bytes(path: Path, content: bytes) -> bool:
     """Write ``content`` atomically unless the file holds just that already; say whether it was written."""
     if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
-        _remove_abandoned(path)
+        remove_abandoned(path)
         return False
     with atomic_file(path) as file:
         file.write(content)
