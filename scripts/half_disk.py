@@ -1,0 +1,179 @@
+"""``--consume`` on a disk that can't hold raw data and shards: done, verified, its peak; then killed again and again.
+
+    python scripts/half_disk.py [--kills 50] [--megabytes 2000] [--free 400]
+
+Takes root: a file system is mounted that holds the raw data and ``--free`` megabytes more. The set is the photographs
+of the demo, each many times under other names. Exit status 1: shards differ, or
+more than 1.1 times their size was used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.model import Silent
+from imagenet_prep.storage.layout import Layout
+
+CONVERT = ("--allow-incomplete", "--workers", "2", "--quiet")
+
+
+def main() -> int:
+    """Make the set, convert it in three ways, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--megabytes", type=int, default=2000)
+    parser.add_argument("--free", type=int, default=400)
+    parser.add_argument("--dir", type=Path, help="where there is room for three times that  [default: a temporary one]")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.dir, prefix="half-disk-") as folder:
+        plain = Path(folder, "plain")
+        write_archives(plain / "raw-data", given.megabytes * 10**6, Path(folder, "made"))
+        raw = sum(path.stat().st_size for path in sorted((plain / "raw-data").iterdir()))
+        assert convert(plain).wait() == 0
+        expected = digests(plain)
+        with small_disk(Path(folder), raw + given.free * 10**6) as disk:
+            fill(disk, plain)
+            began, peak = used(disk), watch(convert(disk, "--consume"), disk)
+            is_right = verified(disk) and digests(disk) == expected
+            shards = sum(path.stat().st_size for path in sorted(disk.glob("*-of-*")))
+        kills, rounds = 0, 0
+        while kills < given.kills:
+            with small_disk(Path(folder), raw + given.free * 10**6) as disk:
+                fill(disk, plain)
+                kills += kill_again_and_again(disk, given.kills - kills, random.Random(kills))
+                rounds += 1
+                is_right = is_right and digests(disk) == expected and verified(disk)
+    found: dict[str, object] = {"raw": raw, "shards": shards, "disk": raw + given.free * 10**6, "begin": began}
+    found |= {"peak": peak, "peak_by_shards": peak / shards, "kills": kills, "rounds": rounds, "is_right": is_right}
+    print(json.dumps(found))
+    return 0 if is_right and peak <= 1.1 * shards else 1
+
+
+def write_archives(folder: Path, size: int, made: Path) -> None:
+    """The two archives of images, of ``size`` bytes in all; 1 in 20 is of validation."""
+    photographs = images(make(made, classes=6, per_class=8, validation=2))
+    folder.mkdir(parents=True)
+    mean = sum(map(len, photographs)) // len(photographs)
+    count, classes = size // mean, 20
+    with tarfile.open(folder / facts.ARCHIVES["train"].filename, "w") as outer:
+        for wnid in facts.synsets()[:classes]:
+            inner = io.BytesIO()
+            with tarfile.open(fileobj=inner, mode="w") as tar:
+                for number in range(count * 19 // 20 // classes):
+                    add(tar, f"{wnid}_{number}.JPEG", photographs[number % len(photographs)])
+            add(outer, f"{wnid}.tar", inner.getvalue())
+    with tarfile.open(folder / facts.ARCHIVES["validation"].filename, "w") as tar:
+        for number in range(1, count // 20 + 1):
+            add(tar, f"ILSVRC2012_val_{number:08d}.JPEG", photographs[number % len(photographs)])
+
+
+def images(made: MadeSet) -> list[bytes]:
+    """The photographs of a demo."""
+    found = []
+    with tarfile.open(made.archives["train"]) as outer:
+        for member in outer:
+            with tarfile.open(fileobj=outer.extractfile(member)) as inner:
+                found += [inner.extractfile(each).read() for each in inner]  # type: ignore[union-attr]
+    return found
+
+
+def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Add a file to a tar."""
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """An ext4 file system of just this size, in a file."""
+    image, mounted = folder / "disk", folder / "mounted"
+    mounted.mkdir(exist_ok=True)
+    with image.open("wb") as file:
+        file.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-F", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, mounted], check=True)
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", mounted], check=True)
+        image.unlink()
+
+
+def fill(disk: Path, plain: Path) -> None:
+    """Copy the archives there, and let their digests be seen."""
+    layout = Layout(disk)
+    layout.raw_dir.mkdir()
+    for path in sorted((plain / "raw-data").glob("*.tar")):
+        copy = Path(shutil.copy2(path, layout.raw_dir))
+        with copy.open("rb") as file:
+            digest = hashlib.md5(file.read()).hexdigest()
+        Target(layout, copy.name, None, {"md5": digest}).check_present(Silent())
+
+
+def convert(data_dir: Path, *more: str) -> subprocess.Popen[bytes]:
+    """Start a conversion, in a process group of its own."""
+    command = [sys.executable, "-m", "imagenet_prep", "convert", str(data_dir), *CONVERT, *more]
+    return subprocess.Popen(command, start_new_session=True)
+
+
+def used(disk: Path) -> int:
+    """Bytes in use."""
+    found = os.statvfs(disk)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def watch(process: subprocess.Popen[bytes], disk: Path) -> int:
+    """The most bytes in use while a process runs, looked at every 20 ms."""
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, used(disk))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    return peak
+
+
+def kill_again_and_again(disk: Path, count: int, draw: random.Random) -> int:
+    """Kill the conversion up to ``count`` times on its way, then let it end; how many times it was killed."""
+    for kills in range(count):
+        process = convert(disk, "--consume")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            assert process.wait(draw.uniform(0.5, 2.5)) == 0
+            return kills
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert convert(disk, "--consume").wait() == 0
+    return count
+
+
+def verified(disk: Path) -> bool:
+    """Whether verify finds no fault."""
+    command = [sys.executable, "-m", "imagenet_prep", "verify", str(disk), "--workers", "2", "--quiet"]
+    return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of each shard."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
