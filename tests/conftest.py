@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,15 @@ def _buffered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONUNBUFFERED", raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    """The torch module, with one thread: tests run beside others."""
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
 
 
 @pytest.fixture(scope="session")

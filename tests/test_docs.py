@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib.util
 import inspect
 import itertools
 import json
@@ -359,32 +358,32 @@ def test_the_api_example_runs(tiny_data_dir: Path, capsys: pytest.CaptureFixture
     assert len(list(tiny_data_dir.glob("train-?????-of-00064"))) == 64
 
 
-def test_the_snippets_that_read_shards_run(tiny_data_dir: Path, tf: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """tf.data and plain Python both read what convert writes, as the README shows."""
+def test_the_three_lines_run(tiny_data_dir: Path, torch: Any, tf: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each gives batches of every image in the split, and reading by hand tells of each record."""
     convert(Layout(tiny_data_dir), make_engine("threads", 2), PART)
-    names: dict[str, Any] = {}
-    exec(snippet("import tensorflow").replace("/data/imagenet", str(tiny_data_dir)), names)
-    pairs = [(image.shape, int(label)) for image, label in names["images"]]
-    assert len(pairs) == 300
-    assert all(shape == (16, 16, 3) and 1 <= label <= 1000 for shape, label in pairs)
+    count = {"batch_size=256": "batch_size=50", ".batch(256)": ".batch(50)", "num_workers=8": "num_workers=1"}
+
+    def batches(word: str, **names: Any) -> list[Any]:
+        program = snippet(word).replace("/data/imagenet", str(tiny_data_dir))
+        for old, new in count.items():
+            program = program.replace(old, new)
+        exec(program, names)
+        return list(names["train"])
+
+    labels = sorted(record.label - 1 for record in imagenet_prep.open(tiny_data_dir, "train"))
+    assert len(labels) == 300
+    of_torch = batches("imagenet_prep.torch", transform=lambda image: image)
+    of_grain = batches("import grain", prepare=lambda record: (record.array(), record.label - 1))
+    of_tensorflow = batches("imagenet_prep.tensorflow")
+    for found in (of_torch, of_grain, of_tensorflow):
+        assert len(found) == 6
+        assert sorted(int(label) for _, each in found for label in each) == labels
+    assert of_torch[0][0].shape == (50, 3, 16, 16)
+    assert of_grain[0][0].shape == (50, 16, 16, 3)
+    assert of_tensorflow[0][0].shape == (50, 224, 224, 3)
     capsys.readouterr()
     exec(snippet("validation[-1]").replace("/data/imagenet", str(tiny_data_dir)), {})
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.split() == ["80", lines[-1].split()[0]]
     assert len(lines) == 80
-    assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG \d+ 16 16 \d+", line) for line in lines)
-
-
-def test_the_snippet_for_pytorch_runs(tiny_data_dir: Path) -> None:
-    """Its loader gives every image with its label, once; without PyTorch, the rest of the snippet does."""
-    convert(Layout(tiny_data_dir), make_engine("threads", 2), PART)
-    tree = ast.parse(snippet("DataLoader").replace("/data/imagenet", str(tiny_data_dir)))
-    if not importlib.util.find_spec("torch"):
-        tree.body = [node for node in tree.body if not re.search(r"\btorch\b|\bDataLoader\b", ast.unparse(node))]
-    names: dict[str, Any] = {}
-    exec(compile(tree, "README.md", "exec"), names)
-    train = names["train"]
-    batches = names.get("loader") or [names["decode"](train[:150]), names["decode"](train[150:])]
-    found = [pair for batch in batches for pair in batch]
-    assert all(image.size == (16, 16) for image, _ in found)
-    assert sorted(label for _, label in found) == sorted(record.label - 1 for record in train)
+    assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG \d+ 16 16 \d+ \(16, 16, 3\)", line) for line in lines)

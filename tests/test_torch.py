@@ -27,15 +27,6 @@ COUNT = 301
 """A number that no number of ranks, workers and images a batch divides."""
 
 
-@pytest.fixture(scope="session")
-def torch() -> Any:
-    """The torch module, with one thread: its tests run beside others."""
-    import torch
-
-    torch.set_num_threads(1)
-    return torch
-
-
 @pytest.fixture(scope="module")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """301 images in 7 shards, each with a label of its own. Read only."""

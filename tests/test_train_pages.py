@@ -1,0 +1,68 @@
+"""docs/train: each page's program runs as it stands, and the loss of its network falls."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_sets import ENGINE, PART
+
+from imagenet_prep.demo.archives import make
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+
+pytestmark = [pytest.mark.project, pytest.mark.torch]
+
+PAGES = Path(__file__).parents[1] / "docs" / "train"
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """72 photographs of 4 classes, with boxes."""
+    folder = tmp_path_factory.mktemp("classes")
+    source = make(folder / "made", classes=4, per_class=18, validation=8)
+    layout = Layout(folder / "data", raw=source.archives["train"].parent)
+    annotate(layout, ENGINE)
+    convert(layout, ENGINE, PART)
+    return layout.data_dir
+
+
+def programs(page: str, data_dir: Path) -> list[str]:
+    """The Python of a page that is a program, with the folder of the test."""
+    found = re.findall(r"^```python\n(.*?)^```", (PAGES / f"{page}.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [each.replace("/data/imagenet", str(data_dir)) for each in found if "import " in each]
+
+
+def printed(program: str, folder: Path) -> str:
+    """What a program prints, run by itself."""
+    (folder / "train.py").write_text(program)
+    done = subprocess.run([sys.executable, "train.py"], cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", ["pytorch", "tensorflow", "jax"])
+def test_a_network_learns(page: str, classes: Path, tmp_path: Path) -> None:
+    """Its loss falls from that of 1,000 classes that are equally likely to that of a handful."""
+    program = programs(page, classes)[0]
+    losses = [float(value) for value in re.findall(r"^epoch \d+: loss ([\d.]+)$", printed(program, tmp_path), re.M)]
+    assert len(losses) == 6
+    assert losses[0] > 2.5
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
+    """The second program of TensorFlow's page tells what a record holds."""
+    _, program = programs("tensorflow", classes)
+    first, second = printed(program, tmp_path).splitlines()
+    assert re.fullmatch(r"\d+ \(\d+, 4\) True", first)
+    assert second == "['image/channels', 'image/class/label', 'image/class/synset']"
+
+
+def test_every_page_has_a_test() -> None:
+    """No program stands there that nobody runs."""
+    assert sorted(path.stem for path in PAGES.glob("*.md")) == ["jax", "pytorch", "tensorflow"]
