@@ -15,7 +15,7 @@ import requests
 
 from imagenet_prep.errors import AccessError, Phrase, UsageError
 from imagenet_prep.fetch.login import LoginForm, find_login_form
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import (
     PROBE,
     access_error,
@@ -131,13 +131,11 @@ class _Answer:
 
 
 def _knock(session: Session, url: str, pace: Pace) -> _Answer:
-    patience = Patience(name_of(url), pace, note=session.note)
-    while True:
-        try:
-            with session.knock(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
-                return _understand(session, response, url)
-        except CutError as cut:
-            patience.wait(cut)
+    def knock() -> _Answer:
+        with session.knock(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+            return _understand(session, response, url)
+
+    return Patience(name_of(url), pace, note=session.note).until(knock)
 
 
 def _understand(session: Session, response: requests.Response, url: str) -> _Answer:
@@ -166,13 +164,8 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
             "it goes to another address" if not at_home else "it would put the password into a URL",
             Phrase("sign in with a browser, export its cookies and give them with {cookies} FILE"),
         )
-    patience = Patience("signing in", pace, note=session.note)
-    while True:
-        try:
-            session.post(form.action, form.filled(credentials.username, credentials.password)).close()
-            return
-        except CutError as cut:
-            patience.wait(cut)
+    fields = form.filled(credentials.username, credentials.password)
+    Patience("signing in", pace, note=session.note).until(lambda: session.post(form.action, fields).close())
 
 
 def _load_cookies(path: Path) -> MozillaCookieJar:

@@ -18,7 +18,7 @@ from pathlib import Path
 from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.fetch.offers import Note, Offer
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import PROBE, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url
 from imagenet_prep.fetch.tokens import Token, secret_text, token_from, token_in_file
@@ -116,15 +116,13 @@ class KaggleSite:
 
 
 def _ask_digests(session: Session, url: str, pace: Pace) -> dict[str, str]:
-    patience = Patience(COMPETITION, pace, note=session.note)
-    while True:
-        try:
-            with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
-                check_status(response, url)
-                found = digests_of(response.headers.get("x-goog-hash", ""))
-                return {"md5": found["md5"]} if "md5" in found else found
-        except CutError as cut:
-            patience.wait(cut)
+    def ask() -> dict[str, str]:
+        with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+            check_status(response, url)
+            found = digests_of(response.headers.get("x-goog-hash", ""))
+            return {"md5": found["md5"]} if "md5" in found else found
+
+    return Patience(COMPETITION, pace, note=session.note).until(ask)
 
 
 def digests_of(header: str) -> dict[str, str]:

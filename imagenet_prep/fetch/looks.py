@@ -137,21 +137,20 @@ def check_look(path: Path, name: str) -> None:
 def _read(session: Session, url: str, start: int, stop: int, remote: Remote, pace: Pace) -> bytes:
     """The bytes ``start`` to ``stop`` of a file; of a server that doesn't serve parts, ``start`` must be 0."""
     span = {"Range": f"bytes={start}-{stop - 1}"} if remote.ranges else None
-    patience = Patience(name_of(url), pace, note=session.note)
-    while True:
-        try:
-            with session.get(url, span) as response:
-                check_status(response, url)
-                refuse_encoding(response, url)
-                if span and content_range(response) != (start, stop, remote.total):
-                    raise CutError("the server sent another part than was asked for")
-                content = read_head(response, stop - start)
-                check_is_no_page(response, b"" if start else content, url)
-                if len(content) == stop - start:
-                    return content
+
+    def read() -> bytes:
+        with session.get(url, span) as response:
+            check_status(response, url)
+            refuse_encoding(response, url)
+            if span and content_range(response) != (start, stop, remote.total):
+                raise CutError("the server sent another part than was asked for")
+            content = read_head(response, stop - start)
+            check_is_no_page(response, b"" if start else content, url)
+            if len(content) < stop - start:
                 raise CutError("the answer was too short")
-        except CutError as cut:
-            patience.wait(cut)
+            return content
+
+    return Patience(name_of(url), pace, note=session.note).until(read)
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:

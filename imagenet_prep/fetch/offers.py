@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import requests
 
 from imagenet_prep.errors import AccessError, NetworkError, Phrase
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import RefusedError, check_status, name_of, read_some
 from imagenet_prep.fetch.session import Session, host_of
 
@@ -102,20 +102,20 @@ def ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     Raises:
         AccessError, NetworkError: as ``inspect``; it is no JSON.
     """
-    patience = Patience(name_of(url), pace, note=session.note)
-    while True:
-        try:
-            with session.get(url) as response:
-                check_status(response, url)
-                return json.loads(_read_all(response)), response.links.get("next", {}).get("url", "")
-        except CutError as cut:
-            patience.wait(cut)
-        except ValueError:
-            raise NetworkError(
-                f"{host_of(url)} sent something else in place of {name_of(url)}",
-                "expected JSON",
-                Phrase("check the address given with {base_url}, or try later"),
-            ) from None
+
+    def ask() -> tuple[Any, str]:
+        with session.get(url) as response:
+            check_status(response, url)
+            return json.loads(_read_all(response)), response.links.get("next", {}).get("url", "")
+
+    try:
+        return Patience(name_of(url), pace, note=session.note).until(ask)
+    except ValueError:
+        raise NetworkError(
+            f"{host_of(url)} sent something else in place of {name_of(url)}",
+            "expected JSON",
+            Phrase("check the address given with {base_url}, or try later"),
+        ) from None
 
 
 def _read_all(response: requests.Response) -> bytes:

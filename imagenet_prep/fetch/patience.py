@@ -6,11 +6,13 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from imagenet_prep.errors import NetworkError, Phrase
 
 _TRIES_OF_LASTING = 3
+
+T = TypeVar("T")
 
 
 class CutError(Exception):
@@ -91,6 +93,14 @@ class Patience:
     failures: int = 0
     lasting: int = 0  # how many of them, the last ones, were of the kind that lasts
     mark: int = 0
+
+    def until(self, attempt: Callable[[], T]) -> T:
+        """What an attempt returns, tried again after each CutError. Raises as ``wait``."""
+        while True:
+            try:
+                return attempt()
+            except CutError as cut:
+                self.wait(cut)
 
     def wait(self, cut: CutError, mark: int = 0) -> None:
         """Wait before the next attempt. ``mark`` is anything that grows with progress, such as bytes received.

@@ -82,12 +82,9 @@ def inspect(session: Getter, url: str, pace: Pace) -> Remote:
         AccessError: it wants credentials, or sends a web page instead.
         NetworkError: the file isn't there, or the server can't be reached.
     """
-    patience = Patience(name_of(url), pace, note=session.note)
-    while True:
-        try:
-            return _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)
-        except CutError as cut:
-            patience.wait(cut)
+    return Patience(name_of(url), pace, note=session.note).until(
+        lambda: _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)
+    )
 
 
 def _ask(session: Getter, url: str, span: str | None) -> Remote | None:

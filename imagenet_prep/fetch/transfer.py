@@ -10,7 +10,7 @@ from imagenet_prep.errors import NetworkError, Phrase
 from imagenet_prep.fetch.connections import Connections, ask_for
 from imagenet_prep.fetch.front import Front
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Remote, RestartError, inspect, name_of
 from imagenet_prep.fetch.session import Getter
 from imagenet_prep.fetch.versions import Versions
@@ -130,9 +130,4 @@ class _Job:
         patience = Patience(
             name_of(self.url), self.pace, note=self.progress.note, kept=lambda: part.size, was_answered=True
         )
-        while True:
-            try:
-                versions.begin()
-                return
-            except CutError as cut:
-                patience.wait(cut)
+        patience.until(versions.begin)
