@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
+import json
 import os
 import re
 import shutil
@@ -293,6 +294,8 @@ def survive(moment: int, layout: Layout, expected: dict[str, bytes], *, is_thoro
         run_until(3 + moment % 5, lambda: made(layout))
     made(layout)
     assert states(layout) == expected, f"died before step {moment}, {steps[-1]}"
+    position = json.loads(layout.consumed("train").position.read_text())
+    assert (position["rows"], position["of"], position["over"]) == (12, 12, True)
     assert list(layout.consumed_dir.glob("*/[fb]*/*")) == []
     assert list(layout.raw_dir.glob("*_img_*.tar")) == []
     shutil.rmtree(layout.data_dir)

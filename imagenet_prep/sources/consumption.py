@@ -221,7 +221,8 @@ class KeptPass:
                     os.fsync(file.fileno())
             with writing(paths.bundles):
                 fsync_dir(paths.bundles)
-        _save_sealed(paths.position, {"rows": done, "of": self._total, "over": False})
+        if not self._of.is_read:  # then fewer may be asked for than it was of
+            _save_sealed(paths.position, {"rows": done, "of": self._total, "over": False})
         self._of.give_back(following)
 
 
