@@ -95,6 +95,7 @@ torture: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)
 	$(BIN)/python scripts/bench_download.py $(DOWNLOAD_ARGS)
+	$(BIN)/python scripts/bench_reading.py $(READING_ARGS)
 
 rehearsal: $(VENV)/run
 	@test -n "$(DIR)" || { echo "usage: make rehearsal DIR=/path/with/4/GB" >&2; exit 2; }

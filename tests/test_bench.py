@@ -239,3 +239,27 @@ def test_tf_data_counts_records(
     monkeypatch.setattr(sys, "argv", ["count_tf.py", str(tmp_path)])
     load("count_tf").main()
     assert capsys.readouterr().out == "10\n"
+
+
+def test_reading_is_measured(
+    load: Any, tf: Any, torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All three tables come out: every way reads the records that are there, and decodes every image."""
+    bench = load("bench_reading")
+    monkeypatch.setattr(bench, "PHOTOGRAPHS", 3)
+    words = ["bench_reading.py", "--records", "24", "--images", "9", "--repeat", "1", "--folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    bench.main()
+    printed = capsys.readouterr().out
+    rows = (
+        "bare mmap",
+        "records.read",
+        "array_record",
+        "grain",
+        "tf.data",
+        "tfrecord package",
+        "image folder",
+        "min_side",
+    )
+    assert all(re.search(rf"^.*{row}.* \d+\.\d\d$", printed, re.MULTILINE) for row in rows)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,292 @@
+"""How fast finished shards are read and decoded, beside bare loops and other readers, in one interleaved run.
+
+    python scripts/bench_reading.py                       # 5,000 records of 110 kB, 5 rounds: minutes
+    python scripts/bench_reading.py --records 10000 --repeat 7 --folder /mnt/disk
+
+The page cache is warm. First processor time a record within one process: what is beside a bare loop costs what it does
+beyond the loop. Then whole processes, start and imports included. Then decoded images a second. Ratios are medians of
+those within rounds. It takes what the extra `dev` installs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import mmap
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+import imagenet_prep  # noqa: E402
+from imagenet_prep import records  # noqa: E402
+from imagenet_prep.demo.photographs import photograph_bytes  # noqa: E402
+from imagenet_prep.model import Item  # noqa: E402
+from imagenet_prep.tfrecord import inception  # noqa: E402
+from imagenet_prep.tfrecord.crc import crc32c  # noqa: E402
+
+SHARDS, PHOTOGRAPHS, SIDE = 8, 200, 224
+
+WHOLE = {
+    "open": """
+import imagenet_prep
+assert sum(len(record.encoded) > 0 for record in imagenet_prep.open(sys.argv[1], "train")) == int(sys.argv[2])
+""",
+    "grain TFRecordIterDataset": """
+import grain
+count = 0
+for path in paths:
+    for record in grain.experimental.TFRecordIterDataset(path):
+        count += 1
+assert count == int(sys.argv[2])
+""",
+    "tf.data TFRecordDataset": """
+import tensorflow as tf
+assert sum(1 for _ in tf.data.TFRecordDataset(paths)) == int(sys.argv[2])
+""",
+    "tfrecord package": """
+from tfrecord.reader import tfrecord_iterator
+assert sum(1 for path in paths for _ in tfrecord_iterator(path)) == int(sys.argv[2])
+""",
+}
+
+LOADERS = {
+    "PyTorch, image folder": """
+import torch, numpy as np
+from PIL import Image
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+
+def prepare(image):
+    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
+
+class Folder(Dataset):
+    def __init__(self):
+        self.files = sorted(Path(sys.argv[1], "folders", "train").glob("*/*"))
+    def __len__(self):
+        return len(self.files)
+    def __getitem__(self, index):
+        with Image.open(self.files[index]) as image:
+            pixels = np.array(image.convert("RGB"))
+        return prepare(torch.from_numpy(pixels).permute(2, 0, 1)), 0
+
+count = 0
+for images, labels in DataLoader(Folder(), batch_size=64, shuffle=True, num_workers=2):
+    count += len(images)
+""",
+    "PyTorch, imagenet_prep.torch": """
+import imagenet_prep, torch
+from imagenet_prep.torch import ImageDataset, Loader
+from torch.nn import functional
+torch.set_num_threads(1)
+
+def prepare(image):
+    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
+
+count = 0
+dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
+for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
+    count += len(images)
+""",
+    "the same with min_side": """
+import imagenet_prep, torch
+from imagenet_prep.torch import ImageDataset, Loader
+from torch.nn import functional
+torch.set_num_threads(1)
+
+def prepare(image):
+    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
+
+count = 0
+dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare, min_side=SIDE)
+for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
+    count += len(images)
+""",
+    "imagenet_prep.tensorflow": """
+from imagenet_prep.tensorflow import dataset
+count = sum(len(labels) for _, labels in dataset(sys.argv[1], "train", batch_size=64, image_size=SIDE, training=False))
+""",
+}
+HEAD = """
+import os, sys, warnings
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+warnings.simplefilter("ignore")
+from pathlib import Path
+paths = sorted(str(path) for path in Path(sys.argv[1]).glob("train-*-of-*"))
+SIDE = 224
+"""
+
+
+def main() -> None:
+    """Measure, and print three tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=5000)
+    parser.add_argument("--images", type=int, default=2000, help="that are decoded")
+    parser.add_argument("--repeat", type=int, default=5, help="rounds")
+    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        make_set(folder / "set", given.records)
+        within_one_process(folder / "set", given.records, given.repeat)
+        whole = {name: python(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
+        processes(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
+        make_set(folder / "images", given.images)
+        run([sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "images", folder / "images/folders"])
+        ends = f"\nassert count == {given.images}, count\n"
+        decoded = {name: python(HEAD + each + ends, folder / "images", given.images) for name, each in LOADERS.items()}
+        heading = f"{given.images:,} images decoded and resized to {SIDE}, 2 workers, a process each"
+        processes(heading, decoded, given.images, given.repeat)
+
+
+def make_set(folder: Path, count: int) -> None:
+    """Records of photographs as convert would lay them out, each with a label and a name of its own."""
+    photographs = [photograph_bytes(seed) for seed in range(PHOTOGRAPHS)]
+    with records.ShardWriter(folder / "train", shards=SHARDS) as shards:
+        for number in range(count):
+            content, (width, height) = photographs[number % PHOTOGRAPHS]
+            label = number * 7919 % 1000 + 1
+            item = Item(f"n{label:08d}_{number}.JPEG", label, f"n{label:08d}", f"class {label}, some words", ())
+            head, tail = inception.record_parts(item, width, height, len(content))
+            shards.write(head + content + tail)
+
+
+# within one process --------------------------------------------------------------------------------------------
+
+
+def within_one_process(folder: Path, count: int, rounds: int) -> None:
+    """Processor time a record, in order and at random."""
+    paths = sorted(folder.glob("train-*-of-*"))
+    kept = imagenet_prep.open(folder, "train")
+    order = random.Random(1).sample(range(count), count)
+    maps = [mapped(path) for path in paths]
+    slices = [(view, start, stop) for view in maps for start, stop in data_of(view)]
+    in_order: dict[str, Callable[[], Any]] = {
+        "bare mmap + crc32c": lambda: [bare(path) for path in paths],
+        "open: label, view, every CRC": lambda: look(imagenet_prep.open(folder, "train")),
+        "the same set again": lambda: look(kept),
+        "records.read": lambda: sum(1 for _ in records.read(paths)),
+    }
+    table("in order, us of processor time a record", in_order, count, rounds)
+    at_random: dict[str, Callable[[], Any]] = {
+        "bare slice + crc32c": lambda: [crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)],
+        "open: label, view, CRC": lambda: look(kept[k] for k in order),
+    }
+    with contextlib.ExitStack() as stack:
+        arrays = stack.enter_context(array_records(folder))
+        at_random["array_record"] = lambda: [arrays[k] for k in order]
+        table("at random, us of processor time a record", at_random, count, rounds)
+
+
+def mapped(path: Path) -> memoryview:
+    """A file as a memory map."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def data_of(view: memoryview) -> list[tuple[int, int]]:
+    """Where the data of each record begin and end."""
+    found, offset = [], 0
+    while offset < len(view):
+        (length,) = struct.unpack_from("<Q", view, offset)
+        found.append((offset + 12, offset + 12 + length))
+        offset += length + 16
+    return found
+
+
+def bare(path: Path) -> None:
+    """Map a shard, and compute the CRC of each record's data: no reader that checks them can do less."""
+    view, offset, unpack = mapped(path), 0, struct.Struct("<Q").unpack_from
+    end = len(view)
+    while offset < end:
+        (length,) = unpack(view, offset)
+        crc32c(view[offset + 12 : offset + 12 + length])
+        offset += length + 16
+
+
+def look(found: Any) -> None:
+    """Ask each record for its label and its image."""
+    for record in found:
+        record.label, record.encoded  # noqa: B018 - asking is what is measured
+
+
+@contextlib.contextmanager
+def array_records(folder: Path) -> Any:
+    """The same records as ArrayRecord files, as Grain reads them."""
+    from grain.sources import ArrayRecordDataSource
+
+    with tempfile.TemporaryDirectory(dir=folder.parent) as out:
+        run([sys.executable, "-m", "imagenet_prep", "export", "arrayrecord", folder, Path(out) / "arrays"])
+        yield ArrayRecordDataSource(sorted(str(path) for path in Path(out, "arrays").glob("*.array_record")))
+
+
+def table(heading: str, ways: Mapping[str, Callable[[], Any]], count: int, rounds: int) -> None:
+    """Run each way once a round; print its processor time, and that over the first one's."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds + 1):
+        for name, way in ways.items():
+            began = time.process_time()
+            way()
+            took[name].append((time.process_time() - began) / count * 1e6)
+    first = next(iter(ways))
+    print(f"{heading}; rounds: {rounds}\n{'':34}{'median':>10}{'fastest':>10}{'/ bare':>10}")
+    for name, each in took.items():
+        ratio = median(one / other for one, other in zip(each[1:], took[first][1:], strict=True))
+        print(f"{name:34}{median(each[1:]):10.2f}{min(each[1:]):10.2f}{ratio:10.2f}")
+
+
+# whole processes -----------------------------------------------------------------------------------------------
+
+
+def python(program: str, folder: Path, count: int) -> list[Any]:
+    """The command that runs a program on a folder."""
+    return [sys.executable, "-c", program, folder, str(count)]
+
+
+def processes(heading: str, commands: Mapping[str, list[Any]], count: int, rounds: int) -> None:
+    """Run each command once a round; print wall and processor time, items a second, and that over the first one's."""
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            took[name].append(timed(command))
+    first = next(iter(commands))
+    print(f"{heading}; rounds: {rounds}\n{'':34}{'wall s':>10}{'CPU s':>10}{'a second':>10}{'/ first':>10}")
+    for name, each in took.items():
+        ratio = median(one[0] / other[0] for one, other in zip(took[first], each, strict=True))
+        wall, used = (median(values) for values in zip(*each, strict=True))
+        print(f"{name:34}{wall:10.2f}{used:10.2f}{count / wall:10.0f}{ratio:10.2f}")
+
+
+def timed(command: list[Any]) -> tuple[float, float]:
+    """Wall and processor seconds of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    run(command)
+    wall = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def run(command: list[Any]) -> None:
+    """Run a command; show what it printed if it fails."""
+    names = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, env={**names, "PYTHONPATH": str(ROOT)})
+    if done.returncode:
+        sys.exit(io.StringIO(done.stderr).read())
+
+
+if __name__ == "__main__":
+    main()
