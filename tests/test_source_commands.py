@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,11 +65,22 @@ def _stand_in(kind: str, folder: Path, made: MadeSet) -> Iterator[StandIn]:
 
 def _command(home: Path, secrets: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, whose user has no secrets but these."""
-    kept = {name: value for name, value in os.environ.items() if not re.match("KAGGLE|HF_|HUGGING|IMAGENET|XDG", name)}
-    environment = {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), **secrets}
     command = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
     assert not any(value in " ".join(command) for value in secrets.values())
+    environment = {**_nobodys(home), **secrets}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def _shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """A script, run by a shell whose user has no secrets yet."""
+    command = ["bash", "-e"]
+    return subprocess.run(command, env=_nobodys(home), input=script, capture_output=True, text=True, timeout=120)
+
+
+def _nobodys(home: Path) -> dict[str, str]:
+    """The environment of a user without secrets."""
+    kept = {name: value for name, value in os.environ.items() if not re.match("KAGGLE|HF_|HUGGING|IMAGENET|XDG", name)}
+    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT)}
 
 
 def _assert_no_secret(folder: Path, *texts: str) -> None:
@@ -103,6 +116,34 @@ def test_run_from_another_source(tmp_path: Path, made_tiny: MadeSet, who: str, m
     if not more:
         said = "has no boxes: its records are made without them"
         assert (said in done.stderr) == (kind == "huggingface")
+
+
+@pytest.mark.parametrize("kind", ["imagenet", "kaggle", "huggingface"])
+def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
+    """Copied from docs/getting-imagenet.md into a shell, with one's own secret in place of the dots: shards."""
+    page = (ROOT / "docs" / "getting-imagenet.md").read_text()
+    (script,) = (each for each in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S) if _IN_SCRIPT[kind] in each)
+    script = re.sub(r"^pip install 'imagenet-prep\[parquet\]'$", "", script, flags=re.M)  # done, where tests run
+    for secret in (OFFICIAL_USERNAME, PASSWORD) if kind == "imagenet" else (TOKEN,):
+        script = script.replace("=...", f"='{secret}'", 1)
+    with contextlib.ExitStack() as stack:
+        if kind == "imagenet":
+            url = stack.enter_context(fault_server(made_tiny.archives["train"].parent, is_open=False)).url
+        else:
+            url = stack.enter_context(_stand_in(kind, tmp_path, made_tiny)).url
+        more = ("--no-digest",) if kind == "imagenet" else ()
+        command = shlex.join([sys.executable, "-m", "imagenet_prep"])
+        rest = shlex.join(["--base-url", url, *SMALL, *more])
+        script, count = re.subn(
+            r"^imagenet-prep run /data/imagenet(.*)$", rf"{command} run {tmp_path}/data\1 {rest}", script, flags=re.M
+        )
+        assert count == 1
+        done = _shell(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    assert len(existing(tmp_path / "data", "*-of-*")) == 3
+
+
+_IN_SCRIPT = {"imagenet": "IMAGENET_USERNAME", "kaggle": "--source kaggle", "huggingface": "--source huggingface"}
 
 
 def test_the_shards_are_those_of_the_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
