@@ -104,7 +104,7 @@ def test_reader_reads_what_was_written(item: Item, width: int, height: int, enco
     )
     assert read_record(data) == expected
     assert read_features(parse_example(data)) == expected
-    quick = inception_reader._read_canonical(data)
+    quick = inception_reader.read_canonical(data)
     assert quick is None or quick == expected
 
 
@@ -117,7 +117,7 @@ def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) 
     assert len(paths) == 16
     for path in paths:
         for record in tfrecord.iter_records(memoryview(path.read_bytes())):
-            assert inception_reader._read_canonical(record.data) == read_features(parse_example(record.data))
+            assert inception_reader.read_canonical(record.data) == read_features(parse_example(record.data))
 
 
 def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
 def assert_same_reading(content: bytes) -> None:
     """The quick way reads what the general parser reads, or leaves it to that."""
     view = memoryview(content)
-    quick = inception_reader._read_canonical(view)
+    quick = inception_reader.read_canonical(view)
     try:
         slow = read_features(parse_example(view))
     except (ExampleError, RecordError):

@@ -34,9 +34,11 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.reading.values import Decoder
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 MANY = ConvertOptions(train_shards=1024, validation_shards=8, allow_incomplete=True)
@@ -295,6 +297,33 @@ def test_a_record_tells_what_it_holds(sound: Layout) -> None:
         assert record.encoded.obj is record.data.obj
         assert record.data.readonly
     assert any(record.boxes for record in found)
+
+
+def test_the_ways_to_features_agree(sound: Layout, tmp_path: Path) -> None:
+    """As a record of ours, feature by feature, and by the general parser: the same names, order, values and types."""
+    whole = Decoder()
+    one_by_one = Decoder(text={"no feature of this name"})
+    counts = set()
+    for record in imagenet_prep.open(sound.data_dir, "train"):
+        general = {name: _value(feature) for name, feature in parse_example(record.data).items()}
+        found = [list(decoder.example(record.data).items()) for decoder in (whole, one_by_one, one_by_one)]
+        assert found[0] == found[1] == found[2] == list(general.items())
+        assert [type(value) for _, value in found[0]] == [type(value) for value in general.values()]
+        counts.add(len(record.boxes))
+    assert {0, 1, 2} <= counts
+
+
+def _value(feature: Any) -> Any:
+    values = [bytes(each) if isinstance(each, memoryview) else each for each in feature.values]
+    return values[0] if len(values) == 1 else values
+
+
+def test_a_value_that_is_a_list_is_its_readers_own(sound: Layout) -> None:
+    """What is remembered of features is not changed by who gets them."""
+    decoder = Decoder(text={"no feature of this name"})
+    record = next(each for each in imagenet_prep.open(sound.data_dir, "train") if not each.boxes)
+    decoder.example(record.data)["image/object/bbox/xmin"].append(1.0)
+    assert decoder.example(record.data)["image/object/bbox/xmin"] == []
 
 
 def test_a_record_travels(sound: Layout) -> None:

@@ -18,6 +18,8 @@ from imagenet_prep.tfrecord.example import (
     read_usual_entry,
     varint_in,
 )
+from imagenet_prep.tfrecord.inception import CHANNELS, COLORSPACE, FORMAT
+from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_canonical
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
 
 T = TypeVar("T")
@@ -64,6 +66,7 @@ class Decoder:
     def __init__(self, text: Names = False, lists: Names = False) -> None:
         self._text = _Chosen(text)
         self._lists = _Chosen(lists)
+        self._is_plain = not text and not lists
         self._known: dict[bytes, tuple[str, Any]] = {}  # features that were met before, by their bytes
 
     def example(self, data: Buffer) -> dict[str, Any]:
@@ -74,6 +77,9 @@ class Decoder:
             ValueRuleError: they are a SequenceExample, or bytes that are to be text are not UTF-8.
         """
         view = memoryview(data)
+        image = read_canonical(view) if self._is_plain else None
+        if image is not None:
+            return _of_image(image)
         found = self._one_by_one(view)
         if found is not None:
             return found
@@ -157,6 +163,32 @@ class Decoder:
             except ValueRuleError as error:
                 raise ValueRuleError(f"feature {name!r}: {error}", error.hint) from None
         return values
+
+
+def _of_image(image: ImageRecord) -> dict[str, Any]:
+    """What Decoder makes of a canonical record, in the order of its features."""
+    boxes = image.boxes
+
+    def value(column: list[Any]) -> Any:
+        return column[0] if len(column) == 1 else column
+
+    return {
+        "image/channels": CHANNELS,
+        "image/class/label": image.label,
+        "image/class/synset": (image.wnid or "").encode(),
+        "image/class/text": (image.text or "").encode(),
+        "image/colorspace": COLORSPACE,
+        "image/encoded": bytes(image.encoded),
+        "image/filename": image.filename.encode(),
+        "image/format": FORMAT,
+        "image/height": image.height,
+        "image/object/bbox/label": value(list(image.box_labels)),
+        "image/object/bbox/xmax": value([box.xmax for box in boxes]),
+        "image/object/bbox/xmin": value([box.xmin for box in boxes]),
+        "image/object/bbox/ymax": value([box.ymax for box in boxes]),
+        "image/object/bbox/ymin": value([box.ymin for box in boxes]),
+        "image/width": image.width,
+    }
 
 
 def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:

@@ -89,7 +89,7 @@ def read_record(data: memoryview) -> ImageRecord:
         ExampleError: the bytes are no tf.train.Example.
         RecordError: image or label is missing, or a feature is of the wrong kind or without a usable value.
     """
-    return _read_canonical(data) or read_features(parse_example(data))
+    return read_canonical(data) or read_features(parse_example(data))
 
 
 # our own encoding ----------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ Words = tuple[int, str, str]
 """Label, wnid and words of a class."""
 
 
-def _read_canonical(data: memoryview) -> ImageRecord | None:
-    """The record, if its features lie as inception.record_parts lays them out; else None."""
+def read_canonical(data: memoryview) -> ImageRecord | None:
+    """The record, if its features lie as inception.record_parts lays them out, all fifteen and no other; else None."""
     try:
         found = read_head(data) or _read_odd_head(data)
         if found is None:
@@ -191,17 +191,23 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
     size = tail[23]  # behind tag, length, tag, length, "image/filename", and three times tag, length
     stop = 24 + size
     _require(tail, 0, _filename_head(size))
-    _require(tail, stop, _FORMAT_ENTRY)
-    height, position = _read_size(tail, stop + len(_FORMAT_ENTRY), "image/height")
-    if tail.startswith(_no_boxes(), position):
+    return tail[24:stop].decode(), *_read_rest(tail[stop:], label)
+
+
+@functools.lru_cache(maxsize=4096)
+def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
+    """Width, height and boxes: the same bytes for every image of a size and a class that has no boxes."""
+    _require(rest, 0, _FORMAT_ENTRY)
+    height, position = _read_size(rest, len(_FORMAT_ENTRY), "image/height")
+    if rest.startswith(_no_boxes(), position):
         boxes: tuple[Box, ...] = ()
         position += len(_no_boxes())
     else:
-        boxes, position = _read_boxes(tail, position, label)
-    width, position = _read_size(tail, position, "image/width")
-    if position != len(tail):
+        boxes, position = _read_boxes(rest, position, label)
+    width, position = _read_size(rest, position, "image/width")
+    if position != len(rest):
         raise ValueError("more than a record")
-    return tail[24:stop].decode(), width, height, boxes
+    return width, height, boxes
 
 
 def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...], int]:
