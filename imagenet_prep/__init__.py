@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.pipeline import DownloadOptions, report, run
-    from imagenet_prep.reading.shard_set import open
+    from imagenet_prep.raw.opening import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.download import download
@@ -44,7 +44,7 @@ _HOMES = {
     "export": "stages.export",
     "find_part": "ilsvrc2012.part",
     "make_engine": "engines",
-    "open": "reading.shard_set",
+    "open": "raw.opening",
     "repair": "stages.repair",
     "report": "pipeline",
     "run": "pipeline",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
 from imagenet_prep.recipes.made import MadeByRecipe, find_made
+from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 
@@ -14,6 +16,11 @@ ILSVRC2012 = ImageNet()
 
 KNOWN_SPLITS = ILSVRC2012.splits
 """What the names of shards begin with that are known whoever made them."""
+
+
+def imagenet_options(file: RecipeFile) -> ConvertOptions:
+    """How a recipe of ILSVRC2012 itself says that it is converted."""
+    return options_of_recipe(file)
 
 
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:

@@ -32,7 +32,7 @@ shards checks
 recipes
 ilsvrc2012
 registry
-reporting exports
+reporting exports raw
 stages
 pipeline
 demo

@@ -84,10 +84,13 @@ class InceptionRecorder:
         image = prepare(data, self.check, self.how, upright=self.upright)
         if image.orientation != exif.UPRIGHT and item.boxes:
             item = dataclasses.replace(item, boxes=tuple(exif.turn_box(box, image.orientation) for box in item.boxes))
-        if self.numbers is not None:
-            item = dataclasses.replace(item, label=self.numbers[item.label - 1])
+        item = self.numbered(item)
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes)
+
+    def numbered(self, item: Item) -> Item:
+        """The item with the label that its record has."""
+        return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
 
     def as_is(self, item: Item, data: Buffer) -> Text:
         """A look at the header alone, if the image passes that."""

@@ -85,16 +85,17 @@ class Record:
         try:
             return parse(self.data)
         except ExampleError as error:
-            raise _damaged(*self._place, f"it is no tf.train.Example: {error}") from error
+            reason = f"it is no tf.train.Example: {error}"
+            raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
         except RecordError as error:
-            what = f"{_in_words(*self._place)} is no image's in Inception's layout"
+            what = f"{self._where} is no image's in Inception's layout"
             raise InputError(what, str(error), "its `features` tell what it holds") from error
         except ValueRuleError as error:
-            raise UsageError(_in_words(*self._place), str(error), error.hint) from error
+            raise UsageError(self._where, str(error), error.hint) from error
 
     @property
-    def _place(self) -> tuple[Path, int, int, Compression]:
-        return self.shard, self.number, self.offset, self._source.compression
+    def _where(self) -> str:
+        return _in_words(self.shard, self.number, self.offset, self._source.compression)
 
     @property
     def features(self) -> dict[str, Any]:
@@ -175,9 +176,7 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            raise InputError(
-                f"{_in_words(*self._place)}: its image is damaged", str(error), remedy(self.shard)
-            ) from error
+            raise InputError(f"{self._where}: its image is damaged", str(error), remedy(self.shard)) from error
 
 
 def _of_another_process(path: Path, compression: Compression, number: int, offset: int, data: bytes) -> Record:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
-import operator
 import os
 import warnings
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.reading import index_cache
+from imagenet_prep.reading.record_sequence import RecordSequence, first_label_of
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
@@ -27,21 +25,7 @@ from imagenet_prep.tfrecord.framing import intact_at
 from imagenet_prep.tfrecord.index import decode_index
 
 
-def open(data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> ShardSet:
-    """The records of one split of a finished set, whoever made it: ``open("/data/imagenet", "train")``.
-
-    Args:
-        data_dir: the folder that holds the shards.
-        split: what the names of its shards begin with: "train" for train-00000-of-01024.
-        check: compare the data of every record with their CRC.
-
-    Raises:
-        InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard.
-    """
-    return ShardSet(data_dir, split, check=check)
-
-
-class ShardSet(Sequence[Record]):
+class ShardSet(RecordSequence):
     """The records of one split: in order by iteration, any of them by its number, each with its CRC checked.
 
     ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So it is a map-style data set of PyTorch
@@ -65,80 +49,26 @@ class ShardSet(Sequence[Record]):
     """
 
     def __init__(self, data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> None:
-        self.split = split
+        super().__init__(split)
         self._layout = Layout(Path(data_dir))
         self._check = check
+        self._opened: dict[int, _Indexed] = {}
         manifest = load_manifest(self._layout.manifest_path)
         self._names, self._counts = _find(self._layout, split, manifest)
-        self.first_label = _first_label(manifest)
-        self._starts: list[int] | None = None
-        self._range: tuple[int, int] | None = None  # of a part: its records' numbers within the whole
-        self._opened: dict[int, _Indexed] = {}
+        if manifest is not None:
+            self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
 
     def __repr__(self) -> str:
-        part = f"[{self._range[0]:_}:{self._range[1]:_}]" if self._range else ""
-        return f"ShardSet({str(self._layout.output_dir)!r}, {self.split!r}){part}"
+        return self._described(str(self._layout.output_dir))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the maps."""
-        return {**self.__dict__, "_opened": {}}
+    def _count_shards(self) -> int:
+        return len(self._names)
 
-    def shard(self, rank: int, world: int) -> ShardSet:
-        """The part of one of ``world`` readers: neighbours in order, as many for each as for the others, or one more.
+    def _record(self, which: int, number: int) -> Record:
+        return (self._opened.get(which) or self._open(which)).record(number)
 
-        Raises:
-            ValueError: ``rank`` is not one of 0 to ``world`` - 1.
-        """
-        if not 0 <= rank < world:
-            raise ValueError(f"rank {rank} is none of the {world} from 0 to {world - 1}")
-        part, (first, last) = copy.copy(self), self._bounds()
-        part._range = first + (last - first) * rank // world, first + (last - first) * (rank + 1) // world
-        return part
-
-    def __len__(self) -> int:
-        first, last = self._bounds()
-        return last - first
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Record: ...
-
-    @overload
-    def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Record]: ...
-
-    def __getitem__(self, index: SupportsIndex | slice | Iterable[SupportsIndex]) -> Record | list[Record]:
-        try:
-            number = operator.index(index)  # type: ignore[arg-type]
-        except TypeError:
-            if isinstance(index, slice):
-                return self.__getitems__(range(*index.indices(len(self))))
-            if isinstance(index, Iterable) and not isinstance(index, str | bytes):
-                return self.__getitems__(index)
-            raise
-        first, last = self._range or self._bounds()
-        at = number + (last if number < 0 else first)
-        if not first <= at < last:
-            raise IndexError(f"{self!r} has no record {number}: it holds {last - first:,}")
-        starts = self._starts or self._find_starts()
-        which = bisect_right(starts, at) - 1
-        return (self._opened.get(which) or self._open(which)).record(at - starts[which])
-
-    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Record]:
-        """Several records by their numbers: what PyTorch's DataLoader asks for to make a batch."""
-        return [self[index] for index in indices]
-
-    def __iter__(self) -> Iterator[Record]:
-        first, last = self._range or (0, None)
-        if last is None:
-            for which in range(len(self._names)):
-                yield from self._open(which).records()
-            return
-        starts = self._find_starts()
-        for which in range(bisect_right(starts, first) - 1, bisect_left(starts, last)):
-            start, stop = (min(max(each, starts[which]), starts[which + 1]) for each in (first, last))
-            if (start, stop) == (starts[which], starts[which + 1]):
-                yield from self._open(which).records()
-            else:
-                yield from map(self._open(which).record, range(start - starts[which], stop - starts[which]))
+    def _records(self, which: int) -> Iterator[Record]:
+        return self._open(which).records()
 
     @property
     def paths(self) -> list[Path]:
@@ -154,18 +84,7 @@ class ShardSet(Sequence[Record]):
         """That of its first shard."""
         return self._open(0)._shard.compression
 
-    @property
-    def starts(self) -> list[int]:
-        """The number of the first record of each shard that has a part in this set, and behind them that of all."""
-        first, last = self._bounds()
-        inner = [start - first for start in self._find_starts() if first < start < last]
-        return [0, *inner, last - first]
-
-    def _bounds(self) -> tuple[int, int]:
-        return self._range or (0, self._find_starts()[-1])
-
     def _find_starts(self) -> list[int]:
-        """The number of each shard's first record within the set, and behind them that of all records."""
         if self._starts is None:
             counts = [len(self._open(k)) if count is None else count for k, count in enumerate(self._counts)]
             self._counts, self._starts = list(counts), list(itertools.accumulate(counts, initial=0))
@@ -179,21 +98,6 @@ class ShardSet(Sequence[Record]):
             index = self._layout.index_path(name)
             found = self._opened[which] = _Indexed(shard, index, self._counts[which], check=self._check)
         return found
-
-
-def _first_label(manifest: Manifest | None) -> int:
-    """The label of the first class: 1 as in Inception's records, unless the manifest tells of another one."""
-    if manifest is None:
-        return 1
-    if manifest.dataset.classes:
-        return first_label_among(manifest.dataset.classes.values())
-    return int(manifest.settings.get("first_label", 1))
-
-
-def first_label_among(labels: Collection[int]) -> int:
-    """The label of the first class of a part of ImageNet: with official labels that is 1, be it in the part or not."""
-    first = min(labels)
-    return first if set(labels) == set(range(first, first + len(labels))) else 1
 
 
 def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[str], list[int | None]]:
@@ -237,7 +141,7 @@ def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
 def _warn_of_cost(shard: Shard) -> None:
     """Say once a process and place what a record of a compressed shard costs."""
     text = f"{shard.path.name} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
-    warnings.warn(f"{text} over the set, or write it without compression", stacklevel=4)
+    warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
 
 
 class _Indexed:

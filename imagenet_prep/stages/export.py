@@ -19,7 +19,7 @@ from imagenet_prep.exports.packing import Packer
 from imagenet_prep.exports.source_shard import SourceShard
 from imagenet_prep.model import Engine, Progress, ShardInfo, Silent
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reading.shard_set import open
+from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.state.manifest import ILSVRC2012, Journal, Manifest, load_manifest
@@ -170,7 +170,7 @@ def find_shards(layout: Layout, manifest: Manifest | None) -> list[SourceShard]:
     counts = {parsed[0]: parsed[2] for parsed in map(parse_shard_name, names) if parsed}
     found = []
     for split in sorted(counts, key=lambda each: (each not in splits, splits.index(each) if each in splits else each)):
-        open(layout.output_dir, split)  # it refuses a set that is not whole, or two of one name
+        ShardSet(layout.output_dir, split)  # it refuses a set that is not whole, or two of one name
         for index in range(counts[split]):
             name = shard_name(split, index, counts[split])
             info = manifest.shards.get(name) if manifest else None

@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import Dataset
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.reading.record_sequence import RecordSequence
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.reading.shard_set import ShardSet
 
 Sample = tuple[Any, int]
 
@@ -35,7 +35,11 @@ class ImageDataset(Dataset[Sample]):
     """
 
     def __init__(
-        self, records: ShardSet, transform: Callable[[torch.Tensor], Any] | None = None, *, min_side: int | None = None
+        self,
+        records: RecordSequence,
+        transform: Callable[[torch.Tensor], Any] | None = None,
+        *,
+        min_side: int | None = None,
     ) -> None:
         self.records = records
         self.transform = transform

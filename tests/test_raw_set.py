@@ -1,0 +1,367 @@
+"""raw: the records of a split straight from the raw data, byte for byte those of the shards that convert makes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kaggle_copies import tree, write_packed, write_tree, write_zip
+from made_sets import ENGINE, PART
+from PIL import Image
+
+import imagenet_prep
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.raw.raw_set import RawSet
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.untar import untar
+from imagenet_prep.storage.layout import Layout
+
+pytestmark = pytest.mark.filterwarnings("ignore:(a part of|no boxes for):UserWarning")
+
+WHOLE = ConvertOptions(allow_incomplete=True)
+"""How a part of ImageNet is converted, were it not for 1,024 shards of it."""
+
+VALUES = attrgetter("filename", "label", "wnid", "text", "boxes", "height", "width", "encoded")
+
+
+def opened(layout: Layout, split: str = "train", options: ConvertOptions = WHOLE) -> RawSet:
+    """A split of the raw data."""
+    return imagenet_prep.open(layout.data_dir, split, source="raw", raw=layout.raw, options=options)
+
+
+def own(found: RawSet | ShardSet) -> list[bytes]:
+    """The data of each record of a set, by number."""
+    return [bytes(found[number].data) for number in range(len(found))]
+
+
+def annotated(folder: Path, raw: Path) -> Layout:
+    """A DATA_DIR with boxes, whose images lie elsewhere."""
+    layout = Layout(folder, raw=raw)
+    annotate(layout, ENGINE)
+    return layout
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
+    """48 photographs of train in 8 shards, odd ones and boxes among them, and 24 of validation. Read only."""
+    layout = annotated(tmp_path_factory.mktemp("photographs") / "data", made.archives["train"].parent)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """300 images in 8 shards, some of them with boxes. Read only."""
+    layout = annotated(tmp_path_factory.mktemp("tiny") / "data", made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, PART)
+    return layout
+
+
+# the same records ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_the_records_are_those_of_the_shards(split: str, photographs: Layout) -> None:
+    """By number and in order: data, all that they tell, and where shards would begin; odd images are repaired."""
+    shards, found = imagenet_prep.open(photographs.data_dir, split), opened(photographs, split, PART)
+    assert isinstance(found, RawSet)
+    assert (found.split, len(found), found.first_label, found.starts) == (split, len(shards), 1, shards.starts)
+    assert own(found) == own(shards)
+    assert [bytes(record.data) for record in found] == own(shards)
+    assert [VALUES(record) for record in found] == [VALUES(record) for record in shards]
+    assert [record.features for record in found] == [record.features for record in shards]
+    assert np.array_equal(found[3].array(), shards[3].array())
+    if split == "train":
+        assert any(record.boxes for record in found)
+        repaired = [record for record in found if type(record.encoded.obj) is bytes]
+        assert 0 < len(repaired) < len(found)
+
+
+@pytest.mark.parametrize("form", ["untarred", "tree", "zip"])
+def test_every_kind_of_copy_gives_the_same(form: str, photographs: Layout, made: MadeSet, tmp_path: Path) -> None:
+    """Image folders, Kaggle's tree, Kaggle's zip."""
+    layout = Layout(tmp_path / "data")
+    if form == "untarred":
+        untar(dataclasses.replace(layout, raw=photographs.raw), ENGINE)
+    elif form == "tree":
+        write_tree(layout.raw_dir, tree(made))
+    else:
+        layout.raw_dir.mkdir(parents=True)
+        write_zip(layout.raw_dir, tree(made))
+    layout.raw_dir.joinpath(photographs.boxes_csv.name).write_bytes(photographs.boxes_csv.read_bytes())
+    found = opened(layout)
+    assert own(found) == own(imagenet_prep.open(photographs.data_dir, "train"))
+    assert all(record.shard.is_relative_to(layout.raw_dir) for record in found)
+
+
+OPTIONS = {
+    "another order": ConvertOptions(seed=7),
+    "archive order, gzip": ConvertOptions(shuffle=False, compression="gzip"),
+    "smaller images": ConvertOptions(reencode=Reencode(None, 8)),
+    "a part, labels from 0": None,
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_options_are_those_of_convert(
+    options: ConvertOptions | None, tiny: Layout, made_tiny: MadeSet, tmp_path: Path
+) -> None:
+    """Order, labels, images encoded again: as convert would have them."""
+    if options is None:
+        (tmp_path / "classes.txt").write_text("\n".join(made_tiny.wnids[3:5]))
+        options = ConvertOptions(part=find_part(str(tmp_path / "classes.txt"), 0))
+    options = dataclasses.replace(options, train_shards=2, validation_shards=1, allow_incomplete=True)
+    convert(dataclasses.replace(tiny, output=tmp_path / "out"), ENGINE, options)
+    shards, found = imagenet_prep.open(tmp_path / "out", "train"), opened(tiny, options=options)
+    assert [bytes(record.data) for record in found] == [bytes(record.data) for record in shards]
+    assert [VALUES(record) for record in found] == [VALUES(record) for record in shards]
+    assert found.first_label == shards.first_label
+
+
+def test_the_number_of_shards_changes_no_record(tiny: Layout) -> None:
+    """300 images are no 1,024 shards: convert says so, but here there are none."""
+    assert own(opened(tiny, options=WHOLE)) == own(imagenet_prep.open(tiny.data_dir, "train"))
+
+
+@pytest.mark.parametrize("record", ["inception", "{image: encoded, name: filename, number: label}"])
+def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
+    """By the recipe, whatever its records hold."""
+    for number in range(12):
+        path = tmp_path / "flowers" / ("rose", "tulip")[number % 2] / f"{number}.{('png', 'jpg')[number % 3 == 0]}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(path)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"source: {{folders: flowers}}\nrecord: {record}\nfirst_label: 3\nshards: 2\n")
+    layout = Layout(tmp_path / "out")
+    found = imagenet_prep.open(layout.data_dir, "train", source="raw", config=recipe)
+    assert not layout.data_dir.exists()
+    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE, layout=layout))
+    shards = imagenet_prep.open(layout.data_dir, "train")
+    assert own(found) == own(shards)
+    assert (found.starts, found.first_label) == (shards.starts, shards.first_label)
+    assert [each.features for each in found] == [each.features for each in shards]
+    if record == "inception":
+        assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
+
+
+def test_a_recipe_of_imagenet(tiny: Layout, tmp_path: Path) -> None:
+    """The settings of a recipe of ILSVRC2012 count."""
+    (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nshuffle: false\nallow_incomplete: true\n")
+    config = tmp_path / "recipe.yaml"
+    found = imagenet_prep.open(tiny.data_dir, "train", source="raw", raw=tiny.raw, config=config)
+    assert own(found) == own(opened(tiny, options=dataclasses.replace(WHOLE, shuffle=False)))
+
+
+# a sequence ----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_sequence(tiny: Layout) -> None:
+    """Numbers from both ends, slices, several at once, in reverse; beyond either end there is nothing."""
+    found, expected = opened(tiny), own(imagenet_prep.open(tiny.data_dir, "train"))
+    assert [bytes(record.data) for record in found[250:20:-7]] == expected[250:20:-7]
+    assert [bytes(record.data) for record in found.__getitems__([7, -1, 7])] == [expected[k] for k in (7, -1, 7)]
+    assert [bytes(record.data) for record in reversed(found)] == expected[::-1]
+    with pytest.raises(IndexError, match="holds 300"):
+        found[300]
+    assert repr(found).startswith("RawSet(")
+
+
+@pytest.mark.parametrize("world", [1, 7, 301])
+def test_parts_of_a_set(world: int, tiny: Layout) -> None:
+    """The parts of all ranks are the set, one after the other, as those of the shards are."""
+    shards, whole = imagenet_prep.open(tiny.data_dir, "train"), opened(tiny, options=PART)
+    parts = [whole.shard(rank, world) for rank in range(world)]
+    assert [bytes(record.data) for part in parts for record in part] == own(shards)
+    assert [part.starts for part in parts] == [shards.shard(rank, world).starts for rank in range(world)]
+
+
+READERS = """
+import hashlib, json, os, pickle, random, sys
+from concurrent.futures import ThreadPoolExecutor
+
+def digest(found):
+    numbers = random.Random(7).sample(range(len(found)), 200)
+    kept = [found[number] for number in numbers]
+    return hashlib.sha256(b"".join(bytes(record.data) for record in kept)).hexdigest()
+
+def digest_in_a_fork(found):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, digest(found).encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return os.read(reading, 64).decode()
+
+found = pickle.load(sys.stdin.buffer)
+with ThreadPoolExecutor(8) as threads:
+    digests = list(threads.map(digest, [found] * 8))
+digests += [digest_in_a_fork(found), digest(pickle.loads(pickle.dumps(found)))]
+print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd"))]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
+def test_in_another_process_and_by_threads(tiny: Layout) -> None:
+    """Pickled to a new process, by 8 threads of it, after a fork: the same records, and no file stays open."""
+    import random
+
+    found, expected = opened(tiny), own(imagenet_prep.open(tiny.data_dir, "train"))
+    assert bytes(found[0].data) == expected[0]  # what is mapped by now stays here
+    sent = pickle.dumps(found)
+    assert len(sent) < 80 * 300 + 50_000  # the words of 1,000 classes are among it
+    done = subprocess.run([sys.executable, "-c", READERS], input=sent, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    numbers = random.Random(7).sample(range(300), 200)
+    digests, descriptors = json.loads(done.stdout)
+    assert digests == [hashlib.sha256(b"".join(expected[number] for number in numbers)).hexdigest()]
+    assert descriptors < 12
+
+
+def test_a_record_travels(tiny: Layout) -> None:
+    """A pickled record is the same record, without its archive."""
+    record = opened(tiny)[77]
+    copy = pickle.loads(pickle.dumps(record))
+    assert isinstance(copy, Record)
+    assert VALUES(copy) == VALUES(record)
+    assert (copy.shard, copy.number, copy.offset, copy.data) == (record.shard, 77, record.offset, record.data)
+    assert not hasattr(record, "date")
+
+
+def test_pytorch_trains_on_it(torch: Any, photographs: Layout) -> None:
+    """ImageDataset and Loader, with workers: the very batches that the shards give."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    def batches(found: RawSet | ShardSet, workers: int) -> list[Any]:
+        dataset = ImageDataset(found, lambda image: image[:, :4, :4].clone())
+        return [each for _ in range(2) for each in Loader(dataset, 5, window=3, num_workers=workers)]
+
+    expected = batches(imagenet_prep.open(photographs.data_dir, "train"), 0)
+    for workers in (0, 2):
+        found = batches(opened(photographs, options=PART), workers)
+        for (images, labels), (other_images, other_labels) in zip(found, expected, strict=True):
+            assert torch.equal(images, other_images)
+            assert labels.tolist() == other_labels.tolist()
+
+
+# what goes wrong -----------------------------------------------------------------------------------------------
+
+
+def test_what_the_listing_tells_needs_no_image(data_dir: Path) -> None:
+    """Name, label, words and boxes are there without the archive; the image is not, and the error says whose it was."""
+    layout = Layout(data_dir)
+    annotate(layout, ENGINE)
+    found = opened(layout)
+    expected = [VALUES(record)[:5] for record in found]
+    fresh = opened(layout)
+    archive = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    archive.rename(data_dir / "elsewhere")
+    names = attrgetter("filename", "label", "wnid", "text", "boxes")
+    assert [names(record) for record in fresh] == expected
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar can't be read"):
+        fresh[0].data  # noqa: B018
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar can't be read"):
+        fresh[0].height  # noqa: B018
+    assert found[0].height  # what was mapped stays
+
+
+def test_a_damaged_image_is_named(data_dir: Path) -> None:
+    """By archive and name, whether its header shows it or only its pixels; the others are read."""
+    layout = Layout(data_dir)
+    found = opened(layout)
+    archive = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    plain = [number for number, record in enumerate(found) if type(record.encoded.obj) is not bytes]
+    first, second = plain[0], plain[1]
+    with archive.open("r+b") as file:
+        file.seek(found[first].offset)
+        file.write(b"no JPEG")
+        file.seek(found[second].offset + len(found[second].encoded) // 3)
+        file.write(b"\xff\xd9" * 40)
+    found = opened(layout)
+    for read in (attrgetter("data"), attrgetter("encoded"), attrgetter("width"), Record.array):
+        with pytest.raises(InputError) as caught:
+            read(found[first])
+        assert f"{found[first].filename} (ILSVRC2012_img_train.tar, byte {found[first].offset:,})" in str(caught.value)
+    with pytest.raises(InputError, match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged"):
+        found[second].array()
+    assert found[plain[2]].array().size
+
+
+def test_an_archive_that_was_cut_is_named(data_dir: Path) -> None:
+    """After it was listed, and before it is read."""
+    found = opened(Layout(data_dir))
+    last = max(found, key=attrgetter("offset"))
+    os.truncate(last.shard, last.offset + 10)
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train.tar changed while it was read"):
+        last.data  # noqa: B018
+
+
+def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None:
+    """No raw data, a part of it that nobody asked for, a split that is not there."""
+    with pytest.raises(InputError, match=f"no images in {tmp_path}"):
+        imagenet_prep.open(tmp_path, "train", source="raw")
+    with pytest.raises(IncompleteError, match="not the whole of ILSVRC2012"):
+        imagenet_prep.open(data_dir, "train", source="raw")
+    with pytest.raises(InputError, match="no test images among the raw data"):
+        opened(Layout(data_dir), "test")
+    (data_dir / "raw-data/ILSVRC2012_img_train.tar").unlink()
+    with pytest.raises(InputError, match="no train images among the raw data"):
+        opened(Layout(data_dir), "train")
+    assert len(opened(Layout(data_dir), "validation")) == 24
+
+
+def test_boxes_that_were_asked_for_must_be_there(data_dir: Path) -> None:
+    """As for convert."""
+    with pytest.raises(InputError, match="no boxes for validation"):
+        opened(Layout(data_dir), "validation", dataclasses.replace(WHOLE, validation_boxes=True))
+
+
+def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
+    """That images or boxes are missing."""
+    with pytest.warns(UserWarning, match="a part of ILSVRC2012") as said:
+        opened(Layout(data_dir))
+    assert any("no boxes for train" in str(each.message) for each in said)
+    assert {each.filename for each in said} == {__file__}
+
+
+def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path) -> None:
+    """A tar through gzip: each image would cost all that is before it."""
+    layout = Layout(tmp_path / "data")
+    layout.raw_dir.mkdir(parents=True)
+    write_packed(layout.raw_dir, tree(made))
+    with pytest.raises(UsageError, match="can't be read at random") as caught:
+        opened(layout)
+    assert "convert" in str(caught.value)
+
+
+def test_nothing_is_written(data_dir: Path) -> None:
+    """Not beside the raw data, and no shard."""
+    before = sorted(data_dir.rglob("*"))
+    assert own(opened(Layout(data_dir)))
+    assert sorted(data_dir.rglob("*")) == before
+
+
+def test_words_that_do_not_fit(tiny: Layout) -> None:
+    """Settings of raw data for shards, and a source that is none."""
+    with pytest.raises(UsageError, match="expected source='raw'"):
+        imagenet_prep.open(tiny.data_dir, "train", options=PART)  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
+        imagenet_prep.open(tiny.data_dir, "train", source="tar")  # type: ignore[call-overload]
