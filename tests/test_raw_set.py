@@ -18,6 +18,7 @@ import pytest
 from kaggle_copies import tree, write_packed, write_tree, write_zip
 from made_sets import ENGINE, PART
 from PIL import Image
+from test_consume import CONSUME, see
 
 import imagenet_prep
 from imagenet_prep.demo.archives import MadeSet
@@ -350,6 +351,24 @@ def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path
     with pytest.raises(UsageError, match="can't be read at random") as caught:
         opened(layout)
     assert "convert" in str(caught.value)
+
+
+def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
+    """The shards have its space: that is said at once, and not with the first record."""
+    layout = Layout(tiny_data_dir)
+    see(layout)
+    convert(layout, ENGINE, CONSUME)
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar was consumed"):
+        opened(layout)
+
+
+def test_bad_images_can_not_be_left_out(tiny: Layout, tmp_path: Path) -> None:
+    """Which they are shows when all have been read; by an option or by a recipe."""
+    with pytest.raises(UsageError, match="skip_bad of raw data"):
+        opened(tiny, options=dataclasses.replace(WHOLE, skip_bad=True))
+    (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nskip_bad: true\nallow_incomplete: true\n")
+    with pytest.raises(UsageError, match="skip_bad of raw data"):
+        imagenet_prep.open(tiny.data_dir, "train", source="raw", raw=tiny.raw, config=tmp_path / "recipe.yaml")
 
 
 def test_nothing_is_written(data_dir: Path) -> None:

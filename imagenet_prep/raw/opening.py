@@ -83,7 +83,11 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
 
     engine = make_engine("threads")  # a process that trains may hold what can't be forked
     dataset, by_itself = _data_set(layout, engine, config)
-    planned = dataset.plan(layout, engine, options or by_itself, Silent())
+    options = options or by_itself
+    if options.skip_bad:
+        hint = "leave it out: a bad image is an error when it is asked for; or convert, and open the shards"
+        raise UsageError("skip_bad of raw data", "expected none: which images are bad shows when all are read", hint)
+    planned = dataset.plan(layout, engine, options, Silent())
     for doubt in planned.doubts:  # that there are more shards than images is nothing to a set without shards
         if not isinstance(doubt, UsageError):
             raise doubt

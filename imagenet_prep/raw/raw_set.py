@@ -15,6 +15,7 @@ from imagenet_prep.reading.record_sequence import RecordSequence
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.gone import Gone, gone
 from imagenet_prep.sources.slices import Buffer
 
 
@@ -41,6 +42,8 @@ class RawSet(RecordSequence):
         catalog = planned.catalog
         super().__init__(catalog.split)
         for container in catalog.containers:
+            if isinstance(container, Gone):
+                raise gone(container.path)
             if container.reading == "in order":
                 what = f"{container.path} can't be read at random: each image costs all that is before it in the file"
                 hint = Phrase("{convert} it, and open its shards")
