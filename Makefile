@@ -59,10 +59,10 @@ lint: $(VENV)/dev
 
 check: lint test
 
-# Another Python has an environment of its own, without TensorFlow. What looks at pages, packages and this project, and
-# what compares with TensorFlow, says the same on every Python.
+# Another Python has an environment of its own, without TensorFlow and PyTorch. What looks at pages, packages and this
+# project, what compares with them, and what takes long and was marked so, says the same on every Python.
 OTHER := .venv-$(notdir $(PYTHON))
-SAME := exhaustive browser tensorflow torch packaging project waits
+SAME := exhaustive browser tensorflow torch packaging project once
 AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml

@@ -37,6 +37,8 @@ from imagenet_prep.tfrecord import framing
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
+pytestmark = pytest.mark.once
+
 EXACT = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 AS_IT_IS = dataclasses.replace(EXACT, as_it_is=True)
 TIMM, TFDS = "timm's webdataset", "TensorFlow Datasets"

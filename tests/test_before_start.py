@@ -34,6 +34,8 @@ from imagenet_prep.stages.convert import convert as make
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import Need
 
+pytestmark = pytest.mark.once
+
 SMALL = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 ROOT = Path(__file__).parent.parent
 

@@ -19,6 +19,8 @@ from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import FREE_PIXELS, ImageError, check_claim
 from imagenet_prep.images.prepare import prepare
 
+pytestmark = pytest.mark.once
+
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "repair": lambda data: prepare(data, "header"),
     "check": lambda data: prepare(data, "decode"),

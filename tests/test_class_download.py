@@ -32,7 +32,7 @@ from imagenet_prep.pipeline import DownloadOptions, missing_archives, run
 from imagenet_prep.stages.download import DownloadSummary, Incoming, download, pending
 from imagenet_prep.storage.layout import Layout
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 PART = find_part("imagenette")
 TRAIN = ARCHIVES["train"].filename

@@ -42,6 +42,8 @@ from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.storage import local, punching
 from imagenet_prep.storage.layout import Layout
 
+pytestmark = pytest.mark.once
+
 PLAIN = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True, check="header")
 CONSUME = replace(PLAIN, consume=True, memory=2000)
 ENGINE = make_engine("threads", 1)

@@ -37,6 +37,8 @@ from imagenet_prep.tfrecord.example import (
 )
 from imagenet_prep.tfrecord.inception_reader import read_record
 
+pytestmark = pytest.mark.once
+
 tf = tf_fixture.tf
 
 K = ProblemKind

@@ -38,6 +38,8 @@ from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import encode_example
 
+pytestmark = pytest.mark.once
+
 SHARD = "train-00003-of-00008"
 TAR = "imagenet-train-000003.tar"
 

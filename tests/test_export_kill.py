@@ -15,7 +15,7 @@ from test_kill import run
 
 from imagenet_prep.storage.layout import Layout
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 __all__ = ["sound"]  # the fixture
 

@@ -22,7 +22,7 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 MEGABYTE = 1_000_000
 

@@ -22,7 +22,7 @@ from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.model import Silent
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 SIZE = 3_000_000
 CONTENT = random.Random(1).randbytes(SIZE)

@@ -38,6 +38,8 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import Need
 
+pytestmark = pytest.mark.once
+
 PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
 PLAIN = replace(PART, validation_boxes=False)
 

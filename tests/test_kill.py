@@ -21,7 +21,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
 from imagenet_prep.storage.layout import parse_shard_name
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16", "--workers", "2", "--quiet")
 

@@ -25,7 +25,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import download
 from imagenet_prep.storage.layout import Layout
 
-pytestmark = [pytest.mark.waits, pytest.mark.timeout(30)]  # no case may take longer
+pytestmark = [pytest.mark.once, pytest.mark.timeout(30)]  # no case may take longer
 
 TRAIN = ARCHIVES["train"]
 MD5 = hashlib.md5(CONTENT).hexdigest()

@@ -31,6 +31,8 @@ from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 
+pytestmark = pytest.mark.once
+
 # the simulator ------------------------------------------------------------------------------------------------
 
 

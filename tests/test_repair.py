@@ -743,7 +743,7 @@ def prep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.waits
+@pytest.mark.once
 def test_kills(layout: Layout) -> None:
     """kill -9 of the whole group at any moment of a repair, then another repair: every byte is as it was."""
     before = contents(layout)

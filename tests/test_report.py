@@ -49,6 +49,8 @@ from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 REPAIRED = (Kind.CMYK, Kind.YCCK, Kind.PNG)

@@ -34,6 +34,8 @@ from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 2)
 DASH = "\N{EN DASH}"
 CLASSES = ("daisy", "rose", "tulip")

@@ -31,7 +31,7 @@ from imagenet_prep.fetch.tokens import Token
 from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 SMALL = (

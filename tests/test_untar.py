@@ -213,7 +213,7 @@ def begin_untar(data_dir: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.waits
+@pytest.mark.once
 def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
     """After kill -9 at eight random moments, one after the other, a last run ends with the tree of an unbroken one."""
     layout = Layout(tiny_data_dir)
