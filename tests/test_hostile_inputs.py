@@ -20,6 +20,8 @@ from imagenet_prep.recipes.reading import read_recipe
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.storage.plain import read_plain
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 2)
 FILES = "source: {files: arrays/*.npy}\n"
 FOLDERS = "source: {folders: flowers}\n"

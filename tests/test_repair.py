@@ -39,6 +39,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.inception_reader import read_record
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=48, validation_shards=16, allow_incomplete=True)
 TRAIN, OTHER = "train-00007-of-00048", "train-00031-of-00048"
@@ -743,7 +745,6 @@ def prep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.once
 def test_kills(layout: Layout) -> None:
     """kill -9 of the whole group at any moment of a repair, then another repair: every byte is as it was."""
     before = contents(layout)

@@ -42,6 +42,8 @@ from imagenet_prep.stages.untar import UntarSplit, untar
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system
 from imagenet_prep.storage.layout import Layout
 
+pytestmark = pytest.mark.once
+
 WNID = "n01440764"
 FIRST, SECOND = f"{WNID}_1.JPEG", f"{WNID}_2.JPEG"
 
@@ -213,7 +215,6 @@ def begin_untar(data_dir: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.once
 def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
     """After kill -9 at eight random moments, one after the other, a last run ends with the tree of an unbroken one."""
     layout = Layout(tiny_data_dir)

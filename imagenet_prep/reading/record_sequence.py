@@ -82,11 +82,11 @@ class RecordSequence(Sequence[Record]):
             if isinstance(index, Iterable) and not isinstance(index, str | bytes):
                 return self.__getitems__(index)
             raise
-        first, last = self._range or self._bounds()
+        starts = self._starts or self._find_starts()
+        first, last = self._range or (0, starts[-1])
         at = number + (last if number < 0 else first)
         if not first <= at < last:
             raise IndexError(f"{self!r} has no record {number}: it holds {last - first:,}")
-        starts = self._starts or self._find_starts()
         which = bisect_right(starts, at) - 1
         return self._record(which, at - starts[which])
 

@@ -86,7 +86,7 @@ class ShardSet(RecordSequence):
 
     def _find_starts(self) -> list[int]:
         if self._starts is None:
-            counts = [len(self._open(k)) if count is None else count for k, count in enumerate(self._counts)]
+            counts = [self._open(k).count() if count is None else count for k, count in enumerate(self._counts)]
             self._counts, self._starts = list(counts), list(itertools.accumulate(counts, initial=0))
         return self._starts
 
@@ -154,7 +154,8 @@ class _Indexed:
         self._checks_data = check
         self._offsets: array[int] | None = None
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """The number of its records."""
         return len(self._find_offsets()) - 1
 
     def records(self) -> Iterator[Record]:
