@@ -15,6 +15,7 @@ from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest
 from imagenet_prep.storage.layout import Layout
@@ -32,6 +33,14 @@ def converted(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> 
     layout.raw_dir.mkdir(parents=True)
     for archive in source.archives.values():
         shutil.copy2(archive, layout.raw_dir)
+    convert(layout, ENGINE, options)
+    return layout
+
+
+def annotated(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> Layout:
+    """A DATA_DIR with shards of a made set that know its boxes; raw data stays where it is."""
+    layout = Layout(folder, raw=source.archives["train"].parent)
+    annotate(layout, ENGINE)
     convert(layout, ENGINE, options)
     return layout
 

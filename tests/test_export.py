@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, copied, data_of, edit_manifest, inception_features, write
+from made_sets import ENGINE, PART, annotated, copied, data_of, edit_manifest, inception_features, write
 from PIL import Image
 from test_recipe_sets import command
 
@@ -32,7 +32,6 @@ from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
@@ -47,10 +46,7 @@ TAR = "imagenet-train-000003.tar"
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """8 train and 8 validation shards, 300 and 80 images, some of them with boxes. Read only."""
-    layout = Layout(tmp_path_factory.mktemp("sound") / "data", raw=made_tiny.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    return layout
+    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
 
 
 @pytest.fixture

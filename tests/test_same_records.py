@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import ENGINE, PART
+from made_sets import ENGINE, PART, annotated
 from test_export import samples_of
 from test_export_tfds import examples
 
 import imagenet_prep
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export, export_tfds
 from imagenet_prep.storage.layout import Layout
 
@@ -31,10 +29,7 @@ Pair = tuple[bytes, int]
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """8 shards of 300 images, and the raw data that they were made from elsewhere. Read only."""
-    layout = Layout(tmp_path_factory.mktemp("same") / "data", raw=made_tiny.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    return layout
+    return annotated(tmp_path_factory.mktemp("same") / "data", made_tiny)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, converted, copied, data_of, write
+from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
 from PIL import Image
 
 import imagenet_prep
@@ -35,7 +35,6 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import Decoder
-from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example
@@ -57,10 +56,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """8 train shards of 300 images, some of them with boxes. Read only."""
-    layout = Layout(tmp_path_factory.mktemp("sound") / "data", raw=made_tiny.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    return layout
+    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
 
 
 @pytest.fixture

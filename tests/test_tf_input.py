@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tf_fixture
-from made_sets import ENGINE, PART
+from made_sets import annotated
 from PIL import Image, ImageDraw
 
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
@@ -28,10 +26,7 @@ tf = tf_fixture.tf
 @pytest.fixture(scope="module")
 def made_set(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """48 photographs in 8 shards, some with boxes, and 24 of validation. Read only."""
-    layout = Layout(tmp_path_factory.mktemp("made-set") / "data", raw=made.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    return layout
+    return annotated(tmp_path_factory.mktemp("made-set") / "data", made)
 
 
 def everything(dataset: Any) -> tuple[np.ndarray, list[int]]:

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART
+from made_sets import annotated
 
 from imagenet_prep.demo.archives import make
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = [pytest.mark.project, pytest.mark.torch]
 
@@ -26,10 +23,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """72 photographs of 4 classes, with boxes."""
     folder = tmp_path_factory.mktemp("classes")
     source = make(folder / "made", classes=4, per_class=18, validation=8)
-    layout = Layout(folder / "data", raw=source.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    return layout.data_dir
+    return annotated(folder / "data", source).data_dir
 
 
 def programs(page: str, data_dir: Path) -> list[str]:

@@ -95,10 +95,14 @@ def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.
 
 
 def _decoded(data: Buffer, **how: Any) -> np.ndarray[Any, Any] | None:
-    """A JPEG decoded by simplejpeg, strictly; None for odd sampling factors: Pillow decodes those, less strictly."""
+    """A JPEG decoded by simplejpeg, strictly; None for what it can't: Pillow decodes that, less strictly.
+
+    That is odd sampling factors, and four components as RGB.
+    """
     import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
 
-    _check_size(data)
+    if _check_size(data) == 4 and how["colorspace"] == "RGB":
+        return None
     try:
         found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(data, strict=True, **how)
     except ValueError as error:
@@ -166,10 +170,8 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     """
     import numpy as np
 
-    pixels = None
-    if not png.is_png(data) and jpeg.read_header(data).components != 4:
-        smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-        pixels = _decoded(data, colorspace="RGB", **smaller)
+    smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
+    pixels = None if png.is_png(data) else _decoded(data, colorspace="RGB", **smaller)
     return np.array(decode_rgb(data)) if pixels is None else pixels
 
 
@@ -196,14 +198,15 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 
 
-def _check_size(data: Buffer) -> None:
-    """Raise ImageError for an image whose size its bytes do not fill."""
+def _check_size(data: Buffer) -> int:
+    """The components of a JPEG, 0 of a PNG; raises ImageError for an image whose size its bytes do not fill."""
     if png.is_png(data):
         of_png = png.read_header(data)
         check_claim(of_png.width, of_png.height, len(data), of_png.depth)
-    else:
-        header = jpeg.read_header(data)
-        check_claim(header.width, header.height, len(data))
+        return 0
+    header = jpeg.read_header(data)
+    check_claim(header.width, header.height, len(data))
+    return header.components
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -1,7 +1,8 @@
 """Indexes of other makers' shards: made when they are first needed, and kept in the user's cache folder.
 
 Nothing is written beside shards that are not ours. A cached index is that of one state of a file: its place, size and
-time of change are in the name. It saves time and is not trusted: whoever reads a record compares its framing.
+time of change are in the name. It saves time and is not trusted: whoever reads a record compares its framing. So it
+need not be durable either: storage.atomic would sync twice a shard, seconds of a first look at a thousand.
 """
 
 from __future__ import annotations
