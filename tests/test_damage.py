@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import ENGINE, PART, data_of, write
+from made_sets import ENGINE, PART, annotated, data_of, write
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
@@ -23,8 +23,6 @@ from imagenet_prep.ilsvrc2012 import facts, part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item, Problem, ProblemKind
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.tfrecord import inception
@@ -54,10 +52,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
 
 def made(folder: Path, source: MadeSet, options: ConvertOptions) -> Path:
     """A folder with the shards of a made set."""
-    layout = Layout(folder, raw=next(iter(source.archives.values())).parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, options)
-    return folder
+    return annotated(folder, source, options).data_dir
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from kaggle_copies import tree, write_packed, write_tree, write_zip
 from made_sets import ENGINE, PART
+from many_readers import DIGESTS
 from PIL import Image
 from test_consume import CONSUME, see
 
@@ -194,28 +195,11 @@ def test_parts_of_a_set(world: int, tiny: Layout) -> None:
     assert [part.starts for part in parts] == [shards.shard(rank, world).starts for rank in range(world)]
 
 
-READERS = """
-import hashlib, json, os, pickle, random, sys
-from concurrent.futures import ThreadPoolExecutor
-
-def digest(found):
-    numbers = random.Random(7).sample(range(len(found)), 200)
-    kept = [found[number] for number in numbers]
-    return hashlib.sha256(b"".join(bytes(record.data) for record in kept)).hexdigest()
-
-def digest_in_a_fork(found):
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(writing, digest(found).encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    return os.read(reading, 64).decode()
-
+READERS = f"""
+COUNT = 200
+{DIGESTS}
 found = pickle.load(sys.stdin.buffer)
-with ThreadPoolExecutor(8) as threads:
-    digests = list(threads.map(digest, [found] * 8))
-digests += [digest_in_a_fork(found), digest(pickle.loads(pickle.dumps(found)))]
+digests = [*digests_of_threads(found), digest_in_a_fork(found), digest(pickle.loads(pickle.dumps(found)))]
 print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd"))]))
 """
 

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
+from many_readers import DIGESTS
 from PIL import Image
 
 import imagenet_prep
@@ -92,30 +93,11 @@ def flip(path: Path, position: int) -> None:
 
 # many shards ---------------------------------------------------------------------------------------------------
 
-MANY_READERS = """
-import hashlib, json, os, pickle, random, resource, sys
-from concurrent.futures import ThreadPoolExecutor
-
+MANY_READERS = f"""
+COUNT = 1000
+{DIGESTS}
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 import imagenet_prep
-
-def digest(found):
-    numbers = random.Random(7).sample(range(len(found)), 1000)
-    kept = [found[number] for number in numbers]
-    return hashlib.sha256(b"".join(bytes(record.data) for record in kept)).hexdigest()
-
-def digest_in_a_fork(found):
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(writing, digest(found).encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    return os.read(reading, 64).decode()
-
-def digests_of_threads(found):
-    with ThreadPoolExecutor(8) as threads:
-        return list(threads.map(digest, [found] * 8))
 
 found = pickle.load(sys.stdin.buffer) if sys.argv[1] == "-" else imagenet_prep.open(sys.argv[1], "train")
 digests = [*digests_of_threads(found), digest(found), digest_in_a_fork(found)]
