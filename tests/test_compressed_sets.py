@@ -22,7 +22,8 @@ from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import compression as compressed
 

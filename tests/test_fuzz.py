@@ -23,6 +23,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import png
 from imagenet_prep.sources import tar_members as tar
 from imagenet_prep.state import manifest
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 
@@ -201,8 +202,8 @@ def test_a_changed_manifest_is_sealed_again(load: Any, tmp_path: Path) -> None:
     assert min(reached, refused) > 20
 
 
-def _journal(folder: Path, data: bytes) -> manifest.Journal:
-    return manifest.Journal(_written(folder / "journal.jsonl", data))
+def _journal(folder: Path, data: bytes) -> Journal:
+    return Journal(_written(folder / "journal.jsonl", data))
 
 
 def _written(path: Path, data: bytes) -> Path:

@@ -16,7 +16,8 @@ from imagenet_prep.cli.remedies import worded
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY, ImageNet
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, load_manifest, shard_info
+from imagenet_prep.state.journal import Journal, shard_info
+from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 
 FIRST = ShardInfo("train-00000-of-00002", "f" * 64, 12, 3456, "d" * 64)
 SECOND = ShardInfo("train-00001-of-00002", "e" * 64, 11, 3333, "c" * 64, ("n01440764_1.JPEG", "n01440764_2.JPEG"))

@@ -27,7 +27,8 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import Journal, Manifest, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout
 
 

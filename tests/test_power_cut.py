@@ -499,7 +499,7 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
 
 JOURNAL = """
 from pathlib import Path
-from imagenet_prep.state.manifest import Journal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.model import ShardInfo
 
 with Journal(Path("journal.jsonl")) as journal:

@@ -34,7 +34,8 @@ from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.inception_reader import read_record

@@ -26,7 +26,7 @@ from imagenet_prep.shards import run as making
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import Journal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage import local
 from imagenet_prep.storage.layout import Layout
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from imagenet_prep.model import ProblemKind, ShardInfo
-from imagenet_prep.state.manifest import Journal, Manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import open_plain
 from imagenet_prep.tfrecord.index import Index, decode

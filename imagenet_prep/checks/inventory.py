@@ -14,7 +14,8 @@ from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import Call, InputError, Phrase, Text
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.text import number_of
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, ShardPlan
-from imagenet_prep.state.manifest import Journal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json

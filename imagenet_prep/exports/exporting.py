@@ -22,7 +22,7 @@ from imagenet_prep.exports.packing import PackedFile, Packer
 from imagenet_prep.exports.reading_back import crc_of
 from imagenet_prep.exports.source_shard import SourceShard
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo
-from imagenet_prep.state.manifest import Journal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.refusals import writing

@@ -15,7 +15,8 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
-from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.tfrecord import compression as compressed

@@ -18,7 +18,8 @@ from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Journal, Manifest, usable_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, usable_manifest
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import writing

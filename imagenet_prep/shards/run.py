@@ -21,7 +21,7 @@ from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.sources.gone import Gone
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory
-from imagenet_prep.state.manifest import Journal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need

@@ -26,7 +26,8 @@ from imagenet_prep.shards.consuming import (
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.beginning import Beginning, save_beginning
-from imagenet_prep.state.manifest import Journal, Manifest, SplitTotals, usable_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, SplitTotals, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing

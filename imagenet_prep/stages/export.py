@@ -22,7 +22,8 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.shards.run import unfinished
-from imagenet_prep.state.manifest import ILSVRC2012, Journal, Manifest, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import ILSVRC2012, Manifest, load_manifest
 from imagenet_prep.storage.atomic import save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.lock import hold

@@ -18,7 +18,8 @@ from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, 
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
-from imagenet_prep.state.manifest import Journal, Manifest, changed, load_unproven
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack

@@ -18,7 +18,8 @@ from imagenet_prep.escaping import quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.beginning import load_beginning
-from imagenet_prep.state.manifest import Journal, Manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.text import number_of
 

@@ -31,7 +31,8 @@ from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending
 from imagenet_prep.stages.status import status
 from imagenet_prep.state.beginning import load_beginning
-from imagenet_prep.state.manifest import Journal, load_manifest
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
