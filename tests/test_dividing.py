@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
+from array import array
 from itertools import combinations
 from pathlib import Path
 
@@ -11,7 +13,6 @@ import pytest
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.recipes.classes import MAX_CLASSES, check_count
 from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
@@ -94,11 +95,17 @@ def test_words_of_classes_are_trimmed(tmp_path: Path) -> None:
     assert {(item.label, item.wnid, item.text) for item in items} == {(1, "b", "two words"), (2, "a", "a")}
 
 
-def test_labels_have_an_end() -> None:
-    """65,535 classes have labels of 16 bits; one more is refused."""
-    check_count(range(MAX_CLASSES), Path("set"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="65,536 classes"):
-        check_count(range(MAX_CLASSES + 1), Path("set"))  # type: ignore[arg-type]
+def test_a_label_beyond_16_bits(tmp_path: Path) -> None:
+    """Of 70,000 classes the last one has its number; no two that share their last 16 bits are taken for each other."""
+    (tmp_path / "classes.txt").write_text("".join(f"c{number}\n" for number in range(70_000)))
+    catalog = plan(tmp_path, FOLDERS + "classes: classes.txt\n", "c69999/1.jpg", "c4463/1.jpg").splits[0].catalog
+    low, high = catalog.item(0), catalog.item(1)
+    assert (low.label, low.wnid, high.label, high.wnid) == (4464, "c4463", 70_000, "c69999")
+    assert low.label + (1 << 16) == high.label
+    other = dataclasses.replace(catalog, labels=array("I", [70_000, 4464]), wnids=("c",) * 70_000)
+    same = dataclasses.replace(catalog, wnids=("c",) * 70_000)
+    assert other.fingerprint([0, 1], "") != same.fingerprint([0, 1], "")
+    assert other.digest() != same.digest()
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\t\n"])

@@ -415,7 +415,7 @@ def test_a_copy_tells_which_side_failed(tmp_path: Path) -> None:
 
 def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
     """A catalog with so many images of each label, of which only labels and offsets are filled in."""
-    labels = array("H")
+    labels = array("I")
     for label, count in counts.items():
         labels.extend([label] * count)
     offsets = array("Q", bytes(8 * len(labels)))

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.classes import Classes, check_count, numbered
+from imagenet_prep.recipes.classes import Classes, numbered
 from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labelling import Labelled
@@ -36,7 +36,6 @@ def label_by_folder(
     present = set(names.values())
     found = sorted(present, key=str.encode)
     classes = given or numbered(found, found, first)
-    check_count(classes.names, inputs.origin)
     notes = _passed(inputs, divisions, present)
     doubts: list[InputError] = []
     if given is None:

@@ -11,8 +11,6 @@ from imagenet_prep.recipes.inputs import need_file
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.storage.plain import read_plain
 
-MAX_CLASSES = 65_535
-
 
 @dataclass(frozen=True, slots=True)
 class Classes:
@@ -71,9 +69,3 @@ def _read_classes(path: Path) -> list[tuple[str, str]]:
         if name:
             pairs.append((name, text.strip() or name))
     return pairs
-
-
-def check_count(names: Sequence[str], where: Path) -> None:
-    """Raise InputError if there are more classes than labels."""
-    if len(names) > MAX_CLASSES:
-        raise InputError(f"{where} has {len(names):,} classes", f"expected at most {MAX_CLASSES:,}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
-from imagenet_prep.recipes.classes import Classes, check_count, numbered
+from imagenet_prep.recipes.classes import Classes, numbered
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.reading import RecipeFile
@@ -161,7 +161,6 @@ def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Cla
         raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
     place = {number: label for label, number in enumerate(numbers, 1)}
     names = tuple(map(str, numbers))
-    check_count(names, path)
     return Classes(names, names, tuple(numbers)), [place.get(value, 0) for value in values]
 
 
@@ -174,5 +173,4 @@ def _by_name(
     for value, line in zip(values, table.lines, strict=True):
         if value is not None and value not in place:
             raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"))
-    check_count(classes.names, path)
     return classes, [place.get(value, 0) for value in values]

@@ -19,8 +19,7 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.container import Container, Reader, Row
 from imagenet_prep.sources.slices import Buffer
 
-_ITEM = struct.Struct("<HQI")
-_TIMED_ITEM = struct.Struct("<HQqI")
+_NARROW = 1 << 16  # labels below it take 16 bits in a digest, as they did when there were no others
 _CHUNK = 4096  # rows whose names and numbers are objects at a time
 
 
@@ -83,7 +82,7 @@ class Catalog:
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     lengths: array[int] = field(default_factory=lambda: array("Q"))
     stamps: array[int] = field(default_factory=lambda: array("q"))
-    labels: array[int] = field(default_factory=lambda: array("H"))
+    labels: array[int] = field(default_factory=lambda: array("I"))
     box_starts: array[int] = field(default_factory=lambda: array("I"))
     boxes: array[float] = field(default_factory=lambda: array("f"))
     columns: dict[str, list[Any]] = field(default_factory=dict)
@@ -228,6 +227,14 @@ class Catalog:
         """How many images each label has, labels without any left out."""
         return dict(Counter(self.labels))
 
+    def digest(self) -> str:
+        """A digest (hex) of the names, lengths and labels of all rows."""
+        form = "H" if max(self.labels, default=0) < _NARROW else "I"
+        digest = hashlib.sha256(self.names.joined)
+        for values in (self.lengths, array(form, self.labels)):
+            digest.update(values)
+        return digest.hexdigest()
+
     def fingerprint(self, rows: Sequence[int], settings: str) -> str:
         """A digest (hex) of everything that decides a shard's bytes.
 
@@ -244,8 +251,11 @@ class Catalog:
         names, starts = self.names.joined, self.names.starts
         labels, lengths, stamps = self.labels, self.lengths, self.stamps
         columns = [self.columns[name] for name in sorted(self.columns)]
+        picked = _picked(labels, rows)
+        label_form = "H" if max(picked, default=0) < _NARROW else "I"
         digest = hashlib.sha256(settings.encode())
-        update, pack, pack_timed = digest.update, _ITEM.pack, _TIMED_ITEM.pack
+        update, pack = digest.update, struct.Struct(f"<{label_form}QI").pack
+        pack_timed = struct.Struct(f"<{label_form}QqI").pack
         for row in rows:
             boxes = self.box_starts[row + 1] - self.box_starts[row] if self.box_starts else 0
             update(names[starts[row] : starts[row + 1]])
@@ -258,7 +268,7 @@ class Catalog:
                 update(self.boxes[first : first + 4 * boxes])
             if columns:
                 update(json.dumps([values[row] for values in columns]).encode())
-        for label in sorted(set(_picked(labels, rows)) - {0}):
+        for label in sorted(set(picked) - {0}):
             update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
         return digest.hexdigest()
 

@@ -15,13 +15,14 @@ from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.plain import read_plain
 
 _MAGIC = f"imagenet-prep listing 1 {sys.byteorder}".encode()
-_ARRAYS = ("container_ids", "offsets", "lengths", "stamps", "labels")
+_ARRAYS = {"container_ids": "I", "offsets": "Q", "lengths": "Q", "stamps": "q", "labels": "H"}
+"""The columns that are kept, and the form of each. Raw data that can be consumed has 1000 labels."""
 
 
 def save_listing(path: Path, catalog: Catalog) -> None:
     """Keep the rows of a catalog, without boxes, columns and the words of labels, durably."""
     names = array("I", (stop - start for start, stop in pairwise(catalog.names.starts)))
-    arrays = [names, *(getattr(catalog, name) for name in _ARRAYS)]
+    arrays = [names, *(array(form, getattr(catalog, name)) for name, form in _ARRAYS.items())]
     body = b"".join([len(catalog).to_bytes(8, "little"), *(each.tobytes() for each in arrays), catalog.names.joined])
     digest = hashlib.sha256(body).hexdigest().encode()
     save_bytes(path, b"%b %b\n%b" % (_MAGIC, digest, zlib.compress(body, 1)))
@@ -46,10 +47,12 @@ def load_listing(path: Path) -> Catalog:
         )
     found = Catalog()
     count, place = int.from_bytes(body[:8], "little"), 8
-    arrays = [array("I"), *(getattr(found, name) for name in _ARRAYS)]
-    for each in arrays:
+    columns = {"names": array("I"), **{name: array(form) for name, form in _ARRAYS.items()}}
+    for each in columns.values():
         size = count * each.itemsize
         each.frombytes(body[place : place + size])
         place += size
-    found.names = Names(bytearray(body[place:]), array("Q", accumulate(arrays[0], initial=0)))
+    for name in _ARRAYS:
+        getattr(found, name).extend(array(getattr(found, name).typecode, columns[name]))
+    found.names = Names(bytearray(body[place:]), array("Q", accumulate(columns["names"], initial=0)))
     return found
