@@ -393,7 +393,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
 
 @cli.command()
-@click.argument("data_dir", type=click.Path(path_type=Path, file_okay=False), required=False)
+@o.new_data_dir
 @click.option("--classes", type=click.IntRange(2, facts.CLASSES), default=20, show_default=True)
 @click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")
 @o.workers

@@ -12,6 +12,7 @@ import click
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.urls import refuse_url
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +26,7 @@ class _Path(click.Path):
     """A path that can stand in a command to copy."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        refuse_url(os.fsdecode(value))
         return _plain(Path(os.fsdecode(super().convert(value, param, ctx))))
 
 
@@ -36,6 +38,7 @@ PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 """How the files begin that --image and --json write."""
 
 data_dir = click.argument("data_dir", type=_folder)
+new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder = click.argument("folder", type=_raw_folder)
 container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord", "tfds"]))
 out = click.argument("out", type=_folder, required=False)
@@ -73,6 +76,7 @@ def new_file(beginning: bytes | None = None) -> Callable[[str], Path]:
     """
 
     def new_file(value: str) -> Path:
+        refuse_url(value)
         path = _plain(Path(value))
         fault = _fault(path, beginning)
         if fault:

@@ -10,6 +10,7 @@ from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.plain import kind_of, read_plain
+from imagenet_prep.storage.urls import refuse_url
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
 """Those that ship with the package; where they come from: data/README.md."""
@@ -99,6 +100,7 @@ def find_part(said: str | None = None, first: int | None = None) -> Part:
         return _part(facts.NAME, facts.synsets(), first, "")
     if said in LISTS:
         return _part(said, _shipped(said), first, said)
+    refuse_url(said)
     path = Path(said)
     if not said or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)

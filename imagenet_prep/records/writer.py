@@ -23,6 +23,7 @@ from imagenet_prep.records.staging import (
 )
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.store import Store
+from imagenet_prep.storage.urls import refuse_url
 from imagenet_prep.text import byte_count, number_of
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.framing import OVERHEAD
@@ -47,11 +48,12 @@ def write(
         schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
 
     Raises:
-        UsageError: a record can't be written; the error names record and feature.
+        UsageError: a record can't be written; the error names record and feature. Or the path is a URL.
         SpaceError: no space is left.
         BusyError: another process is writing that file.
         WriteError: the system refuses.
     """
+    refuse_url(path)
     target = Path(path)
     with writing_all_of(target):
         if not target.name or (target.exists() and not target.is_file()):
@@ -105,6 +107,7 @@ class ShardWriter:
             raise UsageError(f"shards {shards}, shard_size {shard_size}", "expected one of the two")
         if shards is not None and shards < 1:
             raise UsageError(f"shards {shards}", "expected at least 1")
+        refuse_url(prefix)
         self._prefix = Path(prefix)
         if not self._prefix.name:
             raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected a path with what all names begin with")

@@ -28,6 +28,7 @@ from imagenet_prep.storage.atomic import save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.urls import refuse_url
 
 RULES_VERSION = 2
 """Goes into the fingerprint: raised when the same annotations would give another CSV."""
@@ -112,9 +113,11 @@ def annotate(
 
     Raises:
         InputError: an archive is corrupt, unpacks to far too much, or isn't there.
-        UsageError: ``boxes`` isn't there.
+        UsageError: ``boxes`` isn't there, or is a URL.
         SpaceError, BusyError: as their names say.
     """
+    if boxes is not None:
+        refuse_url(boxes)
     progress = progress or Silent()
     with hold(layout.lock_paths):
         splits = [_annotate_split(facts.TRAIN, layout, engine, boxes, progress)]

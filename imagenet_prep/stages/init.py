@@ -12,6 +12,7 @@ from imagenet_prep.recipes.looking import look_at
 from imagenet_prep.recipes.proposing import in_words, render
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.urls import refuse_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,9 @@ def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progres
     Raises:
         InputError: there is nothing in the folder that a recipe could be made of, or something that it would misread;
             every obstacle is named, with the choices there are.
-        UsageError: the recipe is there already.
+        UsageError: the recipe is there already, or the folder is a URL.
     """
+    refuse_url(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
     target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")

@@ -11,6 +11,7 @@ from typing import Protocol
 from imagenet_prep.errors import Settings
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.store import Store
+from imagenet_prep.storage.urls import refuse_url
 
 SHARD_PATTERN = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 RAW_NAME = "raw-data"
@@ -75,11 +76,19 @@ class Layout:
         data_dir: the DATA_DIR of every command.
         raw: another place to read raw input from; it is never written to.
         output: another place for the shards and the state that belongs to them.
+
+    Raises:
+        UsageError: one of them is a URL.
     """
 
     data_dir: Path
     raw: Path | None = None
     output: Path | None = None
+
+    def __post_init__(self) -> None:
+        for folder in (self.data_dir, self.raw, self.output):
+            if folder is not None:
+                refuse_url(folder)
 
     def elsewhere(self, raw: Path | None = None) -> Settings:
         """Where else things are: ``raw`` is that of the conversion, if none was given now."""
