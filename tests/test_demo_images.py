@@ -21,6 +21,8 @@ from imagenet_prep.demo import archives, photographs
 from imagenet_prep.demo.annotations import MadeAnnotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.demo.photographs import Kind
+from imagenet_prep.demo.scenes import drawn, scene
+from imagenet_prep.demo.shapes import SHAPES, motif_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import TRAIN, VALIDATION
@@ -149,6 +151,59 @@ def test_tiny_images_are_tiny_and_differ() -> None:
     assert all(len(content) < 1000 and opened(content).size == photographs.TINY_SIZE for content in made)
 
 
+# scenes ----------------------------------------------------------------------------------------------------------
+
+
+def demo_scenes() -> list[tuple[str, Image.Image, tuple[tuple[int, int, int, int], ...]]]:
+    """A scene of each of the demo's twenty classes: its wnid, the image, the boxes."""
+    wnids = facts.synsets()[::50]
+    return [(wnid, *scene(seed, photographs.photograph_size(seed), wnid)) for seed, wnid in enumerate(wnids)]
+
+
+def test_scenes_have_the_bytes_of_photographs() -> None:
+    """Scenes of all classes take 80 to 130 kB on average, and the same arguments make the same pixels."""
+    made = demo_scenes()
+    sizes = [
+        len(photographs.encode(image, Kind.RGB, photographs.photograph_quality(seed)))
+        for seed, (_, image, _) in enumerate(made)
+    ]
+    assert 80_000 < statistics.mean(sizes) < 130_000
+    again = scene(3, made[3][1].size, made[3][0])
+    assert (again[0].tobytes(), again[1]) == (made[3][1].tobytes(), made[3][2])
+    assert {len(boxes) for _, _, boxes in made} == {1, 2, 3}
+
+
+def test_boxes_enclose_things_that_stand_out() -> None:
+    """In every box are pixels of the colour of the class; every box lies in the image."""
+    for wnid, image, boxes in demo_scenes():
+        assert all(
+            0 <= xmin < xmax <= image.width and 0 <= ymin < ymax <= image.height for xmin, ymin, xmax, ymax in boxes
+        )
+        body = Image.new("RGB", image.size, motif_of(wnid).colours["body"])
+        alike = ImageChops.difference(image.convert("HSV").getchannel(0), body.convert("HSV").getchannel(0))
+        near = alike.point([255 * (value < 12 or value > 243) for value in range(256)])
+        inside = [ImageStat.Stat(near.crop(box)).mean[0] for box in boxes]
+        assert min(inside) > (50 if "black" not in facts.texts()[wnid] else 0), wnid
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_fills_its_box(name: str) -> None:
+    """What is drawn of each kind of thing reaches all four edges of its square, or nearly so."""
+    look = next((look for wnid in facts.synsets() if (look := motif_of(wnid)).shape is SHAPES[name]), None)
+    assert look is not None
+    for mirrored in (False, True):
+        found = drawn(look, (200, 160), mirrored)[1].point([0] * 96 + [255] * 160).getbbox()
+        assert found is not None
+        assert max(found[0], found[1], 200 - found[2], 160 - found[3]) < 40
+
+
+def test_classes_of_the_demo_differ() -> None:
+    """No two of the demo's twenty classes look alike: another shape, or another pattern and colour."""
+    looks = [motif_of(wnid) for wnid in facts.synsets()[::50]]
+    assert len({(each.shape.marks, each.pattern, each.colours["body"]) for each in looks}) == 20
+    assert len({each.shape.marks for each in looks}) >= 15
+
+
 # archives --------------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +246,19 @@ def test_train_archive_is_nested_and_its_images_are_unsorted(made: MadeSet) -> N
         numbers = [int(image.filename[10:-5]) for image in made.of(TRAIN) if image.wnid == wnid]
         assert len(set(numbers)) == 8
         assert numbers != sorted(numbers)
+
+
+def test_annotations_are_of_what_is_to_be_seen(made: MadeSet) -> None:
+    """The boxes of an annotation without a quirk are those of the things in its image, train and validation."""
+    for each in (*made.annotations, *made.validation_annotations):
+        image = made.images[f"{each.name}.JPEG"]
+        if each.quirk is Quirk.NONE:
+            scale = (image.width, image.height) * 2
+            boxes = [tuple(float(value) for value in line.split(",")[1:]) for line in each.lines]
+            assert boxes == [tuple(round(v / s, 4) for v, s in zip(box, scale, strict=True)) for box in image.boxes], (
+                each.name
+            )
+        assert len(image.boxes) in (1, 2, 3)
 
 
 def test_labels_are_true(made: MadeSet) -> None:

@@ -37,6 +37,9 @@ class Quirk(str, enum.Enum):
 
 
 QUIRKS = tuple(quirk for quirk in Quirk if quirk is not Quirk.NONE)
+PAIRED = (Quirk.FIRST_NAME, Quirk.OTHER_CLASS, Quirk.MINUS_ONE)
+"""Those that take two boxes or more."""
+
 BAD_QUIRKS = frozenset((Quirk.ZERO_SIZE, Quirk.NO_SIZE, Quirk.BROKEN))
 """Those that make a file a Problem."""
 
@@ -102,7 +105,7 @@ class _Draft:
 
 
 def _random_boxes(rng: random.Random, size: tuple[int, int], quirk: Quirk) -> tuple[Corners, ...]:
-    count = 2 if quirk in (Quirk.FIRST_NAME, Quirk.OTHER_CLASS, Quirk.MINUS_ONE) else rng.choice((1, 1, 1, 2, 3))
+    count = 2 if quirk in PAIRED else rng.choice((1, 1, 1, 2, 3))
     return tuple((*_corner(rng, size, 0), *_corner(rng, size, 1)) for _ in range(count))
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.demo import photographs as pictures
-from imagenet_prep.demo.annotations import QUIRKS, MadeAnnotation, Quirk, annotation, boxes_csv
+from imagenet_prep.demo.annotations import PAIRED, QUIRKS, Corners, MadeAnnotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.photographs import Kind
+from imagenet_prep.demo.scenes import scene
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.facts import (
     ARCHIVES,
@@ -38,11 +39,15 @@ DOGS = range(152, 270)
 
 _MTIME = 1_339_545_600  # 13 June 2012, the time of every member: the same call makes the same bytes
 _HIGHEST_NUMBER = 32_000
+_NOTHING: tuple[Corners, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MadeImage:
-    """The truth about one image: width and height in pixels as stored (EXIF rotation not applied)."""
+    """The truth about one image: width, height and ``boxes`` in pixels as stored (EXIF rotation not applied).
+
+    A tiny image has no boxes: nothing is to be seen in it.
+    """
 
     filename: str
     split: str
@@ -52,6 +57,7 @@ class MadeImage:
     height: int
     kind: Kind
     sha256: str
+    boxes: tuple[Corners, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ class _Writer:
         """Write the annotations of the images made so far."""
         train = self._annotations()
         validation = tuple(
-            annotation(Path(name).stem, image.wnid, (image.width, image.height), seed=self.seed)
+            annotation(Path(name).stem, image.wnid, (image.width, image.height), seed=self.seed, boxes=image.boxes)
             for name, image in self.images.items()
             if image.split == VALIDATION
         )
@@ -186,9 +192,17 @@ class _Writer:
         breed = QUIRKS.index(Quirk.BREED_NAME)
         if dogs and breed < len(annotated):
             annotated[breed], annotated[dogs[0]] = annotated[dogs[0]], annotated[breed]
+        _pair(annotated)
         quirks = [*QUIRKS, *[Quirk.NONE] * len(annotated)]
         made = (
-            annotation(Path(image.filename).stem, image.wnid, (image.width, image.height), quirk, self.seed)
+            annotation(
+                Path(image.filename).stem,
+                image.wnid,
+                (image.width, image.height),
+                quirk,
+                self.seed,
+                _boxes(image, quirk),
+            )
             for image, quirk in zip(annotated, quirks, strict=False)
         )
         return tuple(sorted(made, key=lambda each: each.wnid))
@@ -207,13 +221,31 @@ class _Writer:
 
     def _add_image(self, tar: tarfile.TarFile, split: str, filename: str, wnid: str, kind: Kind) -> None:
         seed = self.rng.getrandbits(48)
+        size, boxes = pictures.TINY_SIZE, _NOTHING
         if self.tiny:
-            content, size = pictures.tiny(seed, kind), pictures.TINY_SIZE
+            content = pictures.tiny(seed, kind)
         else:
-            content, size = pictures.photograph_bytes(seed, kind)
+            size = pictures.photograph_size(seed)
+            image, boxes = scene(seed, size, wnid)
+            content = pictures.encode(image, kind, pictures.photograph_quality(seed))
         digest = hashlib.sha256(content).hexdigest()
-        self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest)
+        self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest, boxes)
         _add(tar, filename, content)
+
+
+def _pair(images: list[MadeImage]) -> None:
+    """Bring images of several things to where the quirks that take two boxes will fall."""
+    breed = QUIRKS.index(Quirk.BREED_NAME)
+    for place in (QUIRKS.index(quirk) for quirk in PAIRED):
+        others = (each for each in range(len(QUIRKS), len(images)) if len(images[each].boxes) > 1)
+        if place < len(images) and place != breed and len(images[place].boxes) < 2:
+            other = next(others, place)
+            images[place], images[other] = images[other], images[place]
+
+
+def _boxes(image: MadeImage, quirk: Quirk) -> tuple[Corners, ...]:
+    """The boxes of an image; none, so that some are made up, where the quirk takes two and it has one."""
+    return () if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
 
 
 def _write_boxes(path: Path, files: Iterable[tuple[str, MadeAnnotation]]) -> None:

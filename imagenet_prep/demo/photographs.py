@@ -1,4 +1,4 @@
-"""Images that look enough like photographs: their entropy, their sizes, and the odd formats among them."""
+"""Images with the entropy and the sizes of photographs, and the odd formats among them; scenes.py has things to see."""
 
 from __future__ import annotations
 
@@ -95,11 +95,15 @@ def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
     return _save(image, options)
 
 
+def photograph_quality(seed: int) -> int:
+    """The JPEG quality of photograph ``seed``, from 85 to 95."""
+    return random.Random(f"quality {seed}").choice((85, 92, 94, 95, 95, 95))
+
+
 def photograph_bytes(seed: int, kind: Kind = Kind.RGB) -> tuple[bytes, Size]:
-    """A whole photograph file and its width and height, its quality from 85 to 95."""
+    """A whole photograph file and its width and height."""
     size = photograph_size(seed)
-    quality = random.Random(f"quality {seed}").choice((85, 92, 94, 95, 95, 95))
-    return encode(photograph(seed, size), kind, quality), size
+    return encode(photograph(seed, size), kind, photograph_quality(seed)), size
 
 
 def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
@@ -137,11 +141,12 @@ def _finer(rng: random.Random, image: Image.Image, size: Size, strength: float) 
     """The image at another size with noise mixed in: of every colour while it's coarse, then of lightness alone."""
     image = image.resize(size, Image.Resampling.BILINEAR)
     grey = size[0] * size[1] > 300
-    planes = (_noise(rng, size),) * 3 if grey else tuple(_noise(rng, size) for _ in range(3))
+    planes = (noise(rng, size),) * 3 if grey else tuple(noise(rng, size) for _ in range(3))
     return Image.blend(image, Image.merge("RGB", planes), strength)
 
 
-def _noise(rng: random.Random, size: Size) -> Image.Image:
+def noise(rng: random.Random, size: Size) -> Image.Image:
+    """A grey image of chance alone."""
     return Image.frombytes("L", size, rng.randbytes(size[0] * size[1]))
 
 
@@ -165,7 +170,7 @@ def _textured(rng: random.Random, image: Image.Image, size: Size) -> Image.Image
     """The image at full size, with strong texture in some regions (fur, leaves) and weak in others (sky, blur)."""
     image = image.resize(size, Image.Resampling.BILINEAR)
     regions = Image.frombytes("L", (5, 5), rng.randbytes(25)).resize(size, Image.Resampling.BILINEAR)
-    grain = Image.composite(_noise(rng, size), Image.new("L", size, 128), regions)
+    grain = Image.composite(noise(rng, size), Image.new("L", size, 128), regions)
     return Image.blend(image, Image.merge("RGB", (grain,) * 3), rng.uniform(0.25, 0.5))
 
 
