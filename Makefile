@@ -29,7 +29,7 @@ help:
 # What the command line needs, and no more: with all of its commands.
 $(VENV)/run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[report]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 # TensorFlow, for the tests that hold our records against its own, and the tools.

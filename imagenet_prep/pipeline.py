@@ -22,7 +22,6 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.page import check_libraries
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
@@ -181,7 +180,6 @@ def report(
         InputError: there are no shards.
     """
     progress = progress or Silent()
-    check_libraries()  # before verify takes its time
     verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
     return write_report(layout, engine, verdict, samples=samples, progress=progress)
 

@@ -620,6 +620,9 @@ def test_find_credentials(tmp_path, monkeypatch):
     url = "https://image-net.org/data/"
     assert find_credentials(url, prompt=pytest.fail) == Credentials("ada", "one")
     monkeypatch.delenv("IMAGENET_ACCESS_KEY")
+    with pytest.raises(UsageError, match="IMAGENET_USERNAME is set and IMAGENET_ACCESS_KEY is not"):
+        find_credentials(url, prompt=pytest.fail)
+    monkeypatch.delenv("IMAGENET_USERNAME")
     assert find_credentials(url, prompt=pytest.fail) == Credentials("bob", "two")
     assert find_credentials("https://other.org/", prompt=lambda: ("eve", "three")) == Credentials("eve", "three")
     assert find_credentials("https://other.org/", prompt=lambda: ("", "")) is None

@@ -679,23 +679,6 @@ def test_verify_runs_only_if_it_has_to(layout: Layout) -> None:
     assert report(layout, ENGINE).verdict.depth == "full"
 
 
-@pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
-def test_a_missing_library_is_said_first(layout: Layout, library: str) -> None:
-    """Without the extra it is wrong usage that says what to install, before verify runs or anything is written."""
-    layout.report_path.unlink()
-    layout.verdict_path.unlink()
-    code = f"import sys; sys.modules[{library!r}] = None; from imagenet_prep.cli import main; main()"
-    call = [sys.executable, "-c", code, "report", str(layout.data_dir)]
-    result = subprocess.run(call, capture_output=True, text=True)
-    assert result.returncode == 2
-    lines = result.stderr.splitlines()
-    assert lines[0] == f"error: a report needs {library}, not installed here"
-    assert lines[-1] == "pip install 'imagenet-prep[report]'"
-    assert len(lines) == 3
-    assert not layout.report_path.exists()
-    assert not layout.verdict_path.exists()
-
-
 def test_a_page_that_cannot_be_written_leaves_the_old_one(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails costs the new page, not the old one."""
     before = layout.report_path.read_bytes()

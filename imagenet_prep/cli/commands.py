@@ -16,6 +16,7 @@ from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
 from imagenet_prep.cli.remedies import worded
+from imagenet_prep.cli.sections import SectionedGroup
 from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
@@ -39,8 +40,8 @@ PROBLEMS_FOUND = 3
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.group(context_settings=CONTEXT)
-@click.version_option(__version__, prog_name="imagenet-prep")
+@click.group(cls=SectionedGroup, context_settings=CONTEXT)
+@click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
@@ -310,6 +311,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
     from imagenet_prep.stages.status import status, unknown
     from imagenet_prep.storage.refusals import as_error
 
+    _must_be_there(output or data_dir, "expected the DATA_DIR of a run")
     try:
         found = status(Layout(data_dir, raw, output))
     except (OSError, InputError) as error:
@@ -421,6 +423,23 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
         if data_dir is None:
             shutil.rmtree(folder, ignore_errors=True)
     return code
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """What makes a shell complete commands, options and paths: print it to where the shell looks for it.
+
+    \b
+    imagenet-prep completion bash > ~/.local/share/bash-completion/completions/imagenet-prep
+    imagenet-prep completion zsh > ~/.zfunc/_imagenet-prep    (with fpath+=~/.zfunc before compinit in ~/.zshrc)
+    imagenet-prep completion fish > ~/.config/fish/completions/imagenet-prep.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    say(*found(cli, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
 
 
 # options -> what the stages take ---------------------------------------------------------------------------------
@@ -555,9 +574,9 @@ def _depth(given: Mapping[str, Any]) -> Depth:
     return "quick" if given["quick"] else "decode" if given["decode"] else "full"
 
 
-def _must_be_there(folder: Path) -> None:
+def _must_be_there(folder: Path, expected: str = "expected a folder of shards") -> None:
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not there", "expected a folder of shards")
+        raise UsageError(f"{folder} is not there", expected)
 
 
 def _must_be_writable(page: Path) -> None:

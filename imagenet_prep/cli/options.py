@@ -22,10 +22,17 @@ def _plain(path: Path) -> Path:
     return path.absolute() if str(path).startswith("-") else path
 
 
+def _refuse_empty(value: str) -> None:
+    """An empty word would be taken for the folder that the shell is in."""
+    if not value:
+        raise click.BadParameter("it is empty: is a variable of the shell not set?")
+
+
 class _Path(click.Path):
     """A path that can stand in a command to copy."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _refuse_empty(os.fsdecode(value))
         refuse_url(os.fsdecode(value))
         return _plain(Path(os.fsdecode(super().convert(value, param, ctx))))
 
@@ -76,6 +83,7 @@ def new_file(beginning: bytes | None = None) -> Callable[[str], Path]:
     """
 
     def new_file(value: str) -> Path:
+        _refuse_empty(value)
         refuse_url(value)
         path = _plain(Path(value))
         fault = _fault(path, beginning)

@@ -254,8 +254,14 @@ def print_demo_end(data_dir: Path | None) -> None:
         "",
         f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 300 GB of space):",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
-        f"  make imagenet DATA_DIR=/data/imagenet      or: {called} run /data/imagenet",
+        f"  {'make imagenet DATA_DIR=/data/imagenet' if _is_in_checkout() else f'{called} run /data/imagenet'}",
     )
+
+
+def _is_in_checkout() -> bool:
+    """Whether this package runs from a checkout of its project, and the shell stands in that."""
+    home = Path(__file__).parents[2]
+    return (home / "Makefile").exists() and Path.cwd() == home
 
 
 def _say_json(value: object, indent: int | None = None) -> None:

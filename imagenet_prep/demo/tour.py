@@ -8,10 +8,12 @@ from pathlib import Path
 
 from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.server import serve
+from imagenet_prep.errors import UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.pipeline import DownloadOptions, RunSummary, run
+from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
@@ -33,8 +35,18 @@ def run_demo(
         classes: how many of the 1000 classes.
         per_class: train images a class; a quarter of all train images again are validation images.
         progress: where to report.
+
+    Raises:
+        UsageError: the folder holds something that no demo made.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), Layout(data_dir)
+    if not layout.demo_path.exists() and data_dir.is_dir() and any(data_dir.iterdir()):
+        raise UsageError(
+            f"{data_dir} holds something already",
+            "expected a new or empty folder, or one of the demo",
+            "choose another",
+        )
+    save_json(layout.demo_path, {"classes": classes, "per_class": per_class})
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
         made = make(Path(folder), classes=classes, per_class=per_class, validation=max(2, classes * per_class // 4))
@@ -42,7 +54,7 @@ def run_demo(
         with serve(Path(folder), USERNAME, password) as base_url:
             progress.note(f"serving it at {base_url}, for user {USERNAME} only")
             return run(
-                Layout(data_dir),
+                layout,
                 engine,
                 credentials=Credentials(USERNAME, password),
                 fetching=DownloadOptions(base_url=base_url, digests=made.md5),

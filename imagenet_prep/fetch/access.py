@@ -49,10 +49,19 @@ def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | N
     """Credentials from IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, else netrc, else the prompt; None if none has any.
 
     ``prompt`` asks a person and returns user name and password; None where there is nobody to ask.
+
+    Raises:
+        UsageError: one of the two variables is set without the other.
     """
-    username, password = os.environ.get(USERNAME_VARIABLE), os.environ.get(ACCESS_KEY_VARIABLE)
+    names = USERNAME_VARIABLE, ACCESS_KEY_VARIABLE
+    username, password = map(os.environ.get, names)
     if username and password:
         return Credentials(username, password)
+    if username or password:
+        given, missing = names if username else reversed(names)
+        raise UsageError(
+            f"{given} is set and {missing} is not", "expected both, or neither", f"export {missing}, or unset {given}"
+        )
     found = _from_netrc(base_url) or (prompt() if prompt else None)
     return Credentials(*found) if found and found[0] else None
 

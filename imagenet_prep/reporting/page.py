@@ -6,11 +6,9 @@ every other resource.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
-from imagenet_prep.errors import UsageError
 from imagenet_prep.reporting import gallery, wording
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.drawing import looks
@@ -18,19 +16,7 @@ from imagenet_prep.reporting.origin import origin
 from imagenet_prep.reporting.wording import Facts
 
 _HERE = Path(__file__).parent
-_LIBRARIES = ("jinja2", "matplotlib")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def check_libraries() -> None:
-    """Raise UsageError if what the page is made with is not installed."""
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"a report needs {' and '.join(missing)}, not installed here",
-            "expected the libraries of the extra that is called report",
-            "pip install 'imagenet-prep[report]'",
-        )
 
 
 def render(facts: Facts) -> bytes:

@@ -15,7 +15,7 @@ from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
 from imagenet_prep.reporting.lenient import Naming
-from imagenet_prep.reporting.page import check_libraries, render
+from imagenet_prep.reporting.page import render
 from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.reporting.wording import Facts
@@ -47,7 +47,6 @@ def write_report(
     Raises:
         UsageError: the libraries that it takes are not installed.
     """
-    check_libraries()
     progress = progress or Silent()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)

@@ -193,6 +193,8 @@ class Layout:
     """What the last conversion set out to make, and with which options (JSON)."""
     sources_path = _Below("state_dir", "sources.json")
     """Where the images of finished shards lay, and a stamp of each place (JSON)."""
+    demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
+    """That the demo made this folder: how many classes and images it has (JSON)."""
     consumed_dir = _Below("data_dir", f"{STATE_NAME}/consumed")
     """Raw data that gives its space to the shards, and what is known of it once it is gone."""
 

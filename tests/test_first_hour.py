@@ -1,0 +1,206 @@
+"""The first hour: help that shows the way, shells that complete, slips that are refused before they cost anything."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import imagenet_prep
+from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.sections import COMMANDS, OPTIONS
+
+HOME = Path(imagenet_prep.__file__).parents[1]
+REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
+
+
+def prep(
+    *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end, nobody at the keyboard."""
+    return subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env={**(os.environ if env is None else env), "COLUMNS": "80"},
+    )
+
+
+def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines of an error message."""
+    lines = result.stderr.splitlines()
+    return lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]
+
+
+# help ------------------------------------------------------------------------------------------------------------
+
+
+def test_help_has_every_command_on_a_line() -> None:
+    """The sections have each command once, in at most 80 columns, none cut; -V is --version."""
+    listed = [name for commands in COMMANDS.values() for name in commands]
+    assert sorted(listed) == sorted(cli.commands)
+    text = prep("--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert "..." not in text[text.index("Make:") :]
+    assert [line for line in text.splitlines() if line.rstrip(":") in COMMANDS] == [f"{title}:" for title in COMMANDS]
+    for commands in COMMANDS.values():
+        for name, words in commands.items():
+            assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
+    assert prep("-V").stdout == prep("--version").stdout
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help_of_a_command_has_every_option_once(command: str) -> None:
+    """Whether in sections or not, each option begins one line; no argument is listed as one."""
+    text = prep(command, "--help").stdout
+    for each in cli.commands[command].params:
+        found = re.findall(rf"^  (?:-\w, )?{each.opts[0]}\b", text, re.MULTILINE)
+        assert len(found) == isinstance(each, click.Option), each.opts
+
+
+def test_sections_name_options_that_exist() -> None:
+    """Nothing stands in a section, or in two, that no command has."""
+    names = [name for group in OPTIONS.values() for name in group]
+    assert len(names) == len(set(names))
+    assert set(names) <= {each.name for command in cli.commands.values() for each in command.params}
+
+
+# shells ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path_with_program(tmp_path: Path) -> str:
+    """A PATH on which this very program is called imagenet-prep."""
+    program = tmp_path / "bin" / "imagenet-prep"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from imagenet_prep.cli import main; main()" "$@"\n')
+    program.chmod(0o755)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
+def shell(name: str) -> str:
+    """The path of a shell; where it isn't there the test is skipped, unless that is not allowed."""
+    import shutil
+
+    found = shutil.which(name)
+    if found is None and not REQUIRED:
+        pytest.skip(f"{name} is not installed")
+    assert found is not None, f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
+    return found
+
+
+def typed(command: list[str], lines: list[str], keys: str, expected: str, environment: dict[str, str]) -> str:
+    """What an interactive shell shows when these lines, then these keys are typed, until ``expected`` is there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(command[0], command, environment)
+    shown = ""
+    try:
+        for line in lines:
+            os.write(terminal, line.encode() + b"\n")
+        os.write(terminal, b"echo rea''dy\n")
+        for text, until in (("", "ready"), (keys, expected)):
+            os.write(terminal, text.encode())
+            shown = ""
+            deadline = time.monotonic() + 60
+            while until not in shown and time.monotonic() < deadline:
+                if select.select([terminal], [], [], 1)[0]:
+                    shown += os.read(terminal, 4096).decode(errors="replace")
+        return shown
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "options", "before"),
+    [
+        ("bash", ["--norc", "--noprofile", "-i"], "source <(imagenet-prep completion bash)"),
+        ("zsh", ["-f", "-i"], "autoload -U compinit && compinit -u -D && source <(imagenet-prep completion zsh)"),
+    ],
+)
+def test_tab_completes_a_command(
+    name: str, options: list[str], before: str, path_with_program: str, tmp_path: Path
+) -> None:
+    """In a real shell at a terminal, Tab makes convert of conv, and --train-shards of its beginning."""
+    environment = {"PATH": path_with_program, "TERM": "xterm", "HOME": str(tmp_path), "PS1": "$ "}
+    for variable in ("PYTHONPATH", "LANG"):
+        environment.update({variable: os.environ[variable]} if variable in os.environ else {})
+    call = [shell(name), *options]
+    assert "convert" in typed(call, [before], "imagenet-prep conv\t", "convert", environment)
+    assert "train-shards" in typed(call, [before], "imagenet-prep convert --train\t", "train-shards", environment)
+
+
+@pytest.mark.once
+def test_fish_completes(path_with_program: str, tmp_path: Path) -> None:
+    """fish, asked for what may follow, names the command with its words, and the option."""
+    environment = {**os.environ, "PATH": path_with_program, "HOME": str(tmp_path)}
+    for line, expected in (("imagenet-prep conv", "convert"), ("imagenet-prep convert --train", "--train-shards")):
+        code = f"imagenet-prep completion fish | source; complete -C '{line}'"
+        found = subprocess.run([shell("fish"), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+        assert expected in found.stdout, found.stderr
+
+
+# slips -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("run", ""), ("convert", "D", "--raw", ""), ("convert", "D", "--output", ""), ("demo", ""), ("show", "")),
+        ("verify", "D", "--json", ""),
+    ],
+)
+def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A variable that is not set must not be taken for the folder that the shell is in: nothing is made there."""
+    result = prep(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "it is empty: is a variable of the shell not set?" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"), ("IMAGENET_ACCESS_KEY", "IMAGENET_USERNAME")],
+)
+def test_one_credential_without_the_other(given: str, missing: str, tmp_path: Path) -> None:
+    """It is said before anything starts: netrc or a prompt would hide that a variable was misspelt."""
+    environment = {name: value for name, value in os.environ.items() if name not in (given, missing)}
+    result = prep("download", tmp_path, env={**environment, given: "canary"})
+    assert result.returncode == 2
+    assert error_lines(result) == [
+        f"error: {given} is set and {missing} is not",
+        "expected both, or neither",
+        f"export {missing}, or unset {given}",
+    ]
+
+
+def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None:
+    """A folder of somebody's own is refused; what the demo itself made is found done."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    result = prep("demo", tmp_path)
+    assert result.returncode == 2
+    assert error_lines(result)[0] == f"error: {tmp_path} holds something already"
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+    small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
+    assert [prep(*small).returncode, prep(*small).returncode] == [0, 0]
+
+
+def test_demo_proposes_what_works_here(tmp_path: Path) -> None:
+    """make is proposed in a checkout of this project alone; elsewhere there is no Makefile of ours."""
+    small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
+    assert "make imagenet" not in prep(*small, cwd=tmp_path).stdout
+    assert "make imagenet DATA_DIR=" in prep(*small, cwd=Path(imagenet_prep.__file__).parents[1]).stdout
