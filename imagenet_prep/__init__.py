@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from imagenet_prep.raw.opening import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
+    from imagenet_prep.stages.diff import diff
     from imagenet_prep.stages.download import download
     from imagenet_prep.stages.export import export
     from imagenet_prep.stages.repair import repair
@@ -40,6 +41,7 @@ _HOMES = {
     "Reencode": "images.pixels",
     "annotate": "stages.annotate",
     "convert": "stages.convert",
+    "diff": "stages.diff",
     "download": "stages.download",
     "export": "stages.export",
     "find_part": "ilsvrc2012.part",
@@ -63,6 +65,7 @@ __all__ = [
     "Reencode",
     "annotate",
     "convert",
+    "diff",
     "download",
     "export",
     "find_part",

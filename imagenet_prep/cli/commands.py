@@ -300,6 +300,28 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 
 
 @cli.command()
+@click.argument("first", type=o.set_of_shards)
+@click.argument("second", type=o.set_of_shards)
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Look into so many records.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@o.quiet
+def diff(first: Path, second: Path, limit: int, as_json: bool, quiet: bool) -> int:
+    """Which records of two sets of shards differ, and in which feature (exit status 3 if any does).
+
+    Either may be a manifest.json instead. Nothing is read that records on disk tell; verify proves those.
+
+    \b
+    imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
+    imagenet-prep diff /data/imagenet published/manifest.json
+    """
+    from imagenet_prep.stages.diff import diff
+
+    found = diff(first, second, look_into=limit, progress=make_progress(quiet))
+    printing.print_diff(found, limit, as_json)
+    return 0 if found.is_same else PROBLEMS_FOUND
+
+
+@cli.command()
 @o.places
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool) -> None:

@@ -41,6 +41,8 @@ _folder = _Path(path_type=Path, file_okay=False)
 _raw_folder = _Path(path_type=Path, file_okay=False, exists=True)
 _file = _Path(path_type=Path, exists=True, dir_okay=False)
 
+set_of_shards = _Path(path_type=Path)
+
 PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 """How the files begin that --image and --json write."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from imagenet_prep.pipeline import RepairRun, RunSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.convert import ConvertSummary
+    from imagenet_prep.stages.diff import Difference, SplitDifference
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
@@ -217,6 +218,38 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
         for split in summary.splits:
             what = f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({_size(split.size)})"
             say(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
+
+
+def print_diff(found: Difference, limit: int, as_json: bool) -> None:
+    """What differs in each split: counts, then the first records by name, each feature with both values."""
+    if as_json:
+        _say_json(found.as_dict(), indent=2)
+        return
+    for split in found.splits:
+        _print_split_diff(split, found.places, limit)
+    if found.is_same:
+        say("The two hold the same records in the same places.", colour="green")
+
+
+def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: int) -> None:
+    first, second = (f"{each:,}" for each in split.records)
+    say(f"{split.split}: {first} records in {split.shards[0]:,} shards, {second} in {split.shards[1]:,}")
+    if split.other_shards:
+        shown = listed(split.other_shards, SHOWN_PROBLEMS)
+        say(f"  {number_of(len(split.other_shards), 'shard')} not the same: {shown}")
+    if split.moved:
+        say(f"  {number_of(split.moved, 'record')} in another place")
+    for place, names in zip(places, split.only, strict=True):
+        if names:
+            say(f"  {number_of(len(names), 'record')} only in {place}: {listed(names, limit or 1)}")
+    if split.differing:
+        say(f"  {number_of(len(split.differing), 'record')} with other content:")
+    for record in split.differing[:limit]:
+        say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
+        for feature, (one, other) in (record.features or {}).items():
+            say(f"    {feature}: {one} / {other}")
+    if len(split.differing) > limit:
+        say(f"  and {len(split.differing) - limit:,} more")
 
 
 def print_tfds(folder: Path, quiet: bool) -> None:

@@ -19,6 +19,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Check": {
         "verify": "prove the shards right, or say what is wrong",
         "repair": "make again what is wrong or missing",
+        "diff": "which records of two sets differ, and how",
     },
     "Look": {
         "status": "how far each stage has come, and what is next",

@@ -232,13 +232,13 @@ class Shard:
         Raises:
             InputError: no record can be found from there on; the error names file, record and byte.
         """
-        with self._naming():
+        with self.naming():
             yield from self.framed()
 
     def offsets(self) -> array[int]:
         """Where each record begins, and where the last one ends; raises InputError as ``followed`` does."""
         ends = array("Q", [0])
-        with self._naming():
+        with self.naming():
             ends.extend(offset + len(data) + OVERHEAD for offset, data in self.unchecked())
         return ends
 
@@ -272,7 +272,7 @@ class Shard:
         return number
 
     @contextlib.contextmanager
-    def _naming(self) -> Iterator[None]:
+    def naming(self) -> Iterator[None]:
         """Turn a FramingError into the error that names file, record and byte."""
         try:
             yield

@@ -1,0 +1,181 @@
+"""diff: which records of two sets differ, where, and in which feature; what need not be read is not read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.diff import diff
+from imagenet_prep.storage.layout import Layout
+
+TRAIN, VALIDATION = 0, 1
+FIRST = "train-00000-of-00008"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """A set without boxes. Read only."""
+    return converted(tmp_path_factory.mktemp("diff") / "plain", made_tiny)
+
+
+@pytest.fixture(scope="module")
+def boxed(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """The same images with their boxes. Read only."""
+    return annotated(tmp_path_factory.mktemp("diff-boxed") / "boxed", made_tiny)
+
+
+def prep(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command."""
+    call = [sys.executable, "-m", "imagenet_prep", "diff", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, timeout=60)
+
+
+def other_shards(made: MadeSet, folder: Path, train_shards: int) -> Layout:
+    """The same images in another number of shards."""
+    layout = Layout(folder, raw=made.archives["train"].parent)
+    convert(layout, ENGINE, dataclasses.replace(PART, train_shards=train_shards))
+    return layout
+
+
+def test_a_copy_is_the_same_and_no_shard_is_opened(
+    plain: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the manifests say is enough where the sizes agree; with the manifest of a set elsewhere, too."""
+    copy = copied(plain, tmp_path / "copy")
+    monkeypatch.setattr(Shard, "open", pytest.fail)
+    for second in (copy.data_dir, copy.manifest_path):
+        found = diff(plain.data_dir, second)
+        assert found.is_same
+        assert [(each.split, each.records, each.shards) for each in found.splits] == [
+            ("train", (300, 300), (8, 8)),
+            ("validation", (80, 80), (8, 8)),
+        ]
+
+
+def test_without_manifest_and_index_headers_tell(plain: Layout, tmp_path: Path) -> None:
+    """Bare shards, as another tool leaves them, are compared by their headers: same, and with one record changed."""
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in plain.find_shards(("train", "validation")):
+        (bare / name).write_bytes(plain.shard_path(name).read_bytes())
+    assert diff(plain.data_dir, bare).is_same
+    data = data_of(bare / FIRST)
+    write(bare / FIRST, [data[0].replace(b"RGB", b"RGX", 1), *data[1:]])
+    found = diff(plain.data_dir, bare).splits[TRAIN]
+    assert not found.is_same
+    assert [record.features for record in found.differing] == [{"image/colorspace": ("RGB", "RGX")}]
+    assert (found.moved, found.only, diff(plain.data_dir, bare).splits[VALIDATION].is_same) == (0, ((), ()), True)
+
+
+def test_boxes_differ_and_nothing_else(plain: Layout, boxed: Layout, made_tiny: MadeSet) -> None:
+    """Just the images with boxes differ, and just in the features of boxes; as many are looked into as was said."""
+    found = diff(plain.data_dir, boxed.data_dir, look_into=5).splits[TRAIN]
+    with_boxes = {line.partition(b",")[0].decode() for line in made_tiny.boxes_csv.splitlines()}
+    assert {record.name for record in found.differing} == with_boxes
+    looked_into = [record.features for record in found.differing if record.features is not None]
+    assert len(looked_into) == 5
+    for features in looked_into:
+        assert set(features) == {f"image/object/bbox/{each}" for each in ("label", "xmin", "xmax", "ymin", "ymax")}
+        assert features["image/object/bbox/xmin"][0] == "[]"
+    assert (found.moved, found.only) == (0, ((), ()))
+
+
+def test_other_places(plain: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """In another number of shards the records are the same, and told to lie elsewhere."""
+    found = diff(plain.data_dir, other_shards(made_tiny, tmp_path / "four", 4).data_dir)
+    train = found.splits[TRAIN]
+    assert (train.shards, train.records, train.moved, train.only, train.differing) == (
+        *((8, 4), (300, 300), 300),
+        *(((), ()), ()),
+    )
+    assert not found.is_same
+
+
+def test_what_only_one_has(plain: Layout, tmp_path: Path) -> None:
+    """A record that is missing, one that is there twice, and a split that is not there are told by name."""
+    copy = copied(plain, tmp_path / "copy")
+    data = data_of(copy.shard_path(FIRST))
+    write(copy.shard_path(FIRST), [*data[1:], data[1]])
+    for name in copy.find_shards(("validation",)):
+        copy.shard_path(name).unlink()
+    train, validation = diff(plain.data_dir, copy.data_dir).splits
+    names = [record.filename for record in Shard.open(plain.shard_path(FIRST))]
+    assert train.only == ((names[0],), (names[1],))
+    assert train.moved == len(names) - 1
+    assert (validation.shards, len(validation.only[0]), validation.only[1]) == ((8, 0), 80, ())
+
+
+def test_a_manifest_alone_names_the_shards(plain: Layout, boxed: Layout) -> None:
+    """Of a set that is not at hand it is told which shards are not the same."""
+    train, validation = diff(plain.data_dir, boxed.manifest_path).splits
+    assert train.other_shards == tuple(f"train-{each:05d}-of-00008" for each in range(8))
+    assert validation.is_same
+
+
+def test_records_of_any_kind(tmp_path: Path) -> None:
+    """Records without a name are known by what they are; damaged data is said to be damaged."""
+    from imagenet_prep.tfrecord.example import Int64List, encode_example
+
+    one, other = (tmp_path / each for each in ("one", "other"))
+    records = [encode_example({"x": Int64List([number])}) for number in range(4)]
+    for folder, chosen in ((one, records), (other, [*records[:2], records[3], records[2]])):
+        folder.mkdir()
+        write(folder / "train-00000-of-00001", chosen)
+    (train,) = diff(one, other).splits
+    assert (train.moved, train.only, train.differing) == (2, ((), ()), ())
+    write(other / "train-00000-of-00001", records[:3])
+    assert diff(one, other).splits[0].only == (("train-00000-of-00001 record 3",), ())
+
+
+def test_damaged_data_are_said_to_be(plain: Layout, tmp_path: Path) -> None:
+    """A record whose data don't match their CRC is no feature of difference, but an error in words."""
+    copy = copied(plain, tmp_path / "copy")
+    copy.manifest_path.unlink()
+    data = bytearray(copy.shard_path(FIRST).read_bytes())
+    length = int.from_bytes(data[:8], "little")
+    data[12 + length // 2] ^= 1
+    data[12 + length] ^= 1  # its CRC too: else the headers are those of the other one
+    copy.shard_path(FIRST).write_bytes(data)
+    (record,) = diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing
+    assert record.features is not None
+    assert "the data do not match their CRC" in record.features["the record"][1]
+
+
+@pytest.mark.parametrize(("name", "error"), [("nope", UsageError), ("empty", InputError)])
+def test_nothing_to_compare(plain: Layout, tmp_path: Path, name: str, error: type[Exception]) -> None:
+    """A folder that is not there, or holds no shards, is named."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(error) as caught:
+        diff(plain.data_dir, tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+def test_the_command(plain: Layout, boxed: Layout, tmp_path: Path) -> None:
+    """Status 0 and a line for the same, 3 and names for others; JSON says the same; a damaged manifest is refused."""
+    same = prep(plain.data_dir, plain.data_dir)
+    assert (same.returncode, same.stdout.splitlines()[-1]) == (
+        0,
+        "The two hold the same records in the same places.",
+    )
+    other = prep(plain.data_dir, boxed.data_dir, "--limit", 1)
+    assert other.returncode == 3
+    assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
+    assert other.stdout.count("    image/object/bbox/xmin: [] / ") == 1
+    assert "more\n" in other.stdout
+    value = json.loads(prep(plain.data_dir, boxed.data_dir, "--json").stdout)
+    assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (False, False, True)
+    broken = tmp_path / "manifest.json"
+    broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))
+    refused = prep(plain.data_dir, broken)
+    assert refused.returncode == 4
+    assert "error: " in refused.stderr
