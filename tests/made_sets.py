@@ -17,7 +17,7 @@ from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.state import journal
+from imagenet_prep.state.entries import seal as sealed_as
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord import inception
@@ -73,7 +73,7 @@ def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object], *,
     value.pop("crc", None)
     change(value)
     if seal:
-        value["crc"] = journal.seal(value)
+        value["crc"] = sealed_as(value)
     else:
         described = value.pop("dataset")
         recipe = {key: described[key] for key in ("name", "splits", "features", "turned")}

@@ -27,7 +27,8 @@ from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.journal import Journal, info_dict, seal
+from imagenet_prep.state.entries import info_dict, seal
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 

@@ -87,7 +87,7 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
     Where the two differ, one of them has changed since it was written: the one holds from whose digest the index does
     not depart, and of two such ones the one that has the size of the shard, then the one with a CRC of its own.
     """
-    infos = dict(manifest.shards)
+    infos: dict[str, ShardInfo] = {}
     for name, info in manifest.shards.items():
         other = journal.get(name)
         if other is None or other == info:
@@ -96,7 +96,9 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
         founded = [each for each in (info, other) if agrees(layout, each)]
         sealed = other if journal.is_sealed(name) else info
         infos[name] = max(founded, key=lambda each: (each.size == size, each is sealed), default=info)
-    found = dataclasses.replace(manifest, shards=infos)
+    if not infos:
+        return manifest if manifest.is_sealed else None
+    found = dataclasses.replace(manifest, shards={**manifest.shards, **infos}, is_as_written=False)
     return found if manifest.is_sealed or found.is_sealed else None
 
 

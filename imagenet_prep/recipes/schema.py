@@ -1,4 +1,4 @@
-"""What a recipe can say: every key with its type. The one module that loads msgspec, and only when a recipe is read."""
+"""What a recipe can say: every key with its type. Loads msgspec, and is loaded only when a recipe is read."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from imagenet_prep.sources.kept_listing import load_listing, save_listing
 from imagenet_prep.sources.packed_tars import PackedTar
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.tars import Archive
-from imagenet_prep.state.journal import seal
+from imagenet_prep.state.entries import seal
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.durable import fsync_dir, make_folder, sync_file_system
 from imagenet_prep.storage.layout import ConsumedPaths, Layout

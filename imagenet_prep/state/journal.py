@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeAlias
 
 from imagenet_prep.model import MadeFrom, ShardInfo
+from imagenet_prep.state.entries import (
+    Key,
+    info_dict,
+    is_as_written,
+    many_objects,
+    read_made_from,
+    seal,
+    sealed_line,
+    shard_info,
+    texts,
+)
 from imagenet_prep.storage.durable import fsync_dir, write_all
-from imagenet_prep.storage.plain import find_plain
+from imagenet_prep.storage.plain import plain_lines
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.tfrecord.crc import crc32c
 
 
 class Journal:
@@ -36,10 +45,11 @@ class Journal:
         self._made_from: dict[str, MadeFrom | None] = {}
         self._unsealed: set[str] = set()
         others = {path, *path.parent.glob(f"{path.stem}-*{path.suffix}")} - {self._path}
-        for each in (*sorted(others), self._path):
-            for info, made_from, is_sealed in _read_lines(each):
-                self._infos[info.name], self._made_from[info.name] = info, made_from
-                (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
+        with many_objects():
+            for each in (*sorted(others), self._path):
+                for info, made_from, is_sealed in _read_lines(each):
+                    self._infos[info.name], self._made_from[info.name] = info, made_from
+                    (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:
@@ -110,73 +120,44 @@ class Journal:
 
 def _lines(info: ShardInfo, made_from: MadeFrom | None) -> bytes:
     """An entry as lines of the journal: what its shard was made from, then the entry itself, each sealed."""
-    values = [info_dict(info)]
-    if made_from is not None:
-        beside = {"items": made_from.items, "times": made_from.times}
-        values.insert(0, {"name": info.name, "fingerprint": info.fingerprint, "made_from": beside})
-    lines = (json.dumps({**value, "crc": seal(value)}, sort_keys=True) for value in values)
-    return "".join(f"{line}\n" for line in lines).encode()
+    entry = sealed_line(info_dict(info))
+    if made_from is None:
+        return entry
+    beside = {"items": made_from.items, "times": made_from.times}
+    return sealed_line({"name": info.name, "fingerprint": info.fingerprint, "made_from": beside}) + entry
 
 
-def seal(value: dict[str, Any]) -> str:
-    """The CRC32C of the canonical form of an entry, or of a manifest, in hexadecimal: its "crc"."""
-    return f"{crc32c(json.dumps(value, sort_keys=True).encode()):08x}"
+_Line: TypeAlias = tuple["ShardInfo | Key", "MadeFrom | None", bool]
 
 
 def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
     """Every sound entry of a journal that can be understood, what it was made from, and whether it is sealed."""
-    beside: dict[tuple[str, str], MadeFrom] = {}
-    for line in (find_plain(path) or b"").splitlines():
-        try:
-            value = json.loads(line)
-            crc = value.pop("crc", None)
-            if crc is not None and crc != seal(value):
-                continue
-            made_from = _made_from(value.pop("made_from", None))
-            if made_from is not None and value.keys() == {"name", "fingerprint"}:
-                name, fingerprint = texts([value["name"], value["fingerprint"]])
-                beside[name, fingerprint] = made_from
-                continue
-            info = shard_info(value)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    from imagenet_prep.state.quick_entries import decode_line  # a command that reads no journal starts without it
+
+    beside: dict[Key, MadeFrom | None] = {}
+
+    for line in plain_lines(path):
+        found = (decode_line(line) if is_as_written(line) else None) or _read_line(line)
+        if found is None:
             continue  # a crash cut this line short: its shard counts as not done
-        yield info, made_from or beside.get((info.name, info.fingerprint)), crc is not None
+        what, made_from, is_sealed = found
+        if isinstance(what, ShardInfo):
+            yield what, made_from or beside.get((what.name, what.fingerprint)), is_sealed
+        else:
+            beside[what] = made_from
 
 
-def _made_from(value: Any) -> MadeFrom | None:
-    """What a line says that its shard was made from; raises TypeError or ValueError if it isn't of that form."""
-    if value is None:
+def _read_line(line: bytes) -> _Line | None:
+    """What any line says; None if that can't be understood, or if it has changed since it was sealed."""
+    try:
+        value = json.loads(line)
+        crc = value.pop("crc", None)
+        if crc is not None and crc != seal(value):
+            return None
+        beside = read_made_from(value.pop("made_from", None))
+        if beside is not None and value.keys() == {"name", "fingerprint"}:
+            name, fingerprint = texts([value["name"], value["fingerprint"]])
+            return (name, fingerprint), beside, True
+        return shard_info(value), beside, crc is not None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    texts(list(value.values()))
-    return MadeFrom(**value)
-
-
-def shard_info(value: dict[str, Any]) -> ShardInfo:
-    """A ShardInfo from its JSON form; raises TypeError, KeyError or ValueError if it isn't one."""
-    lists = {"set_aside": texts(value["set_aside"]), "repairs": texts(value.get("repairs", []))}
-    info = ShardInfo(**{**value, **lists})
-    texts([info.name, info.fingerprint, info.digest, info.file_digest])
-    counts(info.records, info.size)
-    return info
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """A list of texts that UTF-8 can write; anything else raises TypeError or ValueError."""
-    if type(value) is not list or not all(type(each) is str for each in value):
-        raise TypeError("expected texts")
-    "".join(value).encode()
-    return tuple(value)
-
-
-def counts(*values: object) -> None:
-    """Raise TypeError unless each is a whole number, 0 or more, that 64 bits hold."""
-    if not all(type(each) is int and 0 <= each < 1 << 63 for each in values):
-        raise TypeError("expected numbers")
-
-
-def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo: without a file's digest, if there is none, it is that of earlier versions."""
-    value = dataclasses.asdict(info)
-    if not info.file_digest:
-        del value["file_digest"]
-    return value

@@ -5,20 +5,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.journal import counts, info_dict, seal, shard_info, texts
-from imagenet_prep.storage.atomic import save_json
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.state.entries import canonical, counts, info_dict, many_objects, shard_info, texts
+from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.inception import PROMISE
 
 SCHEMA = 2
 """Of the manifest. Schema 1 described the data set only where a recipe had made it, under "recipe"."""
+
+MOST_BYTES = 1 << 33
+"""Of its file, of which a million shards take 300 MB."""
 
 _KEYS = ("version", "dataset", "settings", "sources", "totals", "shards")
 
@@ -101,7 +106,8 @@ class SplitTotals:
 class Manifest:
     """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
 
-    ``crc`` is what the file says of all this: None if an earlier version wrote it.
+    ``crc`` is what the file says of all this: None if an earlier version wrote it. ``is_as_written``: the crc is known
+    to be right.
     """
 
     version: str
@@ -111,30 +117,52 @@ class Manifest:
     totals: dict[str, SplitTotals]
     shards: dict[str, ShardInfo]
     crc: str | None = dataclasses.field(default=None, compare=False)
+    is_as_written: bool = dataclasses.field(default=False, compare=False)
 
     def save(self, path: Path) -> bool:
         """Write it atomically, sealed, unless it is there already; say whether it was written."""
-        value = self._json()
-        return save_json(path, {**value, "crc": seal(value)})
+        head, lines = self._head(), self._lines()
+        shards = b",".join(b"\n    " + line for line in lines)
+        text = json.dumps(head, indent=2, sort_keys=True).removesuffix(_END).encode()
+        return save_bytes(path, b"".join((text, _OPEN, shards, _CLOSE, _seal(head, lines).encode(), _LAST)))
 
     @property
     def is_sealed(self) -> bool:
         """Whether it is as its ``crc`` says; one of an earlier version, which has none, is believed."""
-        return self.crc is None or self.crc == seal(self._json())
+        return self.crc is None or self.is_as_written or self.crc == _seal(self._head(), self._lines())
 
-    def _json(self) -> dict[str, Any]:
-        """All but its CRC as JSON gives it back: keys are texts, and sorted as such."""
-        shards = {name: info_dict(info) for name, info in self.shards.items()}
-        value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS}, "shards": shards}
+    def _head(self) -> dict[str, Any]:
+        """All but its CRC and its shards as JSON gives it back: keys are texts, and sorted as such."""
+        value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS if key != "shards"}}
         totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
-        dataset = _entry_dict(self.dataset)
-        found: dict[str, Any] = json.loads(json.dumps({**value, "dataset": dataset, "totals": totals}))
+        value = {**value, "dataset": _entry_dict(self.dataset), "totals": totals}
+        found: dict[str, Any] = json.loads(json.dumps(value))
         return found
+
+    def _lines(self) -> list[bytes]:
+        """The entry of each shard behind its name, in order."""
+        infos = sorted(self.shards.items())
+        return [b"%b: %b" % (canonical(name), canonical(info_dict(info))) for name, info in infos]
 
     @property
     def has_set_aside(self) -> bool:
         """Whether images are missing from its shards because ``skip_bad`` set them aside."""
         return any(info.set_aside for info in self.shards.values())
+
+
+_END = "\n}"
+_OPEN, _CLOSE, _LAST = b',\n  "shards": {', b'\n  },\n  "crc": "', b'"\n}\n'
+"""What stands around the lines of shards in a file. All of it together is one JSON value, whatever its layout."""
+
+
+def _seal(head: Mapping[str, Any], lines: Iterable[bytes]) -> str:
+    """The CRC32C of the canonical form of a manifest, in hexadecimal, a shard at a time."""
+    before = canonical({key: value for key, value in head.items() if key < "shards"})
+    crc, separator = crc32c(before[:-1] + b', "shards": {'), b""
+    for line in lines:
+        crc, separator = crc32c(line, crc32c(separator, crc)), b", "
+    after = canonical({key: value for key, value in head.items() if key > "shards"})
+    return f"{crc32c(b'}, ' + after[1:], crc):08x}"
 
 
 def load_manifest(path: Path) -> Manifest | None:
@@ -176,25 +204,69 @@ def load_unproven(path: Path) -> Manifest | None:
             return None
     except OSError as error:  # the folder can't be searched
         raise unreadable(path, error) from error
-    value = load_json(path)
+    content = find_plain(path, MOST_BYTES) or b""
+    value: Any = None
     try:
-        is_earlier = value["schema"] == 1
-        keys = {"schema", "recipe", *_KEYS} - {"dataset"} if is_earlier else {"schema", "crc", *_KEYS}
-        if value["schema"] not in (1, SCHEMA) or (value.keys() ^ keys) - ({"recipe"} if is_earlier else set()):
-            raise ValueError("schema")
-        return Manifest(
-            version=str(value["version"]),
-            dataset=_dataset(value),
-            settings=dict(value["settings"]),
-            sources=dict(value["sources"]),
-            totals={split: _split_totals(total) for split, total in value["totals"].items()},
-            shards={name: shard_info(info) for name, info in value["shards"].items()},
-            crc=None if is_earlier else str(value["crc"]),
-        )
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        with many_objects():
+            if manifest := _read_as_written(content):
+                return manifest
+            value = json.loads(content)
+            return _manifest(value, {name: shard_info(info) for name, info in value["shards"].items()})
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
         other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
         raise InputError(
             f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
             Phrase("remove it and run the same {convert} again: finished shards are kept"),
         ) from error
+
+
+def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_written: bool = False) -> Manifest:
+    """A manifest from its JSON form; raises TypeError, KeyError, ValueError or AttributeError if it isn't one."""
+    is_earlier = value["schema"] == 1
+    keys = {"schema", "recipe", *_KEYS} - {"dataset"} if is_earlier else {"schema", "crc", *_KEYS}
+    if value["schema"] not in (1, SCHEMA) or (value.keys() ^ keys) - ({"recipe"} if is_earlier else set()):
+        raise ValueError("schema")
+    return Manifest(
+        version=str(value["version"]),
+        dataset=_dataset(value),
+        settings=dict(value["settings"]),
+        sources=dict(value["sources"]),
+        totals={split: _split_totals(total) for split, total in value["totals"].items()},
+        shards=shards,
+        crc=None if is_earlier else str(value["crc"]),
+        is_as_written=is_as_written,
+    )
+
+
+def _read_as_written(content: bytes) -> Manifest | None:
+    """A manifest that is laid out as ``save`` lays it out and gives the crc in it; None: that is still to be seen."""
+    start = content.find(_OPEN)
+    if start < 0:
+        return None
+    value: dict[str, Any] = json.loads(content[:start] + _END.encode())
+    shards: dict[str, ShardInfo] = {}
+    file = BytesIO(content)
+    file.seek(start + len(_OPEN))
+    try:
+        crc = _seal(value, _take_lines(file, shards))
+    except ValueError:
+        return None
+    is_as_written = file.read() == b"".join((_CLOSE[1:], crc.encode(), _LAST))
+    return _manifest({**value, "crc": crc, "shards": {}}, shards, is_as_written=True) if is_as_written else None
+
+
+def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
+    """The lines of all shards in canonical form, each put into ``shards``; ValueError if one can't be understood."""
+    from imagenet_prep.state.quick_entries import decode_entry  # a command without a manifest starts light
+
+    has_more = file.read(1) == b"\n"
+    while has_more:
+        line = file.readline()
+        has_more = line.endswith(b",\n")
+        line = line[4 : -2 if has_more else -1]
+        info = decode_entry(line.partition(b": ")[2])
+        if info is None or not line.startswith(b'"%b": ' % info.name.encode()):
+            raise ValueError("another layout")
+        shards[info.name] = info
+        yield line

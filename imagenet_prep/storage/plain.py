@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -39,8 +41,7 @@ def find_plain(path: Path, most: int = 1 << 30) -> bytes | None:
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{path} is no plain file", "expected a file of its own, got a pipe or a device")
+            _refuse_other(path, status)
             if status.st_size > most:
                 raise InputError(f"{path} holds {status.st_size:,} bytes", f"expected at most {most:,} bytes")
             return file.read()
@@ -50,6 +51,30 @@ def find_plain(path: Path, most: int = 1 << 30) -> bytes | None:
         raise unreadable(path, error) from error
     except ValueError as error:  # no system takes such a name
         raise InputError(f"{path} can't be read", str(error)) from error
+
+
+def plain_lines(path: Path, most: int = 1 << 26) -> Iterator[bytes]:
+    """The lines of a file, one at a time, each with its newline; none if there is no such file.
+
+    Raises:
+        InputError: it can't be read, is no plain file, or has a line of more than ``most`` bytes.
+    """
+    try:
+        with open(path, "rb", 1 << 20, opener=_open_at_once) as file:
+            _refuse_other(path, os.fstat(file.fileno()))
+            for line in iter(functools.partial(file.readline, most + 1), b""):
+                if len(line) > most:
+                    raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter ones")
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _refuse_other(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is no plain file", "expected a file of its own, got a pipe or a device")
 
 
 def open_plain(path: Path) -> IO[bytes]:

@@ -241,7 +241,7 @@ def seeds() -> dict[str, list[bytes]]:
     layout = HOME.layout
     tables = [table.replace(b",", b"\t") for table in _CSV]
     manifests = [json.loads(layout.manifest_path.read_bytes()), _earlier_manifest(layout), _recipe_manifest()]
-    state = [json.dumps(each).encode() for each in manifests]
+    state = [layout.manifest_path.read_bytes(), *(json.dumps(each).encode() for each in manifests)]
     frames = [_records(*_examples()), _records(b"", b"x" * 100), _records(*_sequences()[:1]), b""]
     exif = [image for image in _jpegs() if b"Exif" in image]
     checked = {"ILSVRC2012_img_val.tar": _MD5, "ILSVRC2012_img_train.tar": {**_MD5, "md5": None}}

@@ -1,0 +1,183 @@
+"""Journal and manifest as this version writes them are read a line at a time, to what any other layout is read to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012.imagenet import ENTRY
+from imagenet_prep.model import MadeFrom, ShardInfo
+from imagenet_prep.state import entries, journal
+from imagenet_prep.state.entries import info_dict, seal, sealed_line
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
+from imagenet_prep.storage.plain import plain_lines
+
+PLAIN = ShardInfo("train-00000-of-00003", "f" * 64, 12, 3456, "d" * 64)
+INFOS = (
+    PLAIN,
+    replace(PLAIN, name="train-00001-of-00003", set_aside=('ü "1": {}.JPEG', "\u2028"), repairs=("b (png)",)),
+    replace(PLAIN, name="train-00002-of-00003", records=0, size=(1 << 63) - 1, file_digest="e" * 64),
+)
+MANIFEST = Manifest(
+    version="0.1.0",
+    dataset=ENTRY,
+    settings={"shards": {}, "names": {"2": "b", "10": "a"}},
+    sources={"train": {"name": "ILSVRC2012_img_train.tar", "images": 23}},
+    totals={"train": SplitTotals(23, 1_281_167, 2, 5, 3)},
+    shards={info.name: info for info in INFOS},
+)
+ODD: tuple[Any, ...] = (None, -1, True, 1.0, 1 << 63, "x", [], ["x", 1], {}, {"items": "x"})
+ODD_ENTRIES = [
+    *({**info_dict(PLAIN), key: odd} for key in info_dict(INFOS[2]) for odd in ODD),
+    *(
+        {key: value for key, value in info_dict(INFOS[2]).items() if key != left_out}
+        for left_out in info_dict(INFOS[2])
+    ),
+    {**info_dict(PLAIN), "more": 1},
+    {**info_dict(PLAIN), "made_from": {"items": "i", "times": "t"}},
+    {"name": PLAIN.name, "fingerprint": PLAIN.fingerprint, "made_from": {"items": "i", "times": "t"}},
+]
+
+
+def loaded(path: Path) -> Manifest | str:
+    """A manifest, or what is said of one that can't be understood."""
+    try:
+        found = load_manifest(path)
+    except InputError as error:
+        return error.what
+    assert found is not None
+    return found
+
+
+def told(path: Path) -> list[tuple[ShardInfo | None, MadeFrom | None, bool]]:
+    """All that a journal says."""
+    found = Journal(path)
+    return [(found.get(name), found.made_from(name), found.is_sealed(name)) for name in sorted(found.names())]
+
+
+# the manifest --------------------------------------------------------------------------------------------------
+
+
+def test_a_manifest_is_read_a_line_at_a_time(tmp_path: Path) -> None:
+    """It is one JSON value with a line a shard; the same value in any other layout is the same manifest."""
+    path = tmp_path / "manifest.json"
+    MANIFEST.save(path)
+    assert sum(line.startswith(b'    "train-0') for line in path.read_bytes().splitlines()) == len(INFOS)
+    found = loaded(path)
+    assert isinstance(found, Manifest)
+    assert found.is_as_written
+    value = json.loads(path.read_bytes())
+    assert value["shards"].keys() == MANIFEST.shards.keys()
+    assert value.pop("crc") == found.crc == seal(value)
+    for indent in (None, 2):
+        path.write_text(json.dumps({**value, "crc": found.crc}, indent=indent))
+        other = loaded(path)
+        assert isinstance(other, Manifest)
+        assert (other, other.is_as_written, other.is_sealed) == (found, False, True)
+    assert found.save(path)
+    assert not found.save(path)
+
+
+def test_a_manifest_of_odd_names_comes_back(tmp_path: Path) -> None:
+    """Where JSON writes a name otherwise than it is."""
+    path = tmp_path / "manifest.json"
+    infos = [replace(PLAIN, name=f"{split}-00000-of-00001") for split in ('tr"ain', "\\\\", "ü", '": {')]
+    odd = replace(MANIFEST, shards={info.name: info for info in infos})
+    odd.save(path)
+    assert loaded(path) == odd
+
+
+def test_a_manifest_without_shards_comes_back(tmp_path: Path) -> None:
+    """The lines are none then."""
+    path = tmp_path / "manifest.json"
+    empty = replace(MANIFEST, shards={}, settings={})
+    empty.save(path)
+    assert loaded(path) == empty
+
+
+def test_a_sealed_manifest_with_an_odd_entry_is_read_as_any_other(tmp_path: Path) -> None:
+    """Laid out a line a shard, with the right crc, or in one line: it is refused, or understood, in the same way."""
+    path = tmp_path / "manifest.json"
+    MANIFEST.save(path)
+    text, ours = path.read_text(), entries.canonical(info_dict(PLAIN)).decode()
+    for odd in ODD_ENTRIES:
+        value = json.loads(text.replace(ours, json.dumps(odd)))
+        crc = value.pop("crc")
+        value["crc"] = seal(value)
+        path.write_text(json.dumps(value))
+        expected = loaded(path)
+        path.write_text(text.replace(ours, entries.canonical(odd).decode()).replace(crc, value["crc"]))
+        assert json.loads(path.read_text()) == value
+        assert loaded(path) == expected, odd
+
+
+# the journal ---------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_is_read_a_line_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands there as it was written is not encoded again to prove it; the same with other keys first is."""
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as written:
+        for info in INFOS:
+            written.append(info, MadeFrom(info.fingerprint, f"times of {info.name}"))
+        written.append(replace(INFOS[1], fingerprint="0" * 64))
+    expected = told(path)
+    assert [info for info, _, _ in expected] == [INFOS[0], replace(INFOS[1], fingerprint="0" * 64), INFOS[2]]
+    assert [made_from is None for _, made_from, _ in expected] == [False, True, False]
+    lines = [dict(reversed(json.loads(line).items())) for line in path.read_bytes().splitlines()]
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert told(other) == expected
+    monkeypatch.delattr(journal, "seal")
+    assert told(path) == expected
+    with pytest.raises(NameError):
+        told(other)
+
+
+def test_a_sealed_line_that_is_odd_is_read_as_any_other(tmp_path: Path) -> None:
+    """With its own crc, its keys in order or not: it is passed over, or understood, in the same way."""
+    path, entry = tmp_path / "journal.jsonl", json.dumps(info_dict(PLAIN)).encode()
+    for odd in ODD_ENTRIES:
+        line = sealed_line(odd)
+        for rest in (b"", entry):
+            path.write_text(json.dumps(dict(reversed(json.loads(line).items()))) + "\n" + rest.decode())
+            expected = told(path)
+            path.write_bytes(line + rest)
+            assert told(path) == expected, odd
+
+
+def test_a_changed_line_is_passed_over(tmp_path: Path) -> None:
+    """Each byte of a sealed line exchanged for another: it is not believed, and the line before it is."""
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as written:
+        written.append(INFOS[0])
+        before = path.read_bytes()
+        written.append(INFOS[1])
+    after = path.read_bytes()[len(before) :]
+    for position in range(len(after) - 1):
+        changed = bytes([after[position] ^ 1])
+        path.write_bytes(before + after[:position] + changed + after[position + 1 :])
+        assert list(Journal(path).names()) == [INFOS[0].name], (position, changed)
+
+
+# lines of files ------------------------------------------------------------------------------------------------
+
+
+def test_lines_without_end_are_refused(tmp_path: Path) -> None:
+    """A line longer than allowed is an error that names the file, and not read to its end; a hole is such a line."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"12345\n123456\n")
+    assert list(plain_lines(path, 7)) == [b"12345\n", b"123456\n"]
+    with pytest.raises(InputError, match="more than 6 bytes"):
+        list(plain_lines(path, 6))
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="a line of more than 67,108,864 bytes"):
+        list(plain_lines(path))
+    assert list(plain_lines(tmp_path / "absent")) == []
