@@ -256,8 +256,8 @@ def test_a_tar_through_gzip_goes_through_bundles(copies: dict[str, Path], tmp_pa
     convert(layout, ENGINE, PLAIN, progress=notes)
     said = [note for note in notes.notes if "can only be read in its order" in note]
     assert len(said) == 2
-    assert str(layout.bundle_dir) in said[0]
-    assert not layout.partial_dir.exists()
+    assert str(layout.partials_dir) in said[0]
+    assert not layout.partials_dir.exists()
 
 
 def test_space_for_bundles_is_asked_for_before(

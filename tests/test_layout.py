@@ -11,14 +11,30 @@ from imagenet_prep.cli.remedies import worded
 from imagenet_prep.errors import Call
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.finding import find_boxes_csv
-from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, parse_shard_name, shard_name
 
 
-def test_a_shard_has_its_name() -> None:
-    """Split, index and number of shards, both of five digits: as patterns of 2016 have it."""
-    assert shard_name("train", 7, 1024) == "train-00007-of-01024"
-    assert parse_shard_name("train-00007-of-01024") == ("train", 7, 1024)
-    assert parse_shard_name("my-set-00000-of-00001") == ("my-set", 0, 1)
+@pytest.mark.parametrize(
+    ("name", "split", "index", "count"),
+    [
+        ("train-00007-of-01024", "train", 7, 1024),
+        ("my-set-00000-of-00001", "my-set", 0, 1),
+        ("train-99999-of-100001", "train", 99_999, 100_001),
+        ("train-100000-of-100001", "train", 100_000, 100_001),
+        ("train-9999998-of-9999999", "train", 9_999_998, MAX_SHARDS),
+    ],
+)
+def test_a_shard_has_its_name(name: str, split: str, index: int, count: int) -> None:
+    """Split, index and number of shards, each of five digits as patterns of 2016 have it, or of more where it takes."""
+    assert shard_name(split, index, count) == name
+    assert parse_shard_name(name) == (split, index, count)
+
+
+def test_shards_are_in_the_order_of_their_numbers() -> None:
+    """Not in that of their characters, where there are more than five digits; other names are in theirs."""
+    names = [shard_name("a", number, 100_002) for number in (99_998, 99_999, 100_000, 100_001)]
+    names = ["a", *names, "b-00000-of-00002", "b-00001-of-00002", "c"]
+    assert sorted(names, key=by_number) == names != sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +43,11 @@ def test_a_shard_has_its_name() -> None:
         "train-0-of-1",
         "train-00000-of-1024",
         "train-000000-of-001024",
+        "train-000000-of-100001",
+        "train-0000001-of-0000002",
+        "train-00000-of-10000000",
+        f"train-00000-of-{'9' * 5000}",
+        "train-\u0661\u0661\u0661\u0661\u0661-of-\u0662\u0662\u0662\u0662\u0662",
         "-00000-of-01024",
         "train-00000-of-01024.tmp",
         "train-00000-of-01024 ",

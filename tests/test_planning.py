@@ -23,7 +23,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.storage.layout import Layout, shard_name
+from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.inception_reader import read_record
 
@@ -130,11 +130,11 @@ def test_a_whole_split_does_not_make_up_for_the_other(
 
 
 def test_numbers_of_shards_that_names_can_hold() -> None:
-    """1 to 99,999 shards have names of five digits; 0 and 100,000 have not."""
-    for split, count in itertools.product(("train_shards", "validation_shards"), (1, 99_999)):
+    """1 to 9,999,999; there is no shard of a set of none, and none of eight digits."""
+    for split, count in itertools.product(("train_shards", "validation_shards"), (1, 100_001, MAX_SHARDS)):
         options: dict[str, Any] = {split: count}
         check_options(ConvertOptions(**options))
-    for split, count in itertools.product(("train_shards", "validation_shards"), (-1, 0, 100_000)):
+    for split, count in itertools.product(("train_shards", "validation_shards"), (-1, 0, MAX_SHARDS + 1)):
         options = {split: count}
         with pytest.raises(UsageError, match=f"{count} {split.partition('_')[0]} shards"):
             check_options(ConvertOptions(**options))

@@ -528,6 +528,13 @@ def test_lists_are_lists_where_the_caller_says_so(tmp_path: Path) -> None:
     assert [record["b"] for record in records.read(path, lists=True)] == [[1], [2], [3]]
 
 
+def test_shards_of_a_pattern_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """Number 100,000 comes after 99,999, though its name does not."""
+    for number in (100_000, 99_999):
+        records.write(tmp_path / f"a-{number}-of-100001", [{"i": number}])
+    assert [record["i"] for record in records.read(tmp_path / "a-*")] == [99_999, 100_000]
+
+
 def test_several_files_are_read_in_order(tmp_path: Path) -> None:
     """A list in its own order, a pattern in the order of names; both may be mixed."""
     for number in (2, 0, 1):

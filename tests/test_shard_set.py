@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded import processor_time
 from existing import existing
 from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
 from many_readers import DIGESTS
@@ -470,6 +471,14 @@ def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
         assert hint in worded(caught.value.hint)
         (layout.manifest_path if "verify" in hint else layout.journal_path).unlink(missing_ok=True)
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
+
+
+def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
+    """Millions of missing shards are counted, not listed."""
+    (tmp_path / "train-00001-of-9999999").touch()
+    with processor_time(), pytest.raises(InputError, match="lacks 9,999,998 of 9,999,999 train shards") as caught:
+        imagenet_prep.open(tmp_path, "train")
+    assert "train-00000-of-9999999" in caught.value.detail
 
 
 def test_no_such_split(layout: Layout, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.store import Store
+from imagenet_prep.storage.store import GoneError, Store
 
 
 @pytest.fixture
@@ -115,29 +115,41 @@ def test_more_parts_than_the_kernel_takes_at_once(store: LocalStore) -> None:
     assert bytes(store.read("a")) == b"".join(parts)
 
 
-def test_a_first_try_is_no_beginning(store: LocalStore) -> None:
-    """What a killed process left under the name of an unfinished file is written over, not written on."""
-    (store.unfinished / "a").write_bytes(b"half of another file, and longer")
-    put(store, "a", b"whole")
-    assert bytes(store.read("a")) == b"whole"
-
-
-def test_nobody_gives_a_name_to_the_file_of_another(store: LocalStore) -> None:
-    """A writer that outlives its run does not give the unfinished file of the next run its name."""
-    with store.create("a") as old:
-        old.write([b"of the run before"])
-        shutil.rmtree(store.unfinished)
-        store.unfinished.mkdir()
-        with store.create("a") as new:
-            new.write([b"half of it, "])
-            old.seal()
-            with pytest.raises(FileNotFoundError, match="removed while it was written"):
-                old.commit()
-            assert store.list() == []
-            new.write([b"then all"])
-            new.seal()
-            new.commit()
+def test_one_name_may_be_written_by_several_at_once(store: LocalStore) -> None:
+    """None sees, cuts or removes what another has written; of two that end well the later one's file stays."""
+    with store.create("a") as first, store.create("a") as second:
+        first.write([b"half of it, "])
+        with store.create("a") as third:
+            third.write([b"not"])
+        second.write([b"whole"])
+        second.seal()
+        second.commit()
+        assert bytes(store.read("a")) == b"whole"
+        first.write([b"then all"])
+        first.seal()
+        first.commit()
     assert bytes(store.read("a")) == b"half of it, then all"
+    assert os.listdir(store.unfinished) == []
+
+
+@pytest.mark.parametrize("rests", [False, True])
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_what_was_removed_gets_no_name(store: LocalStore, rests: bool, comes_back: bool) -> None:
+    """A writer that outlives its run finishes nothing, neither its whole file nor what it writes afterwards."""
+    with store.create("a") as old, store.create("b") as never_begun:
+        old.write([b"of the run before"])
+        if rests:
+            old.rest()
+        shutil.rmtree(store.unfinished)
+        if comes_back:
+            store.unfinished.mkdir()
+        with pytest.raises(GoneError, match="removed while it was written"):  # noqa: PT012 - whichever sees it first
+            old.write([b"and more"])
+            old.commit()
+        if not comes_back:
+            with pytest.raises(GoneError):
+                never_begun.commit()
+    assert store.list() == []
 
 
 def test_what_the_system_refuses_leaves_the_old_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import tf_fixture
+from bounded import processor_time
 from existing import existing
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -710,6 +711,13 @@ def test_foreign_set_of_two_counts(layout: Layout) -> None:
     first, second, *_ = problems_of(layout)
     assert (first.kind, first.subject) == (K.MISSING_SHARD, SHARD)
     assert (second.kind, second.subject) == (K.STRAY_FILE, "train-00003-of-00009")
+
+
+def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
+    """One file can't make verify list millions that are missing: it says how many there are, and stops."""
+    (tmp_path / "train-00000-of-9999999").touch()
+    with processor_time(), pytest.raises(InputError, match="only 1 of 9,999,999 train shards are there"):
+        verify(Layout(tmp_path), ENGINE)
 
 
 def test_unfinished_conversion(layout: Layout) -> None:

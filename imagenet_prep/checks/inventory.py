@@ -16,12 +16,15 @@ from imagenet_prep.errors import Call, InputError, Phrase, Text
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
-from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name
 from imagenet_prep.text import number_of
 
 REMEDY_RERUN = Phrase("run the same {convert} again: it makes what is missing")
 REMEDY_REMOVE = Phrase("remove it and run the same {convert} again: finished shards are kept")
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
+_OTHER_SHARDS = "it does not list the shards that its totals count"
+_MOST_MISSING = 99_999
+"""Shards that may be missing, each with a finding of its own, where only names tell how many there should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,21 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
 
 
 def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
-    """The shards of the set to which most of ``names`` belong."""
+    """The shards of the set to which most of ``names`` belong.
+
+    Raises:
+        InputError: nearly all of it is missing.
+    """
     parsed = [found for found in map(parse_shard_name, names) if found and found[0] == split and found[1] < found[2]]
     counts = Counter(count for _, _, count in parsed)
     if counts:
         count = max(counts, key=lambda each: (counts[each], each))
+        if count - counts[count] > _MOST_MISSING:
+            raise InputError(
+                f"only {counts[count]:,} of {count:,} {split} shards are there",
+                f"by their names, such as {next(name for name in names if name.endswith(f'-of-{count:05d}'))}",
+                "name the folder that holds them all",
+            )
         yield from (shard_name(split, i, count) for i in range(count))
 
 
@@ -137,16 +150,18 @@ def _damaged(layout: Layout, fault: str, remedy: Text = REMEDY_REMOVE) -> Proble
 
 def manifest_fault(manifest: Manifest) -> str:
     """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
-    names = []
+    names: list[str] = []
     for split, totals in manifest.totals.items():
         numbers = dataclasses.astuple(totals)
         if split not in manifest.dataset.splits or not all(type(number) is int and number >= 0 for number in numbers):
             return f"its totals of {split!r} are not those of a split"
-        if not 1 <= totals.shards <= 99_999:
+        if not 1 <= totals.shards <= MAX_SHARDS:
             return f"{totals.shards} {split} shards"
+        if len(names) + totals.shards > len(manifest.shards):
+            return _OTHER_SHARDS
         names += [shard_name(split, i, totals.shards) for i in range(totals.shards)]
     if sorted(names) != sorted(manifest.shards):
-        return "it does not list the shards that its totals count"
+        return _OTHER_SHARDS
     for name in names:
         info = manifest.shards[name]
         if info.name != name:

@@ -17,7 +17,7 @@ from imagenet_prep.ilsvrc2012.encoded_again import ENCODERS
 from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.storage.layout import parse_shard_name
+from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.tfrecord.compression import Compression
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class ConvertOptions(MakingOptions):
 def check_options(options: ConvertOptions) -> None:
     """Raise UsageError if a number can't be."""
     for split in facts.SPLITS:
-        if not 1 <= options.shards(split) <= 99_999:
-            raise UsageError(f"{options.shards(split)} {split} shards", "expected 1 to 99999")
+        if not 1 <= options.shards(split) <= MAX_SHARDS:
+            raise UsageError(f"{options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}")
     if options.consume and not options.part.is_whole:
         raise UsageError(
             f"raw data can't be consumed for {options.part.name} alone",

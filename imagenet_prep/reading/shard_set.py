@@ -119,20 +119,26 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
         raise InputError(
             f"{layout.output_dir} holds {split} {sets}", "expected those of one set", "move the others away"
         )
-    names = [shard_name(split, k, count) for k in range(count)]
-    missing = [name for name in names if name not in present]
-    if missing:
-        what = f"{layout.output_dir} lacks {len(missing):,} of {number_of(count, f'{split} shard')}"
+    lacking = count - sum(parsed[::2] == (split, count) and parsed[1] < count for parsed in _parsed(present))
+    names = (shard_name(split, k, count) for k in range(count))
+    if lacking:
+        first = next(name for name in names if name not in present)
+        what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
         is_begun = manifest is None and layout.journal_path.exists()
-        todo = Phrase("run the same {convert} again") if is_begun else remedy(layout.shard_path(missing[0]))
-        raise InputError(what, f"the first one that is missing: {missing[0]}", todo)
-    return names, [recorded.get(name) for name in names]
+        todo = Phrase("run the same {convert} again") if is_begun else remedy(layout.shard_path(first))
+        raise InputError(what, f"the first one that is missing: {first}", todo)
+    found = list(names)
+    return found, [recorded.get(name) for name in found]
+
+
+def _parsed(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    return filter(None, map(parse_shard_name, names))
 
 
 def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
     """Of how many shards the sets are to which shards of these names belong, by split."""
     counts: dict[str, set[int]] = {}
-    for split, index, count in filter(None, map(parse_shard_name, names)):
+    for split, index, count in _parsed(names):
         if index < count:
             counts.setdefault(split, set()).add(count)
     return counts

@@ -24,7 +24,7 @@ from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
 
@@ -208,7 +208,7 @@ def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Divisi
     if counts is None:
         assert size is not None
         filled = {each.name: -(-sum(listing.lengths[row] for row in each.rows) // size) for each in divisions}
-        return {each.name: max(1, min(filled[each.name], len(each.rows), rules.MAX_SHARDS)) for each in divisions}
+        return {each.name: max(1, min(filled[each.name], len(each.rows), MAX_SHARDS)) for each in divisions}
     names = [each.name for each in divisions]
     if not isinstance(counts, Mapping):
         counts = dict.fromkeys(names, counts)

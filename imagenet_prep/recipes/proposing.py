@@ -14,8 +14,9 @@ from imagenet_prep.escaping import escaped
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.looking import Look
-from imagenet_prep.recipes.rules import MAX_SHARDS, SHARD_SIZE
+from imagenet_prep.recipes.rules import SHARD_SIZE
 from imagenet_prep.sources.patterns import literal
+from imagenet_prep.storage.layout import MAX_SHARDS
 
 SHARES = {"train": 0.9, "validation": 0.1}
 """The splits that are proposed where a set has none of its own."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Labels
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-MAX_SHARDS = 99_999
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 

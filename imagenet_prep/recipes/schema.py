@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-Shards = Annotated[int, Meta(ge=1, le=99_999)]
+from imagenet_prep.storage.layout import MAX_SHARDS
+
+Shards = Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
 Text = Annotated[str, Meta(min_length=1)]
 Paths = Text | list[Text]
 

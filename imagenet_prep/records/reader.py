@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.values import Decoder, Names, SequenceExample
+from imagenet_prep.storage.layout import by_number
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def _files(paths: Paths) -> list[Path]:
 def _matching(pattern: str) -> list[Path]:
     if Path(pattern).is_file():
         return [Path(pattern)]
-    found = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
+    found = sorted(glob.glob(pattern), key=by_number) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
     if not found:
         raise UsageError(f"{pattern} is no file", "expected a TFRecord file, or a pattern that matches some")
     for name in found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +20,7 @@ from imagenet_prep.records.staging import (
     staging,
     writing_all_of,
 )
-from imagenet_prep.storage.layout import shard_name
+from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.store import Store
 from imagenet_prep.storage.urls import refuse_url
 from imagenet_prep.text import byte_count, number_of
@@ -221,5 +220,5 @@ class ShardWriter:
 
     def _old_shards(self) -> list[str]:
         """The shards of this prefix that are there, of whatever number."""
-        names = re.compile(re.escape(self._prefix.name) + r"-\d{5,}-of-\d{5,}")
-        return [name for name in self._store.list() if names.fullmatch(name)]
+        parsed = ((name, parse_shard_name(name)) for name in self._store.list())
+        return [name for name, found in parsed if found and found[0] == self._prefix.name]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.datasets.recorder import Recorded, Recorder
-from imagenet_prep.errors import InputError, Phrase, WriteError
+from imagenet_prep.errors import BusyError, InputError, Phrase, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import USED_UP, no_space, space_errors
-from imagenet_prep.storage.store import Sink
+from imagenet_prep.storage.store import GoneError, Sink
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.index import Index, decode
 
@@ -51,6 +51,7 @@ class ShardTask:
         doubt: what beside other raw data may explain a shard that is not as expected.
         made_from: what the journal says beside its entry.
         bundle: the file that holds just its images: of no use once it is durable.
+        syncs: whether the maker makes index and names durable too: whoever journals the shard may be elsewhere.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ShardTask:
     doubt: str = ""
     made_from: MadeFrom | None = None
     bundle: Path | None = None
+    syncs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,18 @@ class ShardMaker:
             InputError: the raw data changed or can't be read, or doesn't give the expected shard.
             SpaceError: no space left.
             WriteError: the storage failed twice.
+            BusyError: another run has begun there since, so that this one may not finish anything.
         """
-        with contextlib.suppress(_StorageFailedError):
-            return _Making(task, self.reader).make()
         try:
+            with contextlib.suppress(_StorageFailedError):
+                return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
+        except GoneError as error:
+            raise BusyError(
+                f"{task.name} was not finished: what was written of it is gone",
+                f"another run has begun in {task.layout.output_dir} since, or has finished the set",
+                "let that one end",
+            ) from error
         except _StorageFailedError as error:
             raise WriteError(
                 f"{task.name} can't be written safely",
@@ -174,8 +183,8 @@ class _Making:
         """Everything between the last byte and a shard that stays: seal, index, commit.
 
         One sync a shard. Names are synced by whoever journals the shard, many at a time: if a crash undoes this one,
-        the file is missing and the shard not done. Unless the name was taken: then the old content would come back
-        under the new journal line, so the names are synced at once.
+        the file is missing and the shard not done. Unless the task says that nobody else can, or the name was taken:
+        then the old content would come back under the new journal line. So the names are synced at once.
         """
         name, shards = self._task.name, self._task.layout.shards
         try:
@@ -183,8 +192,10 @@ class _Making:
             self._write_index()
             is_taken = shards.size(name) is not None
             sink.commit()
-            if is_taken:
+            if is_taken or self._task.syncs:
                 shards.sync_names()
+        except GoneError:
+            raise
         except OSError as error:
             if error.errno in USED_UP:  # a full disk may show as late as here
                 raise no_space(self._task.layout.shard_path(name)) from error
@@ -195,7 +206,11 @@ class _Making:
         for path, content in reversed([*zip(paths, self._index.encode(), strict=True)]):
             with self._task.layout.indexes.create(path.name) as sink:
                 sink.write([content])
+                if self._task.syncs:
+                    sink.seal()
                 sink.commit()
+        if self._task.syncs:
+            self._task.layout.indexes.sync_names()
 
 
 def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:

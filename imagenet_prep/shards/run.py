@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -112,16 +114,40 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
 
 
 @contextlib.contextmanager
-def unfinished(layout: Layout) -> Iterator[None]:
-    """The folders that shards are made in; what is left there of an earlier run, and then of this one, is removed."""
-    shutil.rmtree(layout.partial_dir, ignore_errors=True)
-    for folder in (layout.output_dir, layout.partial_dir, layout.index_dir):
+def unfinished(layout: Layout) -> Iterator[Layout]:
+    """The layout with a folder of this run's own for what is unfinished, and all that shards are made in; then it goes.
+
+    What other runs left is removed first: whoever holds the locks of the layout knows that their drivers are dead. A
+    worker that lives on, here or on another machine, can give nothing its name any more.
+    """
+    own = dataclasses.replace(layout, run=run_name())
+    _remove_partials(layout)
+    for folder in (layout.output_dir, own.partial_dir, layout.index_dir):
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield
+        yield own
     finally:
-        shutil.rmtree(layout.partial_dir, ignore_errors=True)
+        shutil.rmtree(own.partial_dir, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            layout.partials_dir.rmdir()
+
+
+def run_name() -> str:
+    """A name that no other run has: it tells people which process on which machine."""
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)
+    return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def _remove_partials(layout: Layout) -> None:
+    """Take every unfinished file out of reach in one step a run, then remove it."""
+    for path in layout.partials_dir.glob("*"):
+        gone = path.with_name(f"gone-{os.urandom(8).hex()}")
+        with writing(path), contextlib.suppress(FileNotFoundError):
+            path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        with contextlib.suppress(OSError):  # an earlier version had no folders of runs
+            gone.unlink(missing_ok=True)
 
 
 def prepare_tasks(
@@ -165,7 +191,7 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
     if consumption is None:
         names = set(map(plan_name, work.plans))
         if catalog.is_in_order:
-            room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.bundle_dir} first"
+            room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.partials_dir} first"
             progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)

@@ -103,7 +103,7 @@ def convert(
             splits = planned.splits
             _remove_superseded(layout, journal, splits, changed, options)
             journal.forget(changed)
-            with unfinished(layout):
+            with unfinished(layout) as own:
                 todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, options)
                 refuse_lack(_needs(works, layout, engine, options))
@@ -112,8 +112,8 @@ def convert(
                 remember(splits, todo, layout, journal)
                 if options.consume:
                     works = begin_consuming(works, layout, progress)
-                tasks = prepare_tasks(works, layout, options, progress)
-                problems = _run(tasks, layout, splits, todo, engine, journal, progress)
+                tasks = prepare_tasks(works, own, options, progress)
+                problems = _run(tasks, own, splits, todo, engine, journal, progress)
         summaries = tuple(_summary(split, todo, journal) for split in splits)
         _manifest(planned, journal, summaries).save(layout.manifest_path)
         if options.consume:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -89,8 +90,9 @@ def export(
             todo = [task for task in tasks if task.shard.name not in done]
             _refuse_lack(packer, todo, manifest)
             progress.begin("export", sum(map(_size, tasks)), "B", sum(map(_size, tasks)) - sum(map(_size, todo)))
-            with unfinished(target):
-                failures = export_shards(todo, packer, engine, ShardSettler(target, journal, taken), progress)
+            with unfinished(target) as own:
+                own_todo = [dataclasses.replace(task, target=own) for task in todo]
+                failures = export_shards(own_todo, packer, engine, ShardSettler(own, journal, taken), progress)
             progress.end()
             infos = {task.shard.name: info for task in tasks if (info := journal.get(task.shard.name))}
         if failures:

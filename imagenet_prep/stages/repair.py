@@ -184,12 +184,12 @@ def _make(
     wanted = set(names)
     todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
     works = lay_out(planned, todo, options)
-    with unfinished(layout):
+    with unfinished(layout) as own:
         _check_room(todo, works, manifest, layout, engine)
         doubt = _other_codec(manifest)
-        tasks = prepare_tasks(works, layout, options, progress, expected=manifest.shards, doubt=doubt)
+        tasks = prepare_tasks(works, own, options, progress, expected=manifest.shards, doubt=doubt)
         progress.begin("repair", sum(map(count_images, todo)), "images")
-        made = make_shards(tasks, layout, engine, journal, progress)
+        made = make_shards(tasks, own, engine, journal, progress)
         progress.end()
     if made.failures:
         progress.note(

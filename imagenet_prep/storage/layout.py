@@ -13,20 +13,29 @@ from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.store import Store
 from imagenet_prep.storage.urls import refuse_url
 
-SHARD_PATTERN = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
+MAX_SHARDS = 9_999_999
+"""Of a split: a million shards of a tenth of a gigabyte are a hundred terabytes."""
+
+_SHARD = re.compile("(.+)-([0-9]{5,7})-of-([0-9]{5,7})")
 RAW_NAME = "raw-data"
 STATE_NAME = "imagenet-prep"
 
 
 def shard_name(split: str, index: int, count: int) -> str:
-    """The name of a shard: ``train-00000-of-01024``."""
+    """The name of a shard: ``train-00000-of-01024``; numbers of more than five digits are as long as they are."""
     return f"{split}-{index:05d}-of-{count:05d}"
 
 
 def parse_shard_name(name: str) -> tuple[str, int, int] | None:
     """Split, index and count of a shard's name, or None if it isn't one."""
-    match = SHARD_PATTERN.fullmatch(name)
-    return (match[1], int(match[2]), int(match[3])) if match else None
+    match = _SHARD.fullmatch(name)
+    parsed = (match[1], int(match[2]), int(match[3])) if match else None
+    return parsed if parsed and shard_name(*parsed) == name else None
+
+
+def by_number(name: str) -> tuple[str, int, int]:
+    """What sorts the names of shards by their numbers, wherever there are more than five digits; others by name."""
+    return parse_shard_name(name) or (name, 0, 0)
 
 
 class Named(Protocol):
@@ -76,6 +85,7 @@ class Layout:
         data_dir: the DATA_DIR of every command.
         raw: another place to read raw input from; it is never written to.
         output: another place for the shards and the state that belongs to them.
+        run: whose unfinished shards: a name that no other run has, or "".
 
     Raises:
         UsageError: one of them is a URL.
@@ -84,6 +94,7 @@ class Layout:
     data_dir: Path
     raw: Path | None = None
     output: Path | None = None
+    run: str = ""
 
     def __post_init__(self) -> None:
         for folder in (self.data_dir, self.raw, self.output):
@@ -225,7 +236,13 @@ class Layout:
     """Of an export: to which container (JSON). Its journal has a line a shard, ``.list`` the files that it became."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests that were made for recipes whose data is in ``--raw``."""
-    partial_dir = _Below("state_dir", "partial")
-    """Unfinished shards."""
+    partials_dir = _Below("state_dir", "partial")
+    """What is unfinished, a folder a run."""
+
+    @property
+    def partial_dir(self) -> Path:
+        """Unfinished shards of this run."""
+        return self.partials_dir / self.run
+
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, where the archive is read in its own order."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system, write_all
-from imagenet_prep.storage.lock import is_current
 from imagenet_prep.storage.mapped import map_file
-from imagenet_prep.storage.store import Buffer
+from imagenet_prep.storage.store import Buffer, GoneError
 
 _WRITE_OUT = 1 << 20  # bytes that are worth telling the system to begin
 _BEHIND = 256 << 20  # bytes before them of which it is told again: it passes over all pages that it is told of
+_SHOWN = 40  # characters of a file's name in that of its unfinished file: for people who look
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class LocalStore:
     Args:
         folder: where they are.
         unfinished: where they lie until they are committed, on the same file system; whoever writes makes it, and
-            removes what a killed process left in it.
+            removes what a killed process left in it. Once it is gone, none of what was in it gets its name any more.
     """
 
     folder: Path
@@ -52,7 +51,7 @@ class LocalStore:
 
     def create(self, name: str) -> LocalSink:
         """A file of that name in the folder of unfinished ones, made by the first write."""
-        return LocalSink(self.unfinished / name, self.folder)
+        return LocalSink(self.unfinished, self.folder / name)
 
     def delete(self, name: str) -> None:
         """Remove a file, if there is one."""
@@ -68,12 +67,16 @@ class LocalStore:
 
 
 class LocalSink:
-    """A file among the unfinished ones: gathered writes, one fsync, a rename."""
+    """A file among the unfinished ones: gathered writes, one fsync, a rename.
 
-    def __init__(self, path: Path, folder: Path) -> None:
-        self._path = path
-        self._folder = folder
+    It has a name that no other has, on this machine or another: several that write the same file at once don't meet.
+    """
+
+    def __init__(self, unfinished: Path, final: Path) -> None:
+        self._path = unfinished / f"{final.name[:_SHOWN]}.{os.urandom(8).hex()}"
+        self._final = final
         self._descriptor: int | None = None
+        self._is_made = False
         self._is_committed = False
         self._begun = 0  # up to where the system was told to write out
         self.size = 0
@@ -99,12 +102,11 @@ class LocalSink:
 
     def commit(self, name: str = "") -> None:
         """One rename."""
-        if not self.size:
-            self._open()  # nothing may have been written
-        if self._descriptor is not None and not is_current(self._descriptor, self._path):
-            raise FileNotFoundError(errno.ENOENT, "it was removed while it was written", os.fspath(self._path))
+        if not self._is_made:
+            self._open()  # nothing was written
         self.rest()
-        self._path.replace(self._folder / (name or self._path.name))
+        with _removed(self._path):
+            self._path.replace(self._final.with_name(name or self._final.name))
         self._is_committed = True
 
     def discard(self) -> None:
@@ -125,6 +127,19 @@ class LocalSink:
 
     def _open(self) -> int:
         if self._descriptor is None:
-            begin = os.O_APPEND if self.size else os.O_TRUNC  # a first try may lie there
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | begin, 0o666)
+            begin = os.O_APPEND if self._is_made else os.O_CREAT | os.O_EXCL
+            with _removed(self._path):
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | begin, 0o666)
+            self._is_made = True
         return self._descriptor
+
+
+@contextlib.contextmanager
+def _removed(path: Path) -> Iterator[None]:
+    """Make a GoneError of what the system says of an unfinished file that someone removed, alone or with its folder."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if path.exists():
+            raise  # it is the other name's folder that is not there
+        raise GoneError(error.errno, "it was removed while it was written", os.fspath(path)) from error

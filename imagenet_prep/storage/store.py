@@ -8,11 +8,15 @@ from typing import Protocol
 Buffer = bytes | memoryview
 
 
+class GoneError(FileNotFoundError):
+    """Someone removed what was being written: a run that took this one's place."""
+
+
 class Sink(Protocol):
     """A file being written. As a context manager it is discarded at the end, unless it was committed.
 
-    Every method may raise OSError, as the system refuses; then nothing of the file can be trusted. ``size`` is the
-    bytes written so far.
+    Every method may raise OSError, as the system refuses; then nothing of the file can be trusted. It is a GoneError if
+    someone removed the file: trying again is of no use then. ``size`` is the bytes written so far.
     """
 
     size: int
@@ -64,7 +68,11 @@ class Store(Protocol):
         """
 
     def create(self, name: str) -> Sink:
-        """A file that will have this name once it is committed. Several may be written at once, of different names."""
+        """A file that will have this name once it is committed.
+
+        Several may be written at once, of one name too, by any number of processes: none does another any harm, and
+        the one committed last stands there.
+        """
 
     def delete(self, name: str) -> None:
         """Remove a file, if there is one. Durable once the names are synced."""
