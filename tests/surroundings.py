@@ -597,7 +597,7 @@ def nobody_is_there(place: Place) -> Iterator[None]:
     _without(place)
 
 
-@must(5, "the name of the server is not known", "nothing was fetched")
+@must(5, "can't reach no-such-host.invalid: its name is not known", "nothing was fetched")
 def server_is_unknown(place: Place) -> Iterator[None]:
     """No such name: one try."""
     place.url = "http://no-such-host.invalid/"

@@ -78,9 +78,9 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for() -> None:
     waits: list[float] = []
     patience = Patience("a.tar", Pace(tries=3), waits.append, was_answered=True)
     for _ in range(2):
-        patience.wait(CutError("the name of the server is not known", kind="unknown"))
+        patience.wait(CutError("can't reach nowhere: its name is not known", kind="unknown"))
     with pytest.raises(NetworkError, match="3 attempts"):
-        patience.wait(CutError("the name of the server is not known", kind="unknown"))
+        patience.wait(CutError("can't reach nowhere: its name is not known", kind="unknown"))
     assert len(waits) == 2
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -152,6 +157,74 @@ def test_fish_completes(path_with_program: str, tmp_path: Path) -> None:
         code = f"imagenet-prep completion fish | source; complete -C '{line}'"
         found = subprocess.run([shell("fish"), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
         assert expected in found.stdout, found.stderr
+
+
+# waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_status_says_who_is_at_work(tmp_path: Path) -> None:
+    """As long as another process holds the folder, status and verify name it; one that was killed is not named."""
+    code = "import sys, time; from imagenet_prep.storage.lock import hold; from pathlib import Path\n"
+    code += "with hold([Path(sys.argv[1])]): print('held', flush=True); time.sleep(60)"
+    lock = tmp_path / "imagenet-prep" / "lock"
+    assert json.loads(prep("status", tmp_path, "--json").stdout)["running"] == ""
+    with subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        shown = prep("status", tmp_path).stdout.splitlines()[0]
+        noted = prep("verify", tmp_path).stderr
+        holder.kill()
+    assert re.fullmatch(rf"running: process {holder.pid} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
+    assert f"process {holder.pid} on" in noted
+    assert lock.exists()
+    assert prep("status", tmp_path).stdout.startswith("download")
+
+
+def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
+    """The last thing on the terminal is the command to go on with; the bar that was there is not drawn below it."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        program = [sys.executable, "-m", "imagenet_prep"]
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        os.execve(program[0], [*program, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"})
+    shown = b""
+    while b"making images" not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+    after = shown[shown.index(b"interrupted;") :].decode()
+    assert after.splitlines()[0].startswith("interrupted; everything finished so far is kept. To go on:")
+    assert "making" not in after
+    assert len(after.splitlines()) == 2
+
+
+def test_what_begins_again_is_said_to() -> None:
+    """verify has nothing to go on from: it is not said to be kept."""
+    code = "import os, signal, sys, imagenet_prep.stages.verify as v\nfrom imagenet_prep.cli import main\n"
+    code += "v.verify = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+    call = [sys.executable, "-c", code, "verify", "."]
+    result = subprocess.run(call, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 130
+    assert "interrupted; nothing was changed. To begin again:" in result.stderr
+
+
+def test_a_terminal_without_a_width_gets_lines(tmp_path: Path) -> None:
+    """Where a terminal says that it has no columns, as some containers' do, lines are written in place of bars."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        program = [sys.executable, "-m", "imagenet_prep", "demo", str(tmp_path / "new")]
+        os.execv(program[0], [*program, "--classes", "2", "--per-class", "2"])
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    assert b"making images: 6 images of 6 images" in shown
 
 
 # slips -----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ from imagenet_prep.escaping import command_line, traced
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
+ANEW = frozenset(("annotate", "diff", "init", "report", "show", "status", "verify"))
+"""The commands that begin again from the start when they are stopped."""
+
 _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
 
 
@@ -100,8 +103,13 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 def _stopped(status: int) -> int:
     from imagenet_prep.cli.remedies import program
 
+    if "imagenet_prep.cli.progress" in sys.modules:
+        sys.modules["imagenet_prep.cli.progress"].Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
+    said = f"{word}; everything finished so far is kept. To go on:"
+    if ANEW.intersection(sys.argv[1:2]):
+        said = f"{word}; nothing was changed. To begin again:"
     command = command_line([program(), *sys.argv[1:]])
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
-        say("", f"{word}; everything finished so far is kept. To go on:", f"  {command}", error=True)
+        say("", said, f"  {command}", error=True)
     return status

@@ -263,6 +263,8 @@ def print_status(status: Status, as_json: bool) -> None:
     if as_json:
         _say_json(status.as_dict(to_copy), indent=2)
         return
+    if status.running:
+        say(f"running: {status.running}")
     for stage in status.stages:
         say(f"{stage.stage:10}{stage.state:12}{stage.detail}")
     say(f"next: {to_copy(status.following)}")

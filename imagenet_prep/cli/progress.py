@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.terminal import say
@@ -22,9 +23,17 @@ class Bars:
     """Draws one bar at a time on standard error."""
 
     worded = staticmethod(worded)
+    _drawn: ClassVar[Bars | None] = None
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
+        Bars._drawn = self
+
+    @classmethod
+    def abandon(cls) -> None:
+        """Leave the bar as it is: tqdm would draw it once more when Python ends, below the last words."""
+        if cls._drawn is not None and cls._drawn._bar is not None:
+            cls._drawn._bar.disable = True
 
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         """Start a bar."""
@@ -126,4 +135,12 @@ def make_progress(quiet: bool) -> Progress:
     """The progress that suits where standard error goes."""
     if quiet:
         return Silent(worded=worded)
-    return Bars() if sys.stderr.isatty() else Lines()
+    return Bars() if sys.stderr.isatty() and _is_sized() else Lines()
+
+
+def _is_sized() -> bool:
+    """Whether the terminal says how wide it is: in one that says 0, as some containers' do, no bar could be seen."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (OSError, ValueError):
+        return False

@@ -27,6 +27,7 @@ from imagenet_prep.ilsvrc2012.facts import (
     validation_filename,
     validation_wnids,
 )
+from imagenet_prep.model import Progress, Silent
 
 ODD_KINDS: dict[str, tuple[Kind, ...]] = {
     TRAIN: (Kind.GREY, Kind.CMYK, Kind.PNG, Kind.ROTATED, Kind.CORRUPT_EXIF),
@@ -94,7 +95,14 @@ class MadeSet:
 
 
 def make(
-    raw_dir: Path, *, classes: int = 20, per_class: int = 12, validation: int = 60, seed: int = 1, tiny: bool = False
+    raw_dir: Path,
+    *,
+    classes: int = 20,
+    per_class: int = 12,
+    validation: int = 60,
+    seed: int = 1,
+    tiny: bool = False,
+    progress: Progress | None = None,
 ) -> MadeSet:
     """Write the four archives (train, validation, and the boxes of both) into ``raw_dir``.
 
@@ -108,6 +116,7 @@ def make(
         validation: validation images, of those classes; a class has 50, so at most 50 times ``classes`` are made.
         seed: other images, names and boxes.
         tiny: images of 16x16 pixels in place of photographs.
+        progress: where to report.
 
     Raises:
         UsageError: there are no such numbers of classes or images.
@@ -115,9 +124,12 @@ def make(
     _check(classes, per_class, validation)
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
     raw_dir.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny)
+    progress = progress or Silent()
+    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny, progress)
+    progress.begin("making images", classes * per_class + min(validation, 50 * classes), "images")
     writer.write_train(wnids, per_class)
     writer.write_validation(wnids, validation)
+    progress.end()
     return writer.finish()
 
 
@@ -139,7 +151,8 @@ def _check(classes: int, per_class: int, validation: int) -> None:
 class _Writer:
     """Makes one image after the other and remembers the truth about each."""
 
-    def __init__(self, raw_dir: Path, rng: random.Random, seed: int, tiny: bool) -> None:
+    def __init__(self, raw_dir: Path, rng: random.Random, seed: int, tiny: bool, progress: Progress) -> None:
+        self.progress = progress
         self.raw_dir = raw_dir
         self.rng = rng
         self.seed = seed
@@ -231,6 +244,7 @@ class _Writer:
         digest = hashlib.sha256(content).hexdigest()
         self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest, boxes)
         _add(tar, filename, content)
+        self.progress.advance()
 
 
 def _pair(images: list[MadeImage]) -> None:

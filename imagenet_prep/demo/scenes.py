@@ -26,7 +26,7 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
     things = rng.choice((1, 1, 1, 2, 3))
     motif = motif_of(wnid)
     image, ground = _BACKGROUNDS[motif.shape.place](rng, size)
-    image = image.filter(ImageFilter.GaussianBlur(size[0] / 250))
+    image = image.filter(ImageFilter.BoxBlur(size[0] / 250))
     boxes = [_put(rng, image, motif, ground, number, things) for number in range(things)]
     return _grained(rng, image), tuple(boxes)
 

@@ -49,7 +49,13 @@ def run_demo(
     save_json(layout.demo_path, {"classes": classes, "per_class": per_class})
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
-        made = make(Path(folder), classes=classes, per_class=per_class, validation=max(2, classes * per_class // 4))
+        made = make(
+            Path(folder),
+            classes=classes,
+            per_class=per_class,
+            validation=max(2, classes * per_class // 4),
+            progress=progress,
+        )
         password = secrets.token_urlsafe(12)
         with serve(Path(folder), USERNAME, password) as base_url:
             progress.note(f"serving it at {base_url}, for user {USERNAME} only")

@@ -29,7 +29,6 @@ _MAX_CONNECTIONS = 64
 _MAX_ENTRIES = 3  # for one request: others may use a session up before its turn comes
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
     (urllib3.exceptions.NewConnectionError, "no connection to the server"),
     ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
     (
@@ -306,6 +305,9 @@ def is_page_type(response: requests.Response) -> bool:
 
 def reason_of(error: Exception) -> str:
     """What failed on the network, in words that hold no URL."""
+    if isinstance(_cause(error), urllib3.exceptions.NameResolutionError):
+        host = re.search(r"resolve '([^'/@]+)'", str(_cause(error)))  # the server's, or a proxy's
+        return f"can't reach {host[1] if host else 'the server'}: its name is not known"
     for kinds, words in _REASONS:
         if isinstance(error, kinds) or isinstance(_cause(error), kinds):
             return words

@@ -21,19 +21,25 @@ from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Every stage in order, and what to run next: a call, or a command of the system."""
+    """Every stage in order, and what to run next: a call, or a command of the system.
+
+    ``running`` is the process that works here now, and since when; "" if none does.
+    """
 
     stages: tuple[StageStatus, ...]
     following: Call | str
+    running: str = ""
 
     def as_dict(self, worded: Callable[[Text], str] = str) -> dict[str, Any]:
         """The same for JSON."""
-        return {"stages": [*map(dataclasses.asdict, self.stages)], "next_command": worded(self.following)}
+        stages = [*map(dataclasses.asdict, self.stages)]
+        return {"running": self.running, "stages": stages, "next_command": worded(self.following)}
 
 
 def status(layout: Layout) -> Status:
@@ -50,7 +56,7 @@ def status(layout: Layout) -> Status:
         following = Call("verify", layout.output_dir)
     else:
         following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
-    return Status(stages, following)
+    return Status(stages, following, find_holder(layout.lock_paths))
 
 
 # the stages ----------------------------------------------------------------------------------------------------

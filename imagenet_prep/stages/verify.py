@@ -17,6 +17,7 @@ from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, 
 from imagenet_prep.registry import known_set
 from imagenet_prep.storage.atomic import atomic_file
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.lock import find_holder
 
 
 def verify(
@@ -37,6 +38,8 @@ def verify(
         InputError: there are no shards.
     """
     progress = progress or Silent()
+    if running := find_holder(layout.lock_paths):
+        progress.note(f"{running} is at work here: what it has not made yet is missing")
     manifest, problems = sound_manifest(layout)
     dataset = known_set(layout, manifest)
     dataset.refuse_unfinished(layout, problems[0].detail if problems else "")

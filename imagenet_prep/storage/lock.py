@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -112,6 +113,28 @@ def _hold(path: Path) -> Iterator[None]:
         for folder in created:  # a command that failed at once leaves nothing behind
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def find_holder(paths: Iterable[Path]) -> str:
+    """Which other process holds one of these lock files, and since when; "" if none does, or the system doesn't tell.
+
+    Linux lists all locks: to try one would stand in the way of a command that begins just then.
+    """
+    with contextlib.suppress(OSError, LookupError, ValueError):
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        held = {
+            tuple(int(part, base) for part, base in zip(words[5].split(":"), (16, 16, 10), strict=True))
+            for words in locks
+        }
+        for path in paths:
+            if Path(os.path.realpath(path)) in _held:
+                continue
+            with contextlib.suppress(OSError):
+                found = path.stat()
+                if (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino) in held:
+                    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.st_mtime))
+                    return f"{path.read_bytes()[:200].decode(errors='replace').strip()} since {since}"
+    return ""
 
 
 def _busy(path: Path) -> BusyError:
