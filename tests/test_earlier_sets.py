@@ -51,7 +51,7 @@ def begun(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         Image.new("RGB", (8, 6), (number, 0, 0)).save(path)
     (tmp_path / "recipe.yaml").write_text(recipe)
     with monkeypatch.context() as earlier:
-        earlier.setattr(by_folder, "misread", lambda classes: None)
+        earlier.setattr(by_folder, "misread", lambda *_: None)
         earlier.setattr(order, "most_shards", lambda count: 99_999)
         plan = load(tmp_path / "recipe.yaml", None, ENGINE)
         convert(Layout(tmp_path / "out"), ENGINE, ConvertOptions(), dataset=plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -16,13 +17,14 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted
 
-from imagenet_prep.datasets import identity, moved
+from imagenet_prep.datasets import identity, moved, plan
 from imagenet_prep.datasets.moved import Moved, find_others
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import MadeFrom, ShardInfo, Silent
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.sources.fingerprint import earlier_fingerprint
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
@@ -519,3 +521,46 @@ def test_an_earlier_set_whose_times_are_lost_is_refused(earlier: Path) -> None:
     os.utime(earlier / "imagenet/raw-data/ILSVRC2012_img_val.tar")
     with pytest.raises(UsageError, match=f"1 {OTHERS}"):
         made_few(Layout(earlier / "imagenet"))
+
+
+@pytest.fixture
+def before_last(tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    """A set with the fingerprints of the version that went from row to row; the golden ones are in test_columns.py."""
+    with monkeypatch.context() as then:
+        then.setattr(plan, "fingerprint", functools.partial(earlier_fingerprint, has_times=False))
+        return converted(tmp_path / "data", made_tiny)
+
+
+def versions(layout: Layout) -> dict[str, bool]:
+    """Whether each shard's fingerprint is of the present version, and what it was made from, too."""
+    found = {}
+    with Journal(layout.journal_path) as journal:
+        for name in shards(layout):
+            info, made_from = journal.get(name), journal.made_from(name)
+            assert info is not None
+            assert made_from is not None
+            assert info.fingerprint == made_from.items
+            found[name] = info.fingerprint.startswith("2:")
+    return found
+
+
+def test_a_set_of_the_version_before_is_known(before_last: Layout) -> None:
+    """Nothing is made again only because fingerprints are others now, also where images moved, or a shard was lost."""
+    layout, before = before_last, shards(before_last)
+    assert not any(versions(layout).values())
+    assert [made(layout), shards(layout)] == [[0, 0], before]
+    to_folders(layout)
+    assert [made(layout), shards(layout)] == [[0, 0], before]
+    assert verify(layout, ENGINE).problems == ()
+    layout.shard_path("train-00001-of-00008").unlink()
+    assert made(layout) == [1, 0]
+    assert contents(layout) == {name: content for name, (_, content) in before.items()}
+    assert made(layout) == [0, 0]
+    assert not any(versions(layout).values())
+    assert made(layout, overwrite=True) == [0, 0]
+
+
+def test_another_set_than_that_of_the_version_before_is_told(before_last: Layout) -> None:
+    """Other settings, another order: its fingerprints are not those of what would be made now."""
+    with pytest.raises(UsageError, match=OTHERS):
+        convert(before_last, ENGINE, replace(PART, seed=1))

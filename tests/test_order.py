@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from imagenet_prep.datasets import order
 from imagenet_prep.datasets.order import bounds, shuffled
 from imagenet_prep.ilsvrc2012 import facts
 
@@ -41,12 +43,24 @@ def test_the_shuffle_is_that_of_python_2(count: int, digest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "order"),
+    ("seed", "expected"),
     [(1, [1, 0]), (3, [1, 0]), (0, [0, 1, 2]), (1, [2, 1, 0]), (0, [2, 0, 1, 3, 4]), (1, [1, 4, 2, 3, 0])],
 )
-def test_few_are_shuffled_as_by_python_2(seed: int, order: list[int]) -> None:
-    """What CPython 2.7 gives: seed(seed); l = range(len(order)); shuffle(l)."""
-    assert list(shuffled(len(order), seed)) == order
+def test_few_are_shuffled_as_by_python_2(seed: int, expected: list[int]) -> None:
+    """What CPython 2.7 gives: seed(seed); l = range(len(expected)); shuffle(l)."""
+    assert list(shuffled(len(expected), seed)) == expected
+
+
+@given(st.integers(0, 300), st.integers(0, 2**40), st.integers(1, 400))
+def test_numbers_are_drawn_many_at_a_time(count: int, seed: int, drawn: int) -> None:
+    """However many at a time, the order is that of one after the other, with Python's own numbers."""
+    draw, expected = random.Random(seed).random, list(range(count))
+    for i in range(count - 1, 0, -1):
+        j = int(draw() * (i + 1))
+        expected[i], expected[j] = expected[j], expected[i]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "_DRAWN", drawn)
+        assert list(shuffled(count, seed)) == expected
 
 
 def test_validation_names_come_in_the_order_of_2016() -> None:

@@ -19,6 +19,7 @@ from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_o
 from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.sources.fingerprint import fingerprint
 
 CLASSES = ("daisy", "rose", "tulip")
 
@@ -51,7 +52,7 @@ def rows(split: SplitPlan) -> dict[str, tuple[int, str]]:
 def fingerprints(made: RecipeDataset) -> list[str]:
     """What decides the bytes of each split."""
     settings = json.dumps(made.settings, sort_keys=True)
-    return [each.catalog.fingerprint(range(len(each.catalog)), settings) for each in made.splits]
+    return [fingerprint(each.catalog, range(len(each.catalog)), settings) for each in made.splits]
 
 
 @pytest.fixture

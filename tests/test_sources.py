@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tarfile
+import time
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, WorkerError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_source
 from imagenet_prep.ilsvrc2012.folders import ImageFolders
@@ -32,6 +33,8 @@ from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.container import Reader, Row
+from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
@@ -488,13 +491,17 @@ def test_parts_are_joined_in_canonical_order_or_in_that_of_a_list() -> None:
         assert rows == (expected if not is_listed else [expected[i] for i in (3, 0, 1, 2, 4)])
 
 
-def test_parts_of_equal_names_are_joined_in_the_order_of_their_paths() -> None:
-    """Whichever worker is done first, the same container comes first, and the same one is named first in an error."""
-    parts = [Catalog(containers=[Archive(Path(path))]) for path in ("a.tar", "b.tar")]
-    for part in parts:
-        part.append("m", 512, 1, 7, 1)
-    for given in (parts, parts[::-1]):
-        assert [each.path.name for each in Catalog.join(given).containers] == ["a.tar", "b.tar"]
+def test_results_come_in_the_order_of_the_tasks() -> None:
+    """Whichever worker is done first: so the same of two equal names is named first in an error."""
+    waits = (0.2, 0.1, 0.0, 0.1, 0.0)
+    assert list(in_order(ThreadEngine(3), _slept, enumerate(waits))) == [0, 1, 2, 3, 4]
+    with pytest.raises(WorkerError, match="sleep length"):
+        list(in_order(ThreadEngine(2), _slept, [(0, 0.0), (1, -1.0)]))
+
+
+def _slept(task: tuple[int, float]) -> int:
+    time.sleep(task[1])
+    return task[0]
 
 
 def _renamed(catalog: Catalog) -> None:
@@ -521,24 +528,27 @@ def test_the_fingerprint_tells_every_change_apart() -> None:
         changed = _small()
         change(changed)
         catalogs.append(changed)
-    found = [catalog.fingerprint(rows, "settings") for catalog in catalogs]
-    found += [_small().fingerprint([1, 0, 2, 3], "settings"), _small().fingerprint([0, 1, 2], "settings")]
-    found.append(_small().fingerprint(rows, "other settings"))
+    found = [fingerprint(catalog, rows, "settings") for catalog in catalogs]
+    found += [fingerprint(_small(), [1, 0, 2, 3], "settings"), fingerprint(_small(), [0, 1, 2], "settings")]
+    found.append(fingerprint(_small(), rows, "other settings"))
     assert len(set(found)) == len(found) == 10
-    assert _small().fingerprint(rows, "settings") == found[0]
+    assert fingerprint(_small(), range(4), "settings") == found[0]
     catalogs.append(_small(stamps=[7, 8]))
-    found += [catalog.fingerprint_with_times(rows, "settings") for catalog in catalogs]
-    assert len(set(found)) == len(found) == 18
+    for has_times in (True, False):
+        found += [
+            earlier_fingerprint(each, rows, "settings", has_times=has_times) for each in catalogs[: 7 + has_times]
+        ]
+    assert len(set(found)) == len(found) == 25
 
 
 def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
     """Another path, another time or offset in the archive, images of other shards: the same fingerprint."""
     moved = _small(offsets=[5120, 8192], stamps=[8, 9])
     moved.containers = [Archive(Path("elsewhere") / "archive.tar")]
-    assert moved.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
+    assert fingerprint(moved, [0, 1], "s") == fingerprint(_small(), range(2), "s")
     others = _small()
     others.lengths[3] += 1
-    assert others.fingerprint([0, 1], "s") == _small().fingerprint([0, 1], "s")
+    assert fingerprint(others, [0, 1], "s") == fingerprint(_small(), range(2), "s")
 
 
 def test_boxes_are_found_by_file_name() -> None:

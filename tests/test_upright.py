@@ -215,7 +215,7 @@ def test_a_set_of_an_earlier_version_is_known(tmp_path: Path) -> None:
     assert plan is not None
     (split,) = plan.cut().splits
     assert (
-        split.fingerprint_with_times(split.plans[0])
+        split.earlier_fingerprint(split.plans[0], has_times=True)
         == "7fe26479e709e59d2fa10afc137d3a96f93183c5eac508264206bb40d8112630"
     )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, ShardPlan
+from imagenet_prep.sources.fingerprint import VERSION
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
@@ -103,7 +104,9 @@ def is_begun(plan: ShardPlan, split: PlannedSplit, journal: Journal) -> bool:
     if info is None:
         return False
     if made_from is None:
-        return info.fingerprint == split.fingerprint_with_times(plan)
+        return info.fingerprint == split.earlier_fingerprint(plan, has_times=True)
+    if not made_from.items.startswith(VERSION):
+        return made_from.items == split.earlier_fingerprint(plan, has_times=False)
     return plan.made_from is not None and made_from.items == plan.made_from.items
 
 

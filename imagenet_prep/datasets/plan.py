@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import InputError, Phrase, PrepError, Settings, Text
 from imagenet_prep.model import MadeFrom, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint, names_and_sizes
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
 from imagenet_prep.storage.layout import shard_name
 
@@ -22,25 +22,28 @@ from imagenet_prep.storage.layout import shard_name
 class PlannedSplit:
     """One split, planned.
 
-    ``order`` holds the catalog's rows in record order, ``recorder`` makes the records, ``deciding`` is the canonical
-    form of the settings that decide their bytes. ``stamps`` are those of the containers that hold the images, by path.
+    The rows of ``catalog`` are in record order: those of a shard lie together. ``order`` tells where each stood in the
+    listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records, ``deciding`` is
+    the canonical form of the settings that decide their bytes. ``stamps`` are those of the containers that hold the
+    images, by path.
     """
 
     catalog: Catalog
     source: Path
-    order: array[int]
+    order: Sequence[int]
+    digest: str
     recorder: Recorder
     plans: tuple[ShardPlan, ...]
     deciding: str
     stamps: Mapping[str, str]
 
-    def rows(self, plan: ShardPlan) -> array[int]:
+    def rows(self, plan: ShardPlan) -> range:
         """The catalog's rows of one shard, in record order."""
-        return self.order[plan.start : plan.stop]
+        return range(plan.start, plan.stop)
 
-    def fingerprint_with_times(self, plan: ShardPlan) -> str:
-        """The fingerprint that earlier versions gave to a shard."""
-        return self.catalog.fingerprint_with_times(self.rows(plan), self.deciding)
+    def earlier_fingerprint(self, plan: ShardPlan, *, has_times: bool) -> str:
+        """The fingerprint that earlier versions gave to a shard; ``has_times``: the first ones."""
+        return earlier_fingerprint(self.catalog, self.rows(plan), self.deciding, has_times=has_times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +79,21 @@ def cut(
     catalog: Catalog, source: Path, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
 ) -> PlannedSplit:
     """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
-    rows = array("I", range(len(catalog))) if seed is None else order.shuffled(len(catalog), seed)
+    rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
     settings = json.dumps(deciding, sort_keys=True)
-    edges = order.bounds(len(catalog), count)
+    digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
+    arranged = catalog.picked(rows)
     plans = []
-    for i, (start, stop) in enumerate(itertools.pairwise(edges)):
-        fingerprint = catalog.fingerprint(rows[start:stop], settings)
-        made_from = MadeFrom(fingerprint, catalog.times(rows[start:stop]))
-        plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint, made_from))
-    return PlannedSplit(catalog, source, rows, recorder, tuple(plans), settings, catalog.stamps_of_containers())
+    for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
+        shard = range(start, stop)
+        items = fingerprint(arranged, shard, settings)
+        plans.append(ShardPlan(catalog.split, i, count, start, stop, items, MadeFrom(items, arranged.times(shard))))
+    return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), settings, stamps)
 
 
-def source_record(catalog: Catalog, source: Path) -> dict[str, object]:
+def source_record(planned: PlannedSplit) -> dict[str, object]:
     """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
-    return {"name": source.name, "images": len(catalog), "names_and_sizes": catalog.digest()}
+    return {"name": planned.source.name, "images": len(planned.catalog), "names_and_sizes": planned.digest}
 
 
 def not_understood(what: str) -> InputError:
@@ -104,7 +108,7 @@ def not_understood(what: str) -> InputError:
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
     """Names, sizes and labels must be those of then; times and whether they lie in an archive make no difference."""
     split, source = planned.catalog.split, planned.source
-    expected, found = manifest.sources.get(split), source_record(planned.catalog, source)
+    expected, found = manifest.sources.get(split), source_record(planned)
     if not isinstance(expected, dict):
         raise not_understood(f"source of the {split} images")
     if all(expected.get(key) == found[key] for key in ("images", "names_and_sizes")):

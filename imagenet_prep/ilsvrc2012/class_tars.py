@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import ArchiveIndex
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, no_boxes, refuse_twice_in, run
+from imagenet_prep.ilsvrc2012.source import SourceKind, finished, no_boxes, refuse_twice_in
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import number_of
 
@@ -55,7 +56,7 @@ class ClassTars:
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, read in place: a task a class."""
         tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
-        return refuse_twice_in(self.path, finished(run(engine, ArchiveIndex(self.split), tasks), self.split))
+        return refuse_twice_in(self.path, finished(in_order(engine, ArchiveIndex(self.split), tasks), self.split))
 
 
 def class_tars_in(layout: Layout) -> ClassTars:

@@ -24,11 +24,11 @@ from imagenet_prep.ilsvrc2012.source import (
     lacking_text,
     no_boxes,
     refuse_twice_in,
-    run,
 )
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.record_images import RecordImages, iter_record_images
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive, walk
@@ -123,7 +123,7 @@ class CopyEncodedAgain:
         """All images, a task a file: headers alone are read."""
         progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
-        for part in run(engine, _FileListing(self.maker, self.split), self.paths):
+        for part in in_order(engine, _FileListing(self.maker, self.split), self.paths):
             parts.append(part)
             progress.advance()
         progress.end()

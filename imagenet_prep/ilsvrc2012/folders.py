@@ -18,11 +18,11 @@ from imagenet_prep.ilsvrc2012.source import (
     no_boxes,
     refuse_misplaced,
     refuse_twice_in,
-    run,
 )
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.storage.layout import Layout
 
 FOLDERS = {
@@ -63,7 +63,7 @@ class ImageFolders:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, listed in parallel."""
-        parts = run(engine, _FolderScan(self.path, self.split), self._tasks())
+        parts = in_order(engine, _FolderScan(self.path, self.split), self._tasks())
         return refuse_twice_in(self.path, finished(parts, self.split))
 
     def _tasks(self) -> Iterator[str]:

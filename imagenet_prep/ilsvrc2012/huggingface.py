@@ -16,11 +16,12 @@ from typing import ClassVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, lacking_text, no_boxes, refuse_twice_in, run
+from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, lacking_text, no_boxes, refuse_twice_in
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.storage.layout import Layout
@@ -75,7 +76,7 @@ class HubFiles:
             check_pyarrow()
         progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
-        for part in run(engine, _Listing(self.split), self.paths):
+        for part in in_order(engine, _Listing(self.split), self.paths):
             parts.append(part)
             progress.advance()
         progress.end()

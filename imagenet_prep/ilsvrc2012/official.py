@@ -9,10 +9,11 @@ from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES, BoxArchive
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, first_twice, label_of, run
+from imagenet_prep.ilsvrc2012.source import SourceKind, finished, first_twice, label_of
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive, NamedSlices, walk
 from imagenet_prep.storage.layout import Layout
@@ -49,7 +50,7 @@ class OfficialTar:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, read in place: a task for each class's tar within the train archive."""
-        catalog = finished(run(engine, ArchiveIndex(self.split), self._tasks()), self.split)
+        catalog = finished(in_order(engine, ArchiveIndex(self.split), self._tasks()), self.split)
         row = first_twice(catalog)
         if row is not None:
             raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2]))

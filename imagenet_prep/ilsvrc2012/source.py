@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +11,7 @@ from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.model import Engine, Failed, Progress, R, T
+from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import listed, number_of
@@ -122,14 +121,6 @@ def refuse_misplaced(folder: str, name: str, split: str) -> None:
         )
 
 
-def run(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-    """What ``function`` gives for each task, in any order; the first failure is raised."""
-    for outcome in engine.map(function, tasks):
-        if isinstance(outcome, Failed):
-            raise outcome.error
-        yield outcome.value
-
-
 def finished(parts: Iterable[Catalog], split: str) -> Catalog:
     """The rows of all parts in canonical order, with the words of the labels."""
     catalog = Catalog.join(parts)
@@ -146,7 +137,7 @@ def lacking_text(names: Sequence[str]) -> str:
 
 def first_twice(catalog: Catalog) -> int | None:
     """The first row whose name the next row has too."""
-    return next((row for row, (name, other) in enumerate(pairwise(catalog.names)) if name == other), None)
+    return catalog.names.first_twice()
 
 
 def refuse_twice_in(path: Path, catalog: Catalog) -> Catalog:

@@ -50,7 +50,7 @@ class RawSet(RecordSequence):
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
         self.first_label = first_label
         self._place = str(planned.source)
-        self._catalog, self._order, self._recorder = catalog, planned.order, _by_headers(planned.recorder)
+        self._catalog, self._recorder = catalog, _by_headers(planned.recorder)
         self._starts = [0, *(plan.stop for plan in planned.plans)]
         self._opened: dict[int, Callable[[Row], Buffer]] = {}
 
@@ -66,7 +66,7 @@ class RawSet(RecordSequence):
 
     def _record(self, which: int, number: int) -> Record:
         at = self._find_starts()[which] + number
-        return RawRecord(self._catalog, self._order[at], at, self._recorder, self._opened)
+        return RawRecord(self._catalog, at, at, self._recorder, self._opened)
 
     def _records(self, which: int) -> Iterator[Record]:
         starts = self._find_starts()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from array import array
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes, numbered
@@ -15,6 +18,7 @@ from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
+from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
 
@@ -32,59 +36,142 @@ def label_by_folder(
     of the inputs; folders that would be misread as classes are ``doubts``. A folder without a file is passed over, with
     a note.
     """
-    names = _folders(inputs, listing, divisions)
-    present = set(names.values())
+    files = _Files(listing, divisions)
+    _refuse_loose(inputs, listing, files)
+    present = set(files)
     found = sorted(present, key=str.encode)
     classes = given or numbered(found, found, first)
     notes = _passed(inputs, divisions, present)
     doubts: list[InputError] = []
     if given is None:
-        files = _by_class(listing, names, divisions)
-        if inner := nested(files):
+        if inner := nested(files.deep()):
             notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
-        if wrong := misread(files):
+        if wrong := misread(files, files.names()):
             what, hint = f"{inputs.origin}: {wrong.what}", f"name the choice: {wrong.choice}"
             doubts.append(InputError(what, "expected a folder a class", hint))
     else:
-        _refuse_strange(file, inputs, listing, names, given)
+        _refuse_strange(file, inputs, files, given)
     without = [name for name in classes.names if name not in present]
     if without:
         notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}
-    labels = array("q", [place.get(names.get(row, ""), -1) for row in range(len(listing))])
+    labels = array("i", [-1]) * len(listing)
+    for name, runs in files.runs.items():
+        if name in place:
+            for division, start, stop in runs:
+                _fill(labels, division.rows[start:stop], place[name])
     return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
 
 
-def _folders(inputs: Inputs, listing: Catalog, divisions: Sequence[Division]) -> dict[int, str]:
-    """The class folder of each file, by row; files in none are an obstacle."""
-    names: dict[int, str] = {}
-    loose: list[tuple[str, str]] = []
-    for division in divisions:
-        for row in division.rows:
-            name, slash, _ = listing.names[row].removeprefix(division.lead).partition("/")
-            if slash:
-                names[row] = name
-            else:
-                loose.append((listing.names[row], division.lead))
-    if loose:
-        others = f" (and {len(loose) - 1:,} others)" if len(loose) > 1 else ""
+def _fill(labels: array[int], rows: Sequence[int], label: int) -> None:
+    import numpy as np
+
+    np.asarray(labels)[_places(rows)] = label
+
+
+def _places(rows: Sequence[int]) -> Any:
+    """Rows as an index of an array of NumPy's."""
+    import numpy as np
+
+    return slice(rows.start, rows.stop) if isinstance(rows, range) else np.asarray(rows, np.int64)
+
+
+class _Files(Mapping[str, Sequence[str]]):
+    """The files of each class folder, by their paths from there; found where they are asked for.
+
+    ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are rows
+    that lie in no folder, each with what comes before the class.
+    """
+
+    def __init__(self, listing: Catalog, divisions: Sequence[Division]) -> None:
+        self._listing, self._divisions = listing, divisions
+        self.runs: dict[str, list[tuple[Division, int, int]]] = {}
+        self.loose: list[tuple[int, str]] = []
+        for division in divisions:
+            start = 0
+            while start < len(division.rows):
+                folder, stop = self._run(division, start)
+                if folder is None:
+                    self.loose.append((division.rows[start], division.lead))
+                else:
+                    self.runs.setdefault(folder, []).append((division, start, stop))
+                start = stop
+
+    def _run(self, division: Division, start: int) -> tuple[str | None, int]:
+        """The class of a place of a division, and behind the last of its files that follow."""
+        name_of, rows = self._listing.names.encoded, division.rows
+        name, lead = name_of(rows[start]), len(division.lead.encode())
+        folder, slash, _ = name[lead:].partition(b"/")
+        if not slash:
+            return None, start + 1
+        if division.is_ordered:  # by a list: any class may follow
+            return folder.decode(), start + 1
+        behind, step = name[:lead] + folder + b"0", 1  # 0 comes after the slash
+        while start + step < len(rows) and name_of(rows[start + step]) < behind:
+            step *= 2
+        places = range(start + step // 2, min(start + step, len(rows)))
+        return folder.decode(), places.start + bisect_left(places, behind, key=lambda place: name_of(rows[place]))
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, folder: str) -> list[str]:
+        return [
+            self._listing.names[row].removeprefix(division.lead).removeprefix(f"{folder}/")
+            for division, start, stop in self.runs[folder]
+            for row in division.rows[start:stop]
+        ]
+
+    def first(self, folder: str) -> str:
+        """The name of the first file of a class."""
+        division, start, _ = self.runs[folder][0]
+        return self._listing.names[division.rows[start]]
+
+    def deep(self) -> dict[str, list[str]]:
+        """The classes that have folders of their own within."""
+        import numpy as np
+
+        depths = np.zeros(len(self._listing), np.uint8)
+        for rows, counts in self._listing.names.count(b"/"):
+            depths[rows.start : rows.stop] = np.minimum(counts, 255)
+        deep = []
+        for folder, runs in self.runs.items():
+            for division, start, stop in runs:
+                if (depths[_places(division.rows[start:stop])] > division.lead.count("/") + 1).any():
+                    deep.append(folder)
+        return {folder: self[folder] for folder in dict.fromkeys(deep)}
+
+    def names(self) -> Names:
+        """All of them, with what comes before their classes."""
+        rows: Sequence[int] = self._divisions[0].rows
+        if len(self._divisions) > 1 or self.loose:
+            runs = itertools.chain.from_iterable(self.runs.values())
+            rows = [row for division, start, stop in runs for row in division.rows[start:stop]]
+        return self._listing.names.picked(rows)
+
+
+def _refuse_loose(inputs: Inputs, listing: Catalog, files: _Files) -> None:
+    """Files in no class folder are an obstacle."""
+    if files.loose:
+        row, lead = files.loose[0]
+        others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
         inputs.obstacles.append(
             InputError(
-                f"{loose[0][0]} lies in no class folder{others}",
-                f"expected {inputs.origin.name}/{loose[0][1]}CLASS/FILE",
+                f"{listing.names[row]} lies in no class folder{others}",
+                f"expected {inputs.origin.name}/{lead}CLASS/FILE",
                 "move it, or name a file of labels in the recipe",
             )
         )
-    return names
 
 
-def _refuse_strange(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, names: Mapping[int, str], given: Classes
-) -> None:
+def _refuse_strange(file: RecipeFile, inputs: Inputs, files: _Files, given: Classes) -> None:
     """A folder that is not among the recipe's classes is an obstacle."""
-    strange = sorted(set(names.values()) - set(given.names), key=str.encode)
+    strange = sorted(set(files) - set(given.names), key=str.encode)
     if strange:
-        inside = next(listing.names[row] for row in names if names[row] == strange[0])
+        inside = files.first(strange[0])
         others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
         inputs.obstacles.append(
             InputError(
@@ -93,17 +180,6 @@ def _refuse_strange(
                 "add the class, or take the folder out",
             )
         )
-
-
-def _by_class(listing: Catalog, names: Mapping[int, str], divisions: Sequence[Division]) -> Mapping[str, Sequence[str]]:
-    """The files of each class, by their paths from there."""
-    files: dict[str, list[str]] = {}
-    for division in divisions:
-        for row in division.rows:
-            if row in names:
-                inner = listing.names[row].removeprefix(division.lead).removeprefix(f"{names[row]}/")
-                files.setdefault(names[row], []).append(inner)
-    return files
 
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:

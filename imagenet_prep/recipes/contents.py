@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
@@ -27,8 +29,9 @@ def decide(file: RecipeFile, listing: Catalog) -> Content:
     recipe = file.recipe
     if recipe.content is not None:
         return recipe.content
-    has_arrays = any(is_of("array", name) for name in listing.names)
-    if recipe.array is not None or (has_arrays and not any(is_of("pixels", name) for name in listing.names)):
+    endings = listing.names.endings()
+    has_arrays = any(is_of("array", each) for each in endings)
+    if recipe.array is not None or (has_arrays and not any(is_of("pixels", each) for each in endings)):
         key = "images" if recipe.images is not None else "record" if recipe.record == "inception" else None
         if key is not None:
             raise file.fault((key,), "the files are arrays", "expected images, or no such key")
@@ -37,7 +40,7 @@ def decide(file: RecipeFile, listing: Catalog) -> Content:
 
 
 def is_of(content: Content, name: str) -> bool:
-    """Whether a file's name ends as those of a content do."""
+    """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
 
 
@@ -52,24 +55,28 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
         InputError: such a file is named, or nothing is left.
     """
     listing = inputs.listing
-    odd = [name for name in listing.names if is_odd(content, name)]
-    others = [name for name in listing.names if not is_of(content, name) and not is_odd(content, name)]
-    rows = [row for row, name in enumerate(listing.names) if is_of(content, name)]
-    if (odd and not skip_bad) or not rows or (others and not inputs.has_folders):
+    import numpy as np
+
+    if all(is_of(content, each) for each in listing.names.endings()):
+        return listing, []
+    fit, are_odd = (listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd))
+    odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
+    rows = np.flatnonzero(fit)
+    if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
         wrong = odd or others
         choice = f"convert or remove them, or say in {file.path} what the content is"
         error = InputError(
             f"{inputs.origin}: {wrong[0]} is no {content} that can be read, as {len(wrong):,} in all: {counted(wrong)}",
             f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
-            Phrase("{}; skip_bad: true, or {skip_bad}, leaves them out", choice) if odd and rows else choice,
+            Phrase("{}; skip_bad: true, or {skip_bad}, leaves them out", choice) if odd and len(rows) else choice,
         )
-        if not rows or not inputs.has_folders:
+        if not len(rows) or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
     elif odd:
-        rows = [row for row, name in enumerate(listing.names) if is_of(content, name) or is_odd(content, name)]
+        rows = np.flatnonzero(fit | are_odd)
     if not others:
-        return (listing if len(rows) == len(listing) else listing.picked(rows)), []
+        return listing.picked(rows), []
     more = f" ({counted(others)})" if len(others) > 3 else ""
     left = number_of(len(others), f"file that is no {content} is", f"files that are no {content} are")
     return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,6 +15,7 @@ from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
+from imagenet_prep.sources.numbers import blocks
 from imagenet_prep.sources.patterns import compile_pattern
 
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
@@ -58,17 +60,17 @@ def divide(
         divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
     elif fractions:
         shares = Shares(fractions)
-        rows: dict[str, list[int]] = {name: [] for name in fractions}
+        rows = {name: array("I") for name in fractions}
         for row, name in enumerate(listing.names):
             rows[shares.split_of(name)].append(row)
         divisions = [Division(name, rows[name], inputs.is_ordered) for name in fractions]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, *place) for name, place in places.items()]
     elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):
-        by_top: dict[str, list[int]] = {top: [] for top in folders}
-        for row, name in enumerate(listing.names):
-            by_top[name.partition("/")[0]].append(row)
-        divisions = [Division(folders[top], found, is_ordered=False, lead=f"{top}/") for top, found in by_top.items()]
+        divisions = [
+            Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
+            for top, split in folders.items()
+        ]
     else:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
     for division in divisions:
@@ -97,13 +99,14 @@ def _placed(
         return Division(name, pick_listed(listed, listing), is_ordered=True)
     if sort == "folder":
         lead = text.removeprefix("./").rstrip("/") + "/"
-        rows = [row for row, each in enumerate(listing.names) if each.startswith(lead)]
+        rows = array("I", (row for row, each in enumerate(listing.names) if each.startswith(lead)))
         return Division(name, rows, inputs.is_ordered, lead)
     try:
         accept = compile_pattern(text.removeprefix("./"))
     except ValueError as error:
         raise file.fault(key, f"{shortened(text)!r} is no pattern", str(error)) from error
-    return Division(name, [row for row, each in enumerate(listing.names) if accept.fullmatch(each)], inputs.is_ordered)
+    rows = array("I", (row for row, each in enumerate(listing.names) if accept.fullmatch(each)))
+    return Division(name, rows, inputs.is_ordered)
 
 
 def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
@@ -122,17 +125,21 @@ def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
-    owner: dict[int, str] = {}
-    for division in divisions:
-        for row in division.rows:
-            if row in owner:
+    import numpy as np
+
+    owner = np.zeros(len(listing), np.uint16)
+    for number, division in enumerate(divisions, 1):
+        for rows in blocks(division.rows):
+            places = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+            if owner[places].any():
+                row = next(row for row in division.rows if owner[row])
                 raise InputError(
-                    f"{listing.names[row]} is in the splits {owner[row]} and {division.name}",
+                    f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and {division.name}",
                     "expected every file in one split",
                     "change `splits` in the recipe, or the manifests that it names",
                 )
-            owner[row] = division.name
-    left = len(listing) - len(owner)
+            owner[places] = number
+    left = len(listing) - int(np.count_nonzero(owner))
     return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
 
 

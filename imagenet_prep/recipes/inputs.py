@@ -200,9 +200,11 @@ def _parted(pattern: str, root: Path) -> tuple[Path, str]:
 
 def _union(listings: Sequence[Catalog]) -> Catalog:
     """All files of listings of one folder, each once."""
+    import numpy as np
+
     joined = Catalog.join(listings)
-    before = ("", *joined.names)
-    return joined.picked([row for row, name in enumerate(joined.names) if name != before[row]])
+    again = [np.flatnonzero(signs == 0) + first + 1 for first, signs in joined.names.compared()]
+    return joined.picked(np.delete(np.arange(len(joined)), np.concatenate(again)))
 
 
 # manifests -----------------------------------------------------------------------------------------------------

@@ -81,10 +81,10 @@ def label_by_table(
     """
     rows, notes = _matched(file, inputs, listing, table, path)
     if table.labels is None:
-        labels = array("q", [0 if row >= 0 else -1 for row in rows])
+        labels = array("i", [0 if row >= 0 else -1 for row in rows])
         return Labelled(Classes(), labels, table, path, rows, tuple(notes))
     classes, by_row = _numbered(file, table, path, given, first)
-    labels = array("q", [by_row[row] if row >= 0 else -1 for row in rows])
+    labels = array("i", [by_row[row] if row >= 0 else -1 for row in rows])
     said = rules.labels_of(file)
     for row, label in enumerate(labels):
         if label == 0 and said is not None and said.unlabelled == "skip":

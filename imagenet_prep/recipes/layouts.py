@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
 
 _MASK_FOLDERS = frozenset(
@@ -23,6 +24,7 @@ _IMAGE_FOLDERS = frozenset(
     )
 )
 _MASK_NAME = re.compile(r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?")
+_MASK_WORDS = (b"mask", b"gt", b"seg", b"label", b"annotation")
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing|dev|eval)[ _-]?\d*", re.IGNORECASE)
 _YOLO = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+){4,}\s*")
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
@@ -42,11 +44,12 @@ class Misread:
     choice: str
 
 
-def misread(classes: Mapping[str, Sequence[str]]) -> Misread | None:
+def misread(classes: Mapping[str, Sequence[str]], names: Names) -> Misread | None:
     """What class folders would be misread as classes; None if there is no sign of that.
 
     Args:
         classes: the files of each, by their paths from there.
+        names: all of them.
     """
     named = list(classes)
     if len(named) > 1 and all(_SPLIT.fullmatch(name) for name in named):
@@ -63,7 +66,7 @@ def misread(classes: Mapping[str, Sequence[str]]) -> Misread | None:
             f"the images alone (source: {{files: '{images[0]}/**/*'}}); "
             f"or classes: [{', '.join(named)}], if that is what they are",
         )
-    return mixed_masks([f"{name}/{each}" for name, files in classes.items() for each in files])
+    return mixed_masks(names)
 
 
 def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -92,15 +95,19 @@ def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
     return masks if sum(pairs) >= _PAIRED * len(pairs) else []
 
 
-def mixed_masks(names: Sequence[str]) -> Misread | None:
+def mixed_masks(names: Names) -> Misread | None:
     """What tells that masks lie beside their images: a.jpg and a_mask.png."""
-    stems = {name.rpartition(".")[0] for name in names}
-    masks = []
-    for name in names:
+    images = {}
+    for name in names.holding(_MASK_WORDS):
         stem = name.rpartition(".")[0]
         image = _unmasked(stem)
-        if image != stem and image in stems:
-            masks.append(name)
+        if image != stem:
+            images[name] = image
+    if not images or len(images) < _MASKED * len(names):
+        return None
+    wanted = set(images.values())
+    stems = {stem for name in names if (stem := name.rpartition(".")[0]) in wanted}
+    masks = [name for name, image in images.items() if image in stems]
     if not masks or len(masks) < _MASKED * len(names):
         return None
     return Misread(

@@ -24,6 +24,7 @@ from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.numbers import Numbers, Rows, blocks, column_of, some
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
@@ -149,7 +150,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
-        labelled = Labelled(Classes(), array("q", [0]) * len(listing))
+        labelled = Labelled(Classes(), array("i", [0]) * len(listing))
     for key in ("classes", "first_label"):
         if not has_labels and getattr(file.recipe, key) is not None:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
@@ -163,7 +164,7 @@ def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:
 
 
 def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:
-    rows = [row for row in division.rows if labelled.labels[row] >= 0]
+    rows = array("I", (row for row in division.rows if labelled.labels[row] >= 0))
     if not rows:
         raise InputError(f"no file of split {division.name} has a label", f"expected some in {labelled.table_path}")
     return dataclasses.replace(division, rows=rows)
@@ -180,14 +181,28 @@ def _catalog(
     prefix: str, division: Division, listing: Catalog, labelled: Labelled, values: Mapping[str, list[Any]]
 ) -> Catalog:
     """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
-    rows = list(division.rows)
-    if not division.is_ordered:
-        rows.sort(key=labelled.labels.__getitem__)  # names are in order already
-    catalog = listing.picked(rows)
+    import numpy as np
+
+    rows: Rows = division.rows
+    if not division.is_ordered and not _is_rising(labelled.labels, rows):
+        every = np.asarray(rows, np.int64)
+        rows = every[np.argsort(some(labelled.labels, every), kind="stable")]  # names are in order already
+    catalog = dataclasses.replace(listing.picked(rows))
     catalog.split, catalog.wnids, catalog.texts = prefix, labelled.classes.names, labelled.classes.texts
-    catalog.labels.extend(labelled.labels[row] for row in rows)
+    catalog.labels = column_of("I", (some(labelled.labels, block) for block in blocks(rows)))
     catalog.columns = {name: [column[row] for row in rows] for name, column in values.items()}
     return catalog
+
+
+def _is_rising(labels: Numbers, rows: Rows) -> bool:
+    """Whether the labels of these rows never fall."""
+    last = 0
+    for block in blocks(rows):
+        found = some(labels, block)
+        if len(found) and (found[0] < last or (found[1:] < found[:-1]).any()):
+            return False
+        last = found[-1]
+    return True
 
 
 def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
@@ -207,7 +222,7 @@ def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Divisi
     counts, size = rules.shard_counts(file), rules.shard_size(file)
     if counts is None:
         assert size is not None
-        filled = {each.name: -(-sum(listing.lengths[row] for row in each.rows) // size) for each in divisions}
+        filled = {each.name: -(-listing.size(each.rows) // size) for each in divisions}
         return {each.name: max(1, min(filled[each.name], len(each.rows), MAX_SHARDS)) for each in divisions}
     names = [each.name for each in divisions]
     if not isinstance(counts, Mapping):

@@ -16,6 +16,7 @@ from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixe
 from imagenet_prep.recipes.tables import SUFFIXES, Table, Tables, find_table
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
+from imagenet_prep.sources.names import names_of
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
 
@@ -189,7 +190,8 @@ def _by_class(names: Sequence[str]) -> dict[str, list[str]]:
 def _wrong_shape(folder: Path, shape: _Shape) -> list[InputError]:
     """What would be misread, or lost, if folders were taken for classes."""
     found = []
-    wrong = misread(shape.files) if shape.files else mixed_masks(shape.names)
+    in_folders = (f"{name}/{each}" for name, files in shape.files.items() for each in files)
+    wrong = misread(shape.files, names_of(in_folders)) if shape.files else mixed_masks(names_of(shape.names))
     if wrong is not None:
         hint = f"a recipe can say: {wrong.choice}"
         found.append(InputError(f"{folder}: {wrong.what}", "expected a folder a class", hint))

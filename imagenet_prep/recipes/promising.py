@@ -135,7 +135,7 @@ def settings_of(
         settings["upright"] = True  # versions that turned none did not have this key
     if how is not None:
         settings["reencode"] = {**dataclasses.asdict(how), "codec": codec()}
-    elif content == "pixels" and any(name.lower().endswith((".jpg", ".jpeg")) for name in listing.names):
+    elif content == "pixels" and any(each.lower().endswith((".jpg", ".jpeg")) for each in listing.names.endings()):
         settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
     if recipe.min_val is not None:
         settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from array import array
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -134,11 +135,12 @@ def _covers(found: Consumption, split: PlannedSplit, names: Sequence[str]) -> bo
 
 
 def _partition(split: PlannedSplit, names: Collection[str]) -> str:
-    """A digest of which rows of the catalog belong to which of these shards."""
+    """A digest of which rows of the listing belong to which of these shards."""
     digest = hashlib.sha256()
     for plan in split.plans:
         if plan_name(plan) in names:
-            digest.update(plan_name(plan).encode() + split.rows(plan).tobytes())
+            rows = array("I", split.order[plan.start : plan.stop])
+            digest.update(plan_name(plan).encode() + rows.tobytes())
     return digest.hexdigest()
 
 

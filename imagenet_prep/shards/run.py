@@ -66,8 +66,7 @@ class Work:
     @property
     def largest(self) -> int:
         """Bytes of the images of the largest shard."""
-        lengths = self.split.catalog.lengths
-        return max((sum(lengths[row] for row in self.split.rows(plan)) for plan in self.plans), default=0)
+        return max((self.split.catalog.size(self.split.rows(plan)) for plan in self.plans), default=0)
 
     def step(self, memory: int | None) -> int:
         """Bytes that a pass holds before it writes them out; of one that is consumed they are on the disk twice."""
@@ -84,7 +83,7 @@ def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: 
     works = []
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
-        size = sum(split.catalog.lengths[row] for plan in plans for row in split.rows(plan))
+        size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
         in_order = bool(plans) and _wants_pass(split, size, options)
         works.append(Work(split, plans, size, in_order))
     return works

@@ -1,71 +1,56 @@
-"""Catalog, the one table of images: a row a file in compact arrays, 1.3 million of them in tens of megabytes."""
+"""Catalog, the one table of images: a row a file in compact columns, 1.3 million of them in tens of megabytes."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-import struct
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
+from imagenet_prep.sources import numbers as cols
 from imagenet_prep.sources.container import Container, Reader, Row
+from imagenet_prep.sources.names import Names, NamesBuilder
+from imagenet_prep.sources.numbers import Builder, Numbers, Rows, chunks, some
 from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.sorting import is_sorted, sorted_rows
 
-_NARROW = 1 << 16  # labels below it take 16 bits in a digest, as they did when there were no others
-_CHUNK = 4096  # rows whose names and numbers are objects at a time
+_COLUMNS = ("container_ids", "offsets", "lengths", "stamps", "labels")
 
 
-@dataclass(slots=True)
-class Names:
-    """File names in one piece of memory: as objects, 1.3 million would take a hundred megabytes."""
+class Words(Sequence[str]):
+    """The words of some labels in their places among ``count`` labels; those of the others are empty."""
 
-    joined: bytearray = field(default_factory=bytearray)
-    starts: array[int] = field(default_factory=lambda: array("Q", [0]))
+    __slots__ = ("_count", "_known")
+
+    def __init__(self, count: int, known: Mapping[int, str]) -> None:
+        self._count, self._known = count, known
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return self._count
 
-    def __getitem__(self, row: int) -> str:
-        return self.joined[self.starts[row] : self.starts[row + 1]].decode()
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]
+        if not 0 <= place < self._count:
+            raise IndexError(place)
+        return self._known.get(place, "")
 
-    def __iter__(self) -> Iterator[str]:
-        if self.joined.isascii():  # one decoding in place of a million
-            text = self.joined.decode("ascii")
-            return (text[start:stop] for start, stop in pairwise(self.starts))
-        return (self.joined[start:stop].decode() for start, stop in pairwise(self.starts))
+    def __reduce__(self) -> tuple[type[Words], tuple[int, Mapping[int, str]]]:
+        return Words, (self._count, self._known)
 
-    def encoded(self) -> Callable[[int], bytes]:
-        """What gives the name of a row in UTF-8."""
-        joined, starts = bytes(self.joined), self.starts
-        return lambda row: joined[starts[row] : starts[row + 1]]
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    def extend(self, names: Names) -> None:
-        """Add all of another one."""
-        base = len(self.joined)
-        self.joined += names.joined
-        self.starts.extend([base + stop for stop in names.starts[1:]] if base else names.starts[1:])
-
-    def picked(self, rows: Sequence[int]) -> Names:
-        """Those of ``rows``, in that order."""
-        found, joined, starts = Names(), self.joined, self.starts
-        for first in range(0, len(rows), _CHUNK):
-            names = [joined[starts[row] : starts[row + 1]] for row in rows[first : first + _CHUNK]]
-            found.joined += b"".join(names)
-            found.starts.extend(accumulate(map(len, names), initial=found.starts.pop()))
-        return found
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(slots=True)
 class Catalog:
-    """Files, and what is known of them; all arrays have a value a row, but for those of what is not known: empty.
+    """Files, and what is known of them; all columns have a value a row, but for those of what is not known: empty.
 
     ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
     for a file of its own; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image.
@@ -74,15 +59,15 @@ class Catalog:
     """
 
     split: str = ""
-    wnids: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
+    wnids: Sequence[str] = ()
+    texts: Sequence[str] = ()
     containers: list[Container] = field(default_factory=list)
     names: Names = field(default_factory=Names)
-    container_ids: array[int] = field(default_factory=lambda: array("I"))
-    offsets: array[int] = field(default_factory=lambda: array("Q"))
-    lengths: array[int] = field(default_factory=lambda: array("Q"))
-    stamps: array[int] = field(default_factory=lambda: array("q"))
-    labels: array[int] = field(default_factory=lambda: array("I"))
+    container_ids: Numbers = field(default_factory=lambda: array("I"))
+    offsets: Numbers = field(default_factory=lambda: array("Q"))
+    lengths: Numbers = field(default_factory=lambda: array("Q"))
+    stamps: Numbers = field(default_factory=lambda: array("q"))
+    labels: Numbers = field(default_factory=lambda: array("I"))
     box_starts: array[int] = field(default_factory=lambda: array("I"))
     boxes: array[float] = field(default_factory=lambda: array("f"))
     columns: dict[str, list[Any]] = field(default_factory=dict)
@@ -90,85 +75,72 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: every column as narrow as its numbers allow."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        narrow = {name: cols.packed(values.pop(name)) for name in (*_COLUMNS, "box_starts")}
+        return _unpacked, (values, narrow)
+
     # putting it together ---------------------------------------------------------------------------------------
 
     def append(self, name: str, offset: int, length: int, stamp: int, label: int | None = None) -> None:
-        """Add a file of the first container, and its label where labels are known."""
-        names = self.names
-        names.joined += name.encode()
-        names.starts.append(len(names.joined))
-        self.container_ids.append(0)
-        self.offsets.append(offset)
-        self.lengths.append(length)
-        self.stamps.append(stamp)
-        if label is not None:
-            self.labels.append(label)
+        """Add a file of the first container, and its label where labels are known; in memory."""
+        self.names.append(name)
+        row = (0, offset, length, stamp) if label is None else (0, offset, length, stamp, label)
+        for column, value in zip(_COLUMNS, row, strict=False):
+            getattr(self, column).append(value)
 
     @classmethod
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
         """The rows of all parts by label, then by the bytes of their names; ``is_listed``: in the order of a list.
 
-        Parts come as workers finish, and are let go one by one; they know of no boxes and columns. Parts that are
-        sorted make it cheap.
+        Parts are let go one by one as they come; they know of no boxes and columns. Where they come in order, and each
+        is sorted, nothing has to be sorted again.
         """
-        joined = cls()
         ids: dict[Container, int] = {}
-        left = [part for part in parts if len(part)]
-        if not is_listed:
-            left.sort(key=lambda part: (part.labels[:1], part.names[0].encode(), str(part.containers[0].path)))
-        left.reverse()
-        while left:
-            part = left.pop()
-            numbers = [ids.setdefault(container, len(ids)) for container in part.containers]
-            joined.container_ids.extend(map(numbers.__getitem__, part.container_ids))
-            joined.names.extend(part.names)
-            joined.offsets.extend(part.offsets)
-            joined.lengths.extend(part.lengths)
-            joined.stamps.extend(part.stamps)
-            joined.labels.extend(part.labels)
-        joined.containers = list(ids)
+        names, builders = NamesBuilder(), {name: Builder(getattr(cls(), name).typecode) for name in _COLUMNS}
+        for part in parts:
+            numbers = [ids.setdefault(container, len(ids)) for container in part.containers] if len(part) else []
+            names.add_all(part.names)
+            for name, builder in builders.items():
+                builder.add(getattr(part, name) if name != "container_ids" else _mapped(part.container_ids, numbers))
+        columns: dict[str, Any] = {name: builder.done() for name, builder in builders.items()}
+        joined = cls(containers=list(ids), names=names.done(), **columns)
         return joined if is_listed else joined.sorted()
 
     def sorted(self) -> Catalog:
         """The rows by label, then by the bytes of their names."""
-        by_label = {label: array("I") for label in sorted(set(self.labels or [0]))}
-        for row, label in enumerate(self.labels or repeat(0, len(self))):
-            by_label[label].append(row)
-        order, encoded = array("I"), self.names.encoded()
-        for rows in by_label.values():
-            order.extend(sorted(rows, key=encoded))
-        return self if order == array("I", range(len(self))) else self.picked(order)
+        if is_sorted(self.names, self.labels):
+            return self
+        return self.picked(cols.column_of("I", sorted_rows(self.names, self.labels)))
 
-    def picked(self, rows: Sequence[int]) -> Catalog:
-        """Just these rows, in this order, without boxes: those come last."""
+    def picked(self, rows: Rows) -> Catalog:
+        """Just these rows, in this order."""
+        if isinstance(rows, range) and rows == range(len(self)):
+            return self
+        box_starts, boxes = self.boxes_of(rows)
         return dataclasses.replace(
             self,
             names=self.names.picked(rows),
-            container_ids=_picked(self.container_ids, rows),
-            offsets=_picked(self.offsets, rows),
-            lengths=_picked(self.lengths, rows),
-            stamps=_picked(self.stamps, rows),
-            labels=_picked(self.labels, rows),
-            box_starts=array("I"),
-            boxes=array("f"),
+            container_ids=cols.picked(self.container_ids, rows),
+            offsets=cols.picked(self.offsets, rows),
+            lengths=cols.picked(self.lengths, rows),
+            stamps=cols.picked(self.stamps, rows),
+            labels=cols.picked(self.labels, rows),
+            box_starts=box_starts,
+            boxes=boxes,
             columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
         )
 
-    def whole(self, rows: Sequence[int]) -> Catalog:
-        """The same with boxes, and no word of containers and classes that no row needs: to be sent to a worker."""
-        found = self.picked(rows)
-        ids = sorted(set(found.container_ids))
-        if len(ids) < len(self.containers):
-            new = {old: number for number, old in enumerate(ids)}
-            found.container_ids = array("I", map(new.__getitem__, found.container_ids))
-            found.containers = [self.containers[each] for each in ids]
-        labels = set(found.labels) - {0}
-        found.wnids, found.texts = _only(self.wnids, labels), _only(self.texts, labels)
-        if self.box_starts:
-            spans = [self._boxes_of(row) for row in rows]
-            found.box_starts = array("I", accumulate(map(len, spans), initial=0))
-            for span in spans:
-                found.boxes.extend(self.boxes[4 * span.start : 4 * span.stop])
+    def whole(self, rows: Rows) -> Catalog:
+        """The same with no word of containers and classes that no row needs: to be sent to a worker."""
+        found = dataclasses.replace(self.picked(rows))
+        ids, found.container_ids = _renumbered(found.container_ids)
+        found.containers = [self.containers[each] for each in ids]
+        labels = {label - 1 for label in found.count_by_label() if label}
+        found.wnids, found.texts = (
+            Words(len(words), {label: words[label] for label in labels}) for words in (self.wnids, self.texts)
+        )
         return found
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
@@ -180,6 +152,20 @@ class Catalog:
                     values.extend((box.xmin, box.ymin, box.xmax, box.ymax))
             starts.append(len(values) // 4)
         self.box_starts, self.boxes = starts, values
+
+    def boxes_of(self, rows: Rows) -> tuple[array[int], array[float]]:
+        """Where the boxes of these rows begin, and the boxes; nothing where none are known."""
+        import numpy as np
+
+        if not self.box_starts:
+            return array("I"), array("f")
+        starts = np.asarray(self.box_starts, np.int64)
+        rows = np.asarray(rows, np.int64)
+        counts = starts[rows + 1] - starts[rows]
+        edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        places = np.repeat(starts[rows] - edges[:-1], counts) + np.arange(edges[-1])
+        boxes = array("f", np.asarray(self.boxes, np.float32).reshape(-1, 4)[places].tobytes())
+        return array("I", edges.astype(np.uint32).tobytes()), boxes
 
     # what it holds ---------------------------------------------------------------------------------------------
 
@@ -225,71 +211,39 @@ class Catalog:
 
     def count_by_label(self) -> dict[int, int]:
         """How many images each label has, labels without any left out."""
-        return dict(Counter(self.labels))
+        import numpy as np
 
-    def digest(self) -> str:
-        """A digest (hex) of the names, lengths and labels of all rows."""
-        form = "H" if max(self.labels, default=0) < _NARROW else "I"
-        digest = hashlib.sha256(self.names.joined)
-        for values in (self.lengths, array(form, self.labels)):
-            digest.update(values)
-        return digest.hexdigest()
+        found: Counter[int] = Counter()
+        for rows in chunks(len(self.labels)):
+            labels, counts = np.unique(some(self.labels, rows), return_counts=True)
+            found.update(dict(zip(labels.tolist(), counts.tolist(), strict=True)))
+        return dict(found)
 
-    def fingerprint(self, rows: Sequence[int], settings: str) -> str:
-        """A digest (hex) of everything that decides a shard's bytes.
+    def size(self, rows: Rows) -> int:
+        """How many bytes these rows have together."""
+        return sum(int(some(self.lengths, block).sum()) for block in cols.blocks(rows))
 
-        That is the ordered items (name, label, words, boxes, length, columns), and ``settings``, the canonical form of
-        every setting that changes bytes. Where the items lie, and since when, makes no difference.
-        """
-        return self._digest(rows, settings, has_times=False)
-
-    def fingerprint_with_times(self, rows: Sequence[int], settings: str) -> str:
-        """What versions took for the fingerprint that knew items by the times of their files, too."""
-        return self._digest(rows, settings, has_times=True)
-
-    def _digest(self, rows: Sequence[int], settings: str, *, has_times: bool) -> str:
-        names, starts = self.names.joined, self.names.starts
-        labels, lengths, stamps = self.labels, self.lengths, self.stamps
-        columns = [self.columns[name] for name in sorted(self.columns)]
-        picked = _picked(labels, rows)
-        label_form = "H" if max(picked, default=0) < _NARROW else "I"
-        digest = hashlib.sha256(settings.encode())
-        update, pack = digest.update, struct.Struct(f"<{label_form}QI").pack
-        pack_timed = struct.Struct(f"<{label_form}QqI").pack
-        for row in rows:
-            boxes = self.box_starts[row + 1] - self.box_starts[row] if self.box_starts else 0
-            update(names[starts[row] : starts[row + 1]])
-            if has_times:
-                update(pack_timed(labels[row], lengths[row], stamps[row], boxes))
-            else:
-                update(pack(labels[row], lengths[row], boxes))
-            if boxes:
-                first = 4 * self.box_starts[row]
-                update(self.boxes[first : first + 4 * boxes])
-            if columns:
-                update(json.dumps([values[row] for values in columns]).encode())
-        for label in sorted(set(picked) - {0}):
-            update(f"{label} {self.wnids[label - 1]} {self.texts[label - 1]}\n".encode())
-        return digest.hexdigest()
-
-    def times(self, rows: Sequence[int]) -> str:
+    def times(self, rows: Rows) -> str:
         """A digest (hex) of the modification times of the files that hold these rows."""
-        return hashlib.sha256(_picked(self.stamps, rows)).hexdigest()
+        return hashlib.sha256(b"".join(some(self.stamps, block).tobytes() for block in cols.blocks(rows))).hexdigest()
 
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times of the rows that lie in each container, by its path."""
-        stamps = [array("q") for _ in self.containers]
-        if len(stamps) == 1:
-            stamps = [self.stamps]
-        else:
-            for number, stamp in zip(self.container_ids, self.stamps, strict=True):
-                stamps[number].append(stamp)
-        digests = (hashlib.sha256(each).hexdigest() for each in stamps)
-        return {_known_by(each): digest for each, digest in zip(self.containers, digests, strict=True)}
+        import numpy as np
 
-    def containers_of(self, rows: Sequence[int]) -> list[str]:
+        digests = [hashlib.sha256() for _ in self.containers]
+        for rows in chunks(len(self)):
+            ids, stamps = some(self.container_ids, rows), some(self.stamps, rows)
+            ordered = np.argsort(ids, kind="stable")
+            edges = np.flatnonzero(np.diff(ids[ordered])) + 1
+            for group in np.split(ordered, edges):
+                digests[ids[group[0]]].update(stamps[group].tobytes())
+        return {_known_by(each): digest.hexdigest() for each, digest in zip(self.containers, digests, strict=True)}
+
+    def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers that these rows lie in."""
-        return [_known_by(self.containers[number]) for number in sorted({self.container_ids[row] for row in rows})]
+        ids = {number for block in cols.blocks(rows) for number in some(self.container_ids, block).tolist()}
+        return [_known_by(self.containers[number]) for number in sorted(ids)]
 
 
 @dataclass(slots=True)
@@ -330,12 +284,12 @@ def refuse_twice(catalog: Catalog) -> Catalog:
     Raises:
         InputError: one is.
     """
-    for row, (name, following) in enumerate(pairwise(catalog.names)):
-        if name == following:
-            first, second = (catalog.container(each).path for each in (row, row + 1))
-            places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
-            raise InputError(f"{name} occurs {places}", "expected every name once", "rename one of them")
-    return catalog
+    row = catalog.names.first_twice()
+    if row is None:
+        return catalog
+    first, second = (catalog.container(each).path for each in (row, row + 1))
+    places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
+    raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them")
 
 
 def fault_of_name(name: str, where: Path) -> InputError | None:
@@ -354,21 +308,26 @@ def fault_of_name(name: str, where: Path) -> InputError | None:
     )
 
 
-def _picked(column: array[int], rows: Sequence[int]) -> array[int]:
-    found = array(column.typecode)
-    for first in range(0, len(rows) if column else 0, _CHUNK):
-        found.fromlist([column[row] for row in rows[first : first + _CHUNK]])
-    return found
-
-
 def _known_by(container: Container) -> str:
     """The path of a container, the same by whatever links it is reached."""
     return str(container.path.resolve())
 
 
-def _only(words: Sequence[str], labels: set[int]) -> tuple[str, ...]:
-    """The words of these labels in their places, the others empty."""
-    found = [""] * len(words)
-    for label in labels:
-        found[label - 1] = words[label - 1]
-    return tuple(found)
+def _mapped(ids: Numbers, numbers: Sequence[int]) -> Numbers:
+    """Other numbers in place of ids."""
+    import numpy as np
+
+    return cols.column_of("I", [np.array(numbers, np.uint32)[some(ids, rows)] for rows in chunks(len(ids))])
+
+
+def _renumbered(ids: Numbers) -> tuple[list[int], Numbers]:
+    """The ids that there are, and for each row the place of its own among them."""
+    import numpy as np
+
+    found, places = np.unique(some(ids, range(len(ids))), return_inverse=True)
+    return found.tolist(), cols.column_of("I", [places])
+
+
+def _unpacked(values: dict[str, Any], narrow: Mapping[str, cols.Packed]) -> Catalog:
+    values |= {name: cols.unpacked(packed) for name, packed in narrow.items()}
+    return Catalog(**values)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.errors import InputError, all_of
-from imagenet_prep.model import Engine, Failed
+from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.sources.slices import Buffer, changed
 from imagenet_prep.storage.refusals import unreadable
@@ -76,12 +77,26 @@ def list_matching(base: Path, pattern: str, engine: Engine) -> tuple[Catalog, Re
 
 def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     top, folders = walk.start()
-    parts = [top]
-    for outcome in engine.map(walk, folders):
-        if isinstance(outcome, Failed):
-            raise outcome.error
-        parts.append(outcome.value)
-    return refuse_twice(Catalog.join(part.rows for part in parts)), Remarks.join(part.remarks for part in parts)
+    folders.sort(key=_lead)
+    remarks = [top.remarks]
+
+    def parts() -> Iterator[Catalog]:
+        """The files of the top between those of the folders, as their names are sorted."""
+        row = 0
+        for folder, found in zip(folders, in_order(engine, walk, folders), strict=True):
+            before = top.rows.names.find(_lead(folder), row)
+            yield top.rows.picked(range(row, before))
+            yield found.rows
+            remarks.append(found.remarks)
+            row = before
+        yield top.rows.picked(range(row, len(top.rows)))
+
+    return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
+
+
+def _lead(folder: str) -> bytes:
+    """What the names of all files below a folder begin with."""
+    return os.fsencode(f"{folder}/")
 
 
 @dataclass(slots=True)
@@ -114,6 +129,7 @@ class _Walk:
         for name, entry in self._entries(self.begin, found):
             if self._is_folder(name, entry, found):
                 folders.append(name)
+        found.rows = found.rows.sorted()
         return found, folders
 
     def __call__(self, folder: str) -> _Found:
@@ -123,6 +139,7 @@ class _Walk:
             for name, entry in self._entries(pending.pop(), found):
                 if self._is_folder(name, entry, found):
                     pending.append(name)
+        found.rows = found.rows.sorted()
         return found
 
     def _empty(self) -> _Found:

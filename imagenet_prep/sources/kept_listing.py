@@ -10,7 +10,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.catalog import Catalog, Names
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import Names
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.plain import read_plain
 
@@ -23,7 +24,7 @@ def save_listing(path: Path, catalog: Catalog) -> None:
     """Keep the rows of a catalog, without boxes, columns and the words of labels, durably."""
     names = array("I", (stop - start for start, stop in pairwise(catalog.names.starts)))
     arrays = [names, *(array(form, getattr(catalog, name)) for name, form in _ARRAYS.items())]
-    body = b"".join([len(catalog).to_bytes(8, "little"), *(each.tobytes() for each in arrays), catalog.names.joined])
+    body = b"".join([len(catalog).to_bytes(8, "little"), *(each.tobytes() for each in arrays), catalog.names.joined[:]])
     digest = hashlib.sha256(body).hexdigest().encode()
     save_bytes(path, b"%b %b\n%b" % (_MAGIC, digest, zlib.compress(body, 1)))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from imagenet_prep.errors import InputError, Text
-from imagenet_prep.model import Engine, Failed
+from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import Buffer, FileSlices, changed
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.mapped import map_file
@@ -73,12 +75,13 @@ def list_tars(archives: Sequence[Path], engine: Engine, *, folder_each: bool) ->
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or occurs twice.
     """
-    parts = []
-    for outcome in engine.map(_List(folder_each), archives):
-        if isinstance(outcome, Failed):
-            raise outcome.error
-        parts.append(outcome.value)
-    return refuse_twice(Catalog.join(parts))
+    tasks = sorted(archives, key=lambda archive: (os.fsencode(_folder_of(archive)), str(archive)))
+    return refuse_twice(Catalog.join(in_order(engine, _List(folder_each), tasks)))
+
+
+def _folder_of(archive: Path) -> str:
+    """The folder that stands for an archive in the names of its files."""
+    return f"{archive.name.removesuffix('.tar')}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class _List:
 
     def __call__(self, archive: Path) -> Catalog:
         found = Catalog(containers=[Archive(archive)])
-        lead = f"{archive.name.removesuffix('.tar')}/" if self.folder_each else ""
+        lead = _folder_of(archive) if self.folder_each else ""
         with FileSlices(archive) as view:
             _refuse_compressed(archive, view[0:5])
             stamp = view.modified

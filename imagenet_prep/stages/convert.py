@@ -250,7 +250,7 @@ def _what_differs(layout: Layout, dataset: PlannedSet, reason: str | None) -> st
             found.append(f"number of {name} shards")
         if totals is not None and totals.boxes != len(split.catalog.boxes) // 4:
             found.append(f"{name} boxes")
-        if manifest.sources.get(name) != source_record(split.catalog, split.source):
+        if manifest.sources.get(name) != source_record(split):
             found.append(f"{name} images")
     if not found:
         return "boxes or columns of some images changed since then, or the time of a file that an earlier version knew"
@@ -386,7 +386,7 @@ def _manifest(planned: PlannedSet, journal: Journal, summaries: Sequence[SplitSu
         version=__version__,
         dataset=dataclasses.replace(planned.entry, turned=turned),
         settings=dict(planned.settings),
-        sources={split.catalog.split: source_record(split.catalog, split.source) for split in splits},
+        sources={split.catalog.split: source_record(split) for split in splits},
         totals={
             split.catalog.split: SplitTotals(
                 images=sum(infos[plan_name(plan)].records for plan in split.plans),

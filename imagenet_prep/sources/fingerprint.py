@@ -1,0 +1,82 @@
+"""Fingerprints: rows of a Catalog and the settings that decide bytes -> a digest of all that decides a shard's bytes.
+
+That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. Where
+the items lie, and since when, makes no difference. A fingerprint begins with its version and a colon; those of the
+versions before, which went from row to row, have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from imagenet_prep.sources.numbers import Rows, chunks, some
+
+if TYPE_CHECKING:
+    from imagenet_prep.sources.catalog import Catalog
+
+VERSION = "2:"
+"""What a fingerprint of ``fingerprint`` begins with."""
+
+_NARROW = 1 << 16  # labels below it take 16 bits in an earlier digest, as they did when there were no others
+
+
+def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
+    """The fingerprint of these rows: a SHA-256 of one column after the other, numbers in little-endian order."""
+    import numpy as np
+
+    rows = rows if isinstance(rows, range) else np.asarray(rows, np.int64)
+    joined, edges = catalog.names.joined_of(rows) if isinstance(rows, range) else catalog.names.gathered(rows)
+    labels = some(catalog.labels, rows) if len(catalog.labels) else np.zeros(len(rows), "<u4")
+    known = [label for label in np.unique(labels).tolist() if label]
+    words = [(label, catalog.wnids[label - 1], catalog.texts[label - 1]) for label in known]
+    columns = {name: [values[row] for row in rows] for name, values in sorted(catalog.columns.items())}
+    texts = json.dumps([len(rows), settings, words, columns], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    starts, boxes = catalog.boxes_of(rows)
+    digest = hashlib.sha256(len(texts).to_bytes(8, "little") + texts)
+    digest.update(np.diff(edges).astype("<u4").tobytes())
+    digest.update(joined)
+    digest.update(labels.astype("<u4").tobytes())
+    digest.update(some(catalog.lengths, rows).astype("<u8").tobytes())
+    digest.update((np.diff(np.asarray(starts)) if starts else np.zeros(len(rows))).astype("<u4").tobytes())
+    digest.update(np.asarray(boxes, "<f4").tobytes())
+    return VERSION + digest.hexdigest()
+
+
+def earlier_fingerprint(catalog: Catalog, rows: Rows, settings: str, *, has_times: bool) -> str:
+    """The fingerprint that earlier versions gave to these rows; the first ones knew items by file times, too."""
+    found = catalog.picked(rows)
+    every = range(len(found))
+    labels, lengths = (some(column, every).tolist() for column in (found.labels, found.lengths))
+    columns = [found.columns[name] for name in sorted(found.columns)]
+    starts = found.box_starts.tolist() if found.box_starts else [0] * (len(found) + 1)
+    stamps = some(found.stamps, every).tolist() if has_times else ()
+    form = "H" if max(labels, default=0) < _NARROW else "I"
+    pack: Callable[..., bytes] = struct.Struct(f"<{form}QqI" if has_times else f"<{form}QI").pack
+    digest = hashlib.sha256(settings.encode())
+    for row, name in enumerate(found.names.encoded_of(every)):
+        digest.update(name)
+        number = (labels[row], lengths[row], *((stamps[row],) if has_times else ()), starts[row + 1] - starts[row])
+        digest.update(pack(*number))
+        digest.update(found.boxes[4 * starts[row] : 4 * starts[row + 1]])
+        if columns:
+            digest.update(json.dumps([values[row] for values in columns]).encode())
+    for label in sorted(set(labels) - {0}):
+        digest.update(f"{label} {found.wnids[label - 1]} {found.texts[label - 1]}\n".encode())
+    return digest.hexdigest()
+
+
+def names_and_sizes(catalog: Catalog) -> str:
+    """A digest (hex) of the names, lengths and labels of all rows, in the order in which they were listed."""
+    digest = hashlib.sha256()
+    for rows in chunks(len(catalog)):
+        digest.update(catalog.names.joined_of(rows)[0])
+    form = "<u2" if max(catalog.count_by_label(), default=0) < _NARROW else "<u4"
+    columns: tuple[tuple[Any, str], ...] = ((catalog.lengths, "<u8"), (catalog.labels, form))
+    for column, kind in columns:
+        for rows in chunks(len(column)):
+            digest.update(some(column, rows).astype(kind).tobytes())
+    return digest.hexdigest()

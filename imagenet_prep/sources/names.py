@@ -1,0 +1,271 @@
+"""Names, those of a table's rows in one piece of memory, or of a file; and what is asked of them many at a time."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from imagenet_prep.sources import numbers as cols
+from imagenet_prep.sources.numbers import Builder, Numbers, OnDisk, Rows, blocks, chunks, some
+
+if TYPE_CHECKING:
+    from imagenet_prep.sources.numbers import Values
+
+_WORD = 8  # bytes of names that are looked at together; no name holds a zero
+_WINDOW = 1 << 23  # bytes of names that are in memory while some of them are brought to another order
+
+
+@dataclass(slots=True)
+class Names:
+    """File names in one piece: as objects, 1.3 million would take a hundred megabytes."""
+
+    joined: bytearray | OnDisk = field(default_factory=bytearray)
+    starts: Numbers = field(default_factory=lambda: array("Q", [0]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> str:
+        if isinstance(self.joined, bytearray) and row >= 0:
+            return self.joined[self.starts[row] : self.starts[row + 1]].decode()
+        return self.encoded(row).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for rows in chunks(len(self)):
+            yield from self.texts(rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: lengths in place of where each begins."""
+        import numpy as np
+
+        lengths = cols.column_of("I", [np.diff(some(self.starts, range(len(self.starts))))])
+        joined = bytes(self.joined) if isinstance(self.joined, bytearray) else self.joined
+        return _unpacked, (joined, cols.packed(lengths))
+
+    def append(self, name: str) -> None:
+        """Add one, in memory."""
+        assert isinstance(self.joined, bytearray)
+        assert isinstance(self.starts, array)
+        self.joined += name.encode()
+        self.starts.append(len(self.joined))
+
+    def encoded(self, row: int) -> bytes:
+        """A name in UTF-8."""
+        row = row + len(self) if row < 0 else row
+        start, stop = self.starts[row : row + 2]
+        return self._bytes(start, stop)
+
+    def _bytes(self, start: int, stop: int) -> bytes:
+        if isinstance(self.joined, OnDisk):
+            return self.joined.read(start, stop)
+        return bytes(memoryview(self.joined)[start:stop])
+
+    # many at a time --------------------------------------------------------------------------------------------
+
+    def joined_of(self, rows: range) -> tuple[bytes, Values]:
+        """The bytes of some rows, and where each begins in them, and the last one ends."""
+        edges = some(self.starts, range(rows.start, rows.stop + 1)).astype("i8")
+        return self._bytes(int(edges[0]), int(edges[-1])), edges - edges[0]
+
+    def texts(self, rows: range) -> list[str]:
+        """Some of them."""
+        joined, edges = self.joined_of(rows)
+        if joined.isascii():  # one decoding in place of many
+            text = joined.decode("ascii")
+            return [text[start:stop] for start, stop in pairwise(edges.tolist())]
+        return [joined[start:stop].decode() for start, stop in pairwise(edges.tolist())]
+
+    def encoded_of(self, rows: range | Values) -> list[bytes]:
+        """Some of them in UTF-8."""
+        joined, edges = self.joined_of(rows) if isinstance(rows, range) else self.gathered(rows)
+        return [joined[start:stop] for start, stop in pairwise(edges.tolist())]
+
+    def gathered(self, rows: Values) -> tuple[bytes, Values]:
+        """What ``joined_of`` gives, of any rows."""
+        import numpy as np
+
+        starts = some(self.starts, rows).astype(np.int64)
+        lengths = some(self.starts, rows + 1).astype(np.int64) - starts
+        edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        found = np.empty(int(edges[-1]), np.uint8)
+        if not isinstance(self.joined, OnDisk):
+            _move(np.asarray(memoryview(self.joined)), starts, found, edges[:-1], lengths)
+            return found.tobytes(), edges
+        ordered = np.argsort(starts, kind="stable")
+        first = 0
+        while first < len(ordered):
+            begin = int(starts[ordered[first]])
+            last = int(np.searchsorted(starts, begin + _WINDOW, sorter=ordered))
+            some_rows = ordered[first:last]
+            end = int((starts[some_rows] + lengths[some_rows]).max())
+            window = np.frombuffer(self.joined.read(begin, end), np.uint8)
+            _move(window, starts[some_rows] - begin, found, edges[:-1][some_rows], lengths[some_rows])
+            first = last
+        return found.tobytes(), edges
+
+    def picked(self, rows: Rows) -> Names:
+        """Those of ``rows``, in that order."""
+        builder = NamesBuilder()
+        for block in blocks(rows):
+            builder.add(*(self.joined_of(block) if isinstance(block, range) else self.gathered(block)))
+        return builder.done()
+
+    # what is asked of them -------------------------------------------------------------------------------------
+
+    def compared(self) -> Iterator[tuple[int, Values]]:
+        """How each is to the one behind it by their bytes, -1, 0 (the same) or 1: from which row on, and for some."""
+        for rows in chunks(len(self)):
+            yield rows.start, _compared(*self.joined_of(range(rows.start, min(rows.stop + 1, len(self)))))
+
+    def first_twice(self) -> int | None:
+        """The first row whose name the next row has too."""
+        import numpy as np
+
+        found = (first + int(row) for first, signs in self.compared() for row in np.flatnonzero(signs == 0)[:1])
+        return next(found, None)
+
+    def find(self, name: bytes, start: int = 0, stop: int | None = None) -> int:
+        """Where a name is or would be among ``start`` to ``stop``, which are in the order of their bytes."""
+        return bisect_left(range(len(self)), name, start, len(self) if stop is None else stop, key=self.encoded)
+
+    def below(self, lead: str) -> range:
+        """The rows whose names begin with ``lead``, a folder and a slash; names are in the order of their bytes."""
+        start = self.find(lead.encode())
+        return range(start, self.find(f"{lead[:-1]}0".encode(), start))
+
+    def count(self, sign: bytes) -> Iterator[tuple[range, Values]]:
+        """How often each name holds a byte: some rows at a time."""
+        import numpy as np
+
+        for rows in chunks(len(self)):
+            joined, edges = self.joined_of(rows)
+            places = np.flatnonzero(np.frombuffer(joined, np.uint8) == sign[0])
+            yield rows, np.diff(np.searchsorted(places, edges))
+
+    def holding(self, words: Sequence[bytes]) -> Iterator[str]:
+        """Those near which one of these words stands, in letters of any case; all that hold one are among them."""
+        for rows in chunks(len(self)):
+            joined = self.joined_of(rows)[0].lower()
+            if any(word in joined for word in words):
+                yield from self.texts(rows)
+
+    def chosen(self, accept: Callable[[str], bool]) -> Values:
+        """For each whether ``accept`` takes it, which looks at no more than its last 8 bytes."""
+        import numpy as np
+
+        found = np.zeros(len(self), np.bool_)
+        known: dict[int, bool] = {}
+        for rows, tails in self._tails():
+            distinct, which = np.unique(tails, return_inverse=True)
+            for tail in distinct.tolist():
+                if tail not in known:
+                    known[tail] = accept(_ending(tail))
+            found[rows.start : rows.stop] = np.array([known[tail] for tail in distinct.tolist()], np.bool_)[which]
+        return found
+
+    def endings(self) -> set[str]:
+        """The last 8 bytes that there are, of shorter names all."""
+        import numpy as np
+
+        return set(map(_ending, {tail for _, tails in self._tails() for tail in np.unique(tails).tolist()}))
+
+    def _tails(self) -> Iterator[tuple[range, Values]]:
+        """The last 8 bytes of each as a number; of a shorter one all of it."""
+        import numpy as np
+
+        for rows in chunks(len(self)):
+            joined, edges = self.joined_of(rows)
+            begin = np.maximum(edges[1:] - _WORD, edges[:-1])
+            yield rows, _words(joined, begin, edges[1:] - begin)
+
+
+def _ending(tail: int) -> str:
+    return tail.to_bytes(_WORD, "big").rstrip(b"\0").decode("utf-8", "replace")
+
+
+def _words(joined: bytes, begin: Values, left: Values) -> Values:
+    """The 8 bytes at each place as a number that compares as they do; zeros behind what is ``left`` of a name there."""
+    import numpy as np
+
+    every = np.ndarray(len(joined) + 1, ">u8", joined + bytes(_WORD), strides=(1,))
+    unused = 8 * (_WORD - np.clip(left.astype(np.int64), 0, _WORD)).astype(np.uint64)
+    found = every[np.minimum(begin, len(joined))].astype(np.uint64) >> np.minimum(unused, 63)
+    shortened: Values = np.where(unused > 63, np.uint64(0), found << np.minimum(unused, 63))
+    return shortened
+
+
+def _compared(joined: bytes, edges: Values) -> Values:
+    """For each name but the last -1, 0 or 1: whether it is less than the next one, the same, or more."""
+    import numpy as np
+
+    edges = edges.astype(np.int64)
+    lengths = np.diff(edges)
+    signs = np.zeros(max(len(lengths) - 1, 0), np.int8)
+    rows = np.arange(len(signs))
+    place = 0
+    while len(rows):
+        one, other = (_words(joined, edges[each] + place, lengths[each] - place) for each in (rows, rows + 1))
+        signs[rows] = (one > other).astype(np.int8) - (one < other)
+        place += _WORD
+        rows = rows[(one == other) & (np.maximum(lengths[rows], lengths[rows + 1]) > place)]
+    return signs
+
+
+def _move(source: Values, starts: Values, target: Values, places: Values, lengths: Values) -> None:
+    """Copy pieces from ``starts`` of one array to ``places`` of another: all that are of one length together."""
+    import numpy as np
+
+    ordered = np.argsort(lengths, kind="stable")
+    edges = np.flatnonzero(np.diff(lengths[ordered])) + 1
+    for group in np.split(ordered, edges):
+        length = int(lengths[group[0]]) if len(group) else 0
+        if length:
+            form = np.dtype((np.void, length))
+            pieces = np.ndarray(len(source) - length + 1, form, source, strides=(1,))
+            np.ndarray(len(target) - length + 1, form, target, strides=(1,))[places[group]] = pieces[starts[group]]
+
+
+def _unpacked(joined: bytes | OnDisk, lengths: cols.Packed) -> Names:
+    import numpy as np
+
+    found = cols.unpacked(lengths)
+    starts = np.cumsum(some(found, range(len(found))), dtype=np.uint64)
+    return Names(
+        bytearray(joined) if isinstance(joined, bytes) else joined,
+        cols.column_of("Q", [np.zeros(1, np.uint64), starts]),
+    )
+
+
+def names_of(texts: Iterable[str]) -> Names:
+    """The names that texts are."""
+    found = Names()
+    for text in texts:
+        found.append(text)
+    return found
+
+
+class NamesBuilder:
+    """Puts names together from the first row to the last."""
+
+    def __init__(self) -> None:
+        self._joined, self._starts = Builder("B"), Builder("Q")
+        self._starts.add(array("Q", [0]))
+
+    def add(self, joined: bytes, edges: Values) -> None:
+        """Append some: their bytes, and where each begins in them, and the last one ends."""
+        self._starts.add(edges[1:] + len(self._joined))
+        self._joined.add_bytes(joined)
+
+    def add_all(self, names: Names) -> None:
+        """Append all of another one."""
+        for rows in chunks(len(names)):
+            self.add(*names.joined_of(rows))
+
+    def done(self) -> Names:
+        """The names; the builder is of no use any more."""
+        joined = self._joined.done()
+        return Names(joined if isinstance(joined, OnDisk) else bytearray(joined), self._starts.done())
