@@ -14,7 +14,7 @@ from imagenet_prep.storage.layout import Layout
 if TYPE_CHECKING:
     from imagenet_prep.checks.findings import Finding
     from imagenet_prep.checks.inventory import Inventory
-    from imagenet_prep.checks.shard_check import ShardReport
+    from imagenet_prep.checks.whole import Checked
 
 
 class Seen(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
@@ -103,6 +103,11 @@ class KnownSet(Protocol):
         """Whether its shards can be checked though there is no manifest yet."""
         ...
 
+    @property
+    def compares_records(self) -> bool:
+        """Whether ``check_set`` needs every record of every shard, and not only what each shard comes to."""
+        ...
+
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
         """How far the stages before convert have come: nowhere, where there are none."""
         return ()
@@ -122,8 +127,6 @@ class KnownSet(Protocol):
         """What looks at each record; ``foreign`` are the shards where nothing says who made them."""
         ...
 
-    def check_set(
-        self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
-    ) -> SetFindings:
+    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """What all reports show together; theirs are among the problems."""
         ...

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.index_check import corrected
@@ -29,7 +32,7 @@ _MOST_MISSING = 99_999
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The files at hand (sizes in bytes by name) and the shards that there should be, in order.
+    """The files at hand (sizes in bytes by name) and the shards that there should be, by split, in order.
 
     ``images`` are how many each split of the data set called ``dataset`` should have.
     """
@@ -37,9 +40,14 @@ class Inventory:
     dataset: str
     images: Mapping[str, int]
     sizes: Mapping[str, int]
-    expected: tuple[str, ...]
+    shards: Mapping[str, Sequence[str]]
     manifest: Manifest | None
     infos: Mapping[str, ShardInfo]
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The shards that there should be."""
+        return tuple(itertools.chain.from_iterable(self.shards.values()))
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -51,9 +59,9 @@ class Inventory:
         """The splits of the data set."""
         return tuple(self.images)
 
-    def of(self, split: str) -> tuple[str, ...]:
+    def of(self, split: str) -> Sequence[str]:
         """The shards that there should be of one split."""
-        return tuple(name for name in self.expected if (parse_shard_name(name) or ("",))[0] == split)
+        return self.shards.get(split, ())
 
 
 # what there is, and what there should be -----------------------------------------------------------------------
@@ -69,23 +77,19 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
     infos: Mapping[str, ShardInfo]
     if manifest is not None:
         infos = manifest.shards
-        expected = [
-            shard_name(split, i, manifest.totals[split].shards)
-            for split in dataset.splits
-            if split in manifest.totals
-            for i in range(manifest.totals[split].shards)
-        ]
+        counts = {split: manifest.totals[split].shards for split in dataset.splits if split in manifest.totals}
+        shards = {split: [shard_name(split, i, count) for i in range(count)] for split, count in counts.items()}
     elif any(map(parse_shard_name, sizes)):
         journal = Journal(layout.journal_path)
         infos = {name: info for name in sizes if (info := journal.get(name))}
-        expected = [name for split in dataset.splits for name in _set_of(split, sizes)]
+        shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     else:
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
             Phrase("{}    (or name the folder that holds them)", Call("convert", layout.data_dir)),
         )
-    return Inventory(dataset.name, dataset.images, sizes, tuple(expected), manifest, infos)
+    return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
 
 
 def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
@@ -102,8 +106,13 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
-    paths = sorted(path for path in layout.output_dir.iterdir() if path.name.startswith(prefixes))
-    return {path.name: path.stat().st_size for path in paths if path.exists()}
+    found: dict[str, int] = {}
+    with os.scandir(layout.output_dir) as entries:
+        for entry in entries:
+            is_dead = entry.is_symlink() and not Path(entry).exists()
+            if entry.name.startswith(prefixes) and not is_dead:
+                found[entry.name] = entry.stat().st_size
+    return dict(sorted(found.items()))
 
 
 def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from imagenet_prep.checks.examiner import Examiner
@@ -33,29 +33,46 @@ def remedy_own(layout: Layout) -> Phrase:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """The records of a shard one by one.
+
+    ``offsets`` are those of the records' headers in bytes and of the end, ``crcs`` those of their data as they are
+    stored; ``names`` are their file names joined by NUL, empty where unknown.
+    """
+
+    offsets: array[int]
+    crcs: array[int]
+    names: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ShardReport:
     """What one shard holds and what is wrong with it.
 
-    ``offsets`` are those of the records' headers in bytes and of the end, ``crcs`` those of their data as they are
-    stored; ``names`` are their file names joined by NUL, empty where unknown; ``labels`` counts the records of each
-    label, ``counts`` the findings of each kind. ``is_whole``: it could be read to its end.
+    ``labels`` are those that a record has, ``counts`` the findings of each kind. ``is_whole``: it could be read to its
+    end. ``listing``: None where records are not to be compared with those of other shards.
     """
 
     name: str
     problems: tuple[Problem, ...]
-    offsets: array[int]
-    crcs: array[int]
-    names: bytes
-    labels: dict[int, int]
-    counts: dict[ProblemKind, int]
+    records: int
+    labels: tuple[int, ...]
+    counts: Mapping[ProblemKind, int]
     boxes: int
     digest: str
     is_whole: bool
+    listing: Listing | None
 
     @property
-    def records(self) -> int:
-        """How many records were found."""
-        return len(self.offsets) - 1
+    def listed(self) -> Listing:
+        """The records, which were asked for."""
+        assert self.listing is not None, self.name
+        return self.listing
+
+    @property
+    def names(self) -> bytes:
+        """The file names of the records joined by NUL, empty where unknown."""
+        return self.listed.names
 
     @property
     def filenames(self) -> list[bytes]:
@@ -64,12 +81,13 @@ class ShardReport:
 
     def identity(self, number: int) -> tuple[int, int]:
         """What tells a record from any other: length and CRC."""
-        return self.offsets[number + 1] - self.offsets[number], self.crcs[number]
+        listed = self.listed
+        return listed.offsets[number + 1] - listed.offsets[number], listed.crcs[number]
 
     def place(self, number: int, image: str = "") -> Place:
         """The place of a record that was found, or of the end; ``image`` if another one should be there."""
         name = self.filenames[number].decode() if number < self.records else ""
-        return Place(number, self.offsets[min(number, self.records)], image or name)
+        return Place(number, self.listed.offsets[min(number, self.records)], image or name)
 
 
 @dataclass(frozen=True)
@@ -81,12 +99,19 @@ class ShardCheck:
         examiner: what looks at each record.
         infos: what was recorded of each shard when it was made; empty for shards that another tool made.
         compression: of the shards; None: to be told by their first bytes.
+        lists_records: reports list the records one by one.
     """
 
     layout: Layout
     examiner: Examiner
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
+    lists_records: bool = True
+
+    @cached_property
+    def _owners(self) -> Mapping[str, str]:
+        """The first shard of each digest."""
+        return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""
@@ -169,7 +194,7 @@ class ShardCheck:
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
         """Say in which way the records are not those that were written."""
-        owner = next((other.name for other in self.infos.values() if other.digest == digest and other.records), None)
+        owner = self._owners.get(digest)
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
             reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
@@ -196,8 +221,9 @@ class _Reading:
         assert parsed is not None, name
         self.name, self.findings = name, findings
         self._split, self._examine = parsed[0], check.examiner.examine
+        self._lists_records = check.lists_records
         self.index = Index()
-        self.labels: Counter[int] = Counter()
+        self.labels: set[int] = set()
         self.boxes = 0
         self.is_whole = False
 
@@ -219,7 +245,7 @@ class _Reading:
         self.index.names[-1] = "" if "\0" in seen.name else seen.name
         self.boxes += seen.boxes
         if seen.label is not None:
-            self.labels[seen.label] += 1
+            self.labels.add(seen.label)
         for finding in seen.findings:
             self.findings.add(finding, self.place(record.number))
         if not record.intact:
@@ -245,15 +271,18 @@ class _Reading:
 
     def report(self) -> ShardReport:
         """What was found."""
+        index, listing = self.index, None
+        if self._lists_records:
+            offsets, names = array("Q", [*index.offsets, self._end]), "\0".join(index.names)
+            listing = Listing(offsets, array("I", index.crcs), names.encode())
         return ShardReport(
             self.name,
             self.findings.problems(),
-            array("Q", [*self.index.offsets, self._end]),
-            array("I", self.index.crcs),
-            "\0".join(self.index.names).encode(),
-            dict(self.labels),
+            len(index.offsets),
+            tuple(self.labels),
             dict(self.findings.counts),
             self.boxes,
-            self.index.digest,
+            index.digest,
             self.is_whole,
+            listing,
         )

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from imagenet_prep.checks.findings import LIMIT
 from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.errors import Phrase
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of
 
 MANY = 50
 """So many problems of one kind in so many shards are grouped: the first are spelled out, the others counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in every shard: reports by name, and in each split the labels that some record has.
+
+    A report is folded in as it comes, in any order; it keeps no labels of its own.
+    """
+
+    reports: dict[str, ShardReport] = field(default_factory=dict)
+    labels: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, name: str, report: ShardReport) -> None:
+        """Take in the report of a shard."""
+        self.labels[split_of(name)].update(report.labels)
+        self.reports[name] = dataclasses.replace(report, name=name, labels=(), counts=report.counts or _NONE)
+
+    def of(self, names: Iterable[str]) -> list[ShardReport]:
+        """The reports of these shards, as far as there are any."""
+        return [self.reports[name] for name in names if name in self.reports]
+
+
+_NONE: Mapping[ProblemKind, int] = {}
+
+
 def check_totals(
-    split: str, reports: Sequence[ShardReport], manifest: Manifest, *, counts_alone: bool = False
+    split: str, reports: Sequence[ShardReport], classes: int, manifest: Manifest, *, counts_alone: bool = False
 ) -> list[Problem]:
     """Sound shards add up to what the manifest says; ``counts_alone``: it need not know their classes and boxes."""
     totals = manifest.totals[split]
     expected = (totals.images, totals.classes, totals.boxes)
-    classes = len({label for report in reports for label in report.labels})
     found = (sum(r.records for r in reports), classes, sum(r.boxes for r in reports))
     set_aside = any(manifest.shards[report.name].set_aside for report in reports)
     if found == expected or ((counts_alone or set_aside) and found[0] == expected[0]):

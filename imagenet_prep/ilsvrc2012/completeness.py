@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
 from imagenet_prep.checks.findings import Finding, Findings
@@ -71,7 +71,13 @@ def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int)
 
 
 def check_facts(
-    split: str, shards: Sequence[str], reports: Sequence[ShardReport], ordering: Ordering | None, *, is_part: bool
+    split: str,
+    shards: Sequence[str],
+    reports: Sequence[ShardReport],
+    labels: Set[int],
+    ordering: Ordering | None,
+    *,
+    is_part: bool,
 ) -> Iterator[Problem]:
     """Hold a split of which nothing is recorded against ILSVRC2012: every image once, every class, the order."""
     copies = find_copies(split, shards, reports)
@@ -82,7 +88,7 @@ def check_facts(
     yield from check_unique(reports, copies.shards | strays)
     is_all_read = all(report.is_whole for report in reports) and len(reports) == len(shards)
     has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
-    gone = missing_classes(reports, WHOLE) if is_all_read and has_labels and not is_part else []
+    gone = missing_classes(labels, WHOLE) if is_all_read and has_labels and not is_part else []
     for problem, lost in departures:
         if not lost or not gone or not all(class_of(name, split) in gone for name in lost):
             yield problem
@@ -146,19 +152,18 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     )
 
 
-def missing_classes(reports: Sequence[ShardReport], part: Part) -> list[str]:
-    """The wnids of which there is no image."""
-    labels = {label for report in reports for label in report.labels}
+def missing_classes(labels: Set[int], part: Part) -> list[str]:
+    """The wnids of which there is no image, going by the labels that there are."""
     return [wnid for wnid, label in part.labels.items() if label not in labels]
 
 
 def check_classes(
-    split: str, reports: Sequence[ShardReport], part: Part, manifest: Manifest | None
+    split: str, reports: Sequence[ShardReport], labels: Set[int], part: Part, manifest: Manifest | None
 ) -> Iterator[Problem]:
     """Every class of a part whose shards could all be read has an image, unless its images may have been set aside."""
     has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
     if has_labels and manifest is not None and not manifest.has_set_aside and all(each.is_whole for each in reports):
-        gone = missing_classes(reports, part)
+        gone = missing_classes(labels, part)
         if gone:
             yield classes_problem(split, gone, part)
 

@@ -36,7 +36,7 @@ from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Inventory
-    from imagenet_prep.checks.shard_check import ShardReport
+    from imagenet_prep.checks.whole import Checked
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
@@ -69,6 +69,7 @@ class ImageNet(KnownSet):
     recipe_file = None
     words_of = staticmethod(facts.words_of)
     is_known_before_its_end = True
+    compares_records = True
 
     @classmethod
     def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
@@ -267,13 +268,11 @@ class ImageNet(KnownSet):
 
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 
-    def check_set(
-        self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
-    ) -> SetFindings:
+    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether every image is there once, in its order, and every class; see KnownSet."""
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
-        return check_set(inventory, reports, examiner, is_part=is_part)
+        return check_set(inventory, checked, examiner, is_part=is_part)
 
 
 def _as_it_is(encoders: Mapping[str, str]) -> Iterator[str]:

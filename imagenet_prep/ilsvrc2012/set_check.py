@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
 from imagenet_prep.checks.examiner import Examiner, SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import ShardReport
-from imagenet_prep.checks.whole import check_totals
+from imagenet_prep.checks.whole import Checked, check_totals
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.completeness import (
@@ -24,9 +24,7 @@ from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Problem
 
 
-def check_set(
-    inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
-) -> SetFindings:
+def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
     """Whether every image is there once, in its order, and every class; see KnownSet."""
     assert isinstance(examiner, ImageNetExaminer)
     problems: list[Problem] = []
@@ -34,7 +32,7 @@ def check_set(
     orderings: dict[str, Ordering | None] = {}
     for split in facts.SPLITS:
         shards = inventory.of(split)
-        found = [reports[name] for name in shards if name in reports]
+        found, labels = checked.of(shards), checked.labels[split]
         is_proven = (  # the very records that convert wrote: no name is twice then, the order kept
             inventory.manifest is not None
             and len(found) == len(shards)
@@ -42,11 +40,11 @@ def check_set(
         )
         if not is_proven:
             orderings[split] = examine_order(split, shards, found, examiner.part)
-        problems += _check_split(inventory, split, found, orderings, is_proven=is_proven, is_part=is_part)
+        problems += _check_split(inventory, split, found, labels, orderings, is_proven=is_proven, is_part=is_part)
         if not is_part and found and len(found) == len(shards):
-            problems += check_classes(split, found, examiner.part, inventory.manifest)
-        notes += _class_notes(inventory, split, found, examiner.part, is_part=is_part)
-    has_records = any(report.records for report in reports.values())
+            problems += check_classes(split, found, labels, examiner.part, inventory.manifest)
+        notes += _class_notes(inventory, split, found, labels, examiner.part, is_part=is_part)
+    has_records = any(report.records for report in checked.reports.values())
     return SetFindings(
         tuple(problems),
         tuple(notes),
@@ -77,6 +75,7 @@ def _check_split(
     inventory: Inventory,
     split: str,
     reports: Sequence[ShardReport],
+    labels: Set[int],
     orderings: Mapping[str, Ordering | None],
     *,
     is_proven: bool,
@@ -91,18 +90,18 @@ def _check_split(
     manifest, shards = inventory.manifest, inventory.of(split)
     if manifest is not None:
         if split in manifest.totals and not own and len(reports) == len(shards):
-            own += check_totals(split, reports, manifest)
+            own += check_totals(split, reports, len(labels), manifest)
         return own
     if inventory.infos:
         return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
-    return own + list(check_facts(split, shards, reports, orderings[split], is_part=is_part))
+    return own + list(check_facts(split, shards, reports, labels, orderings[split], is_part=is_part))
 
 
 def _class_notes(
-    inventory: Inventory, split: str, reports: Sequence[ShardReport], part: Part, *, is_part: bool
+    inventory: Inventory, split: str, reports: Sequence[ShardReport], labels: Set[int], part: Part, *, is_part: bool
 ) -> Iterator[str]:
     """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
-    lacking = missing_classes(reports, part)
+    lacking = missing_classes(labels, part)
     if is_part and 0 < len(lacking) <= 5:
         yield f"{split}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
     if inventory.manifest is None and reports:

@@ -20,7 +20,7 @@ from imagenet_prep.storage.plain import kind_of, load_json
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.promise import PromiseExaminer
-    from imagenet_prep.checks.shard_check import ShardReport
+    from imagenet_prep.checks.whole import Checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class MadeByRecipe(KnownSet):
 
     is_part = False
     is_known_before_its_end = False
+    compares_records = False
     published = None
     words_of = staticmethod(no_words)
 
@@ -91,9 +92,7 @@ class MadeByRecipe(KnownSet):
         assert self.manifest is not None
         return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))
 
-    def check_set(
-        self, inventory: Inventory, reports: Mapping[str, ShardReport], examiner: Examiner, *, is_part: bool
-    ) -> SetFindings:
+    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
         from imagenet_prep.checks.whole import check_totals
 
@@ -101,10 +100,10 @@ class MadeByRecipe(KnownSet):
         problems: list[Problem] = []
         for split in self.splits:
             shards = inventory.of(split)
-            found = [reports[name] for name in shards if name in reports]
+            found = checked.of(shards)
             own = [problem for report in found for problem in report.problems]
             if not own and len(found) == len(shards) and split in self.manifest.totals:
-                own += check_totals(split, found, self.manifest, counts_alone=True)
+                own += check_totals(split, found, len(checked.labels[split]), self.manifest, counts_alone=True)
             problems += own
         return SetFindings(tuple(problems), flavour="recipe")
 

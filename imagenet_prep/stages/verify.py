@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Mapping
 
-from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, sound_manifest, take_inventory
-from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
+from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
-from imagenet_prep.checks.whole import fingerprint, group
+from imagenet_prep.checks.whole import Checked, fingerprint, group
 from imagenet_prep.errors import Phrase, SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.storage.atomic import atomic_file
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import find_holder
+from imagenet_prep.tfrecord.compression import Compression
 
 
 def verify(
@@ -54,20 +53,21 @@ def verify(
     else:
         foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
         examiner = dataset.examiner(foreign, decode=depth == "decode")
-        reports, failures = _check_shards(inventory, layout, engine, examiner, progress)
-        across = dataset.check_set(inventory, reports, examiner, is_part=is_part)
+        check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), dataset.compares_records)
+        checked, failures = _check_shards(inventory, check, engine, progress)
+        across = dataset.check_set(inventory, checked, examiner, is_part=is_part)
         problems += [*failures, *across.problems]
         notes += across.notes
         verdict = Verdict(
             depth=depth,
             problems=(),
-            totals=_totals(inventory, reports),
+            totals=_totals(inventory, checked),
             is_part=is_part,
             has_manifest=manifest is not None,
             flavour=across.flavour,
             differences=across.differences,
             order=across.order,
-            fingerprint=fingerprint(reports, inventory.expected),
+            fingerprint=fingerprint(checked.reports, inventory.expected),
         )
     kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
     for problem in problems:
@@ -87,13 +87,10 @@ def verify(
 
 
 def _check_shards(
-    inventory: Inventory, layout: Layout, engine: Engine, examiner: Examiner, progress: Progress
-) -> tuple[dict[str, ShardReport], list[Problem]]:
-    """The report of each shard by name, in order; a shard whose check came to no end is a Problem."""
-    compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
-    known = compression if compression in ("none", "gzip", "zlib") else None
-    check = ShardCheck(layout, examiner, inventory.infos, known)
-    reports: dict[str, ShardReport] = {}
+    inventory: Inventory, check: ShardCheck, engine: Engine, progress: Progress
+) -> tuple[Checked, list[Problem]]:
+    """What was found in every shard; one whose check came to no end is a Problem."""
+    checked = Checked()
     failures: list[Problem] = []
     progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
     for outcome in engine.map(check, inventory.present):
@@ -103,10 +100,16 @@ def _check_shards(
             detail = in_a_line(outcome.error, progress.worded)
             failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
         else:
-            reports[outcome.task] = outcome.value
+            checked.add(outcome.task, outcome.value)
         progress.advance(inventory.sizes[outcome.task])
     progress.end()
-    return {name: reports[name] for name in inventory.present if name in reports}, failures
+    return checked, failures
+
+
+def _compression(inventory: Inventory) -> Compression | None:
+    """That of all shards, if the manifest says it."""
+    compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
+    return compression if compression in ("none", "gzip", "zlib") else None
 
 
 # the set as a whole --------------------------------------------------------------------------------------------
@@ -121,17 +124,17 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     return [Problem(ProblemKind.MISSING_SHARD, split, "not one shard of it is there", remedy) for split in missing]
 
 
-def _totals(inventory: Inventory, reports: Mapping[str, ShardReport]) -> tuple[SplitReport, ...]:
+def _totals(inventory: Inventory, checked: Checked) -> tuple[SplitReport, ...]:
     rows = []
     for split in inventory.splits:
-        found = [reports[name] for name in inventory.of(split) if name in reports]
+        found = checked.of(inventory.of(split))
         rows.append(
             SplitReport(
                 split=split,
                 shards=len(found),
                 records=sum(report.records for report in found),
                 expected=inventory.images[split],
-                classes=len({label for report in found for label in report.labels}),
+                classes=len(checked.labels[split]),
                 boxes=sum(report.boxes for report in found),
                 bytes=sum(inventory.sizes[report.name] for report in found),
             )

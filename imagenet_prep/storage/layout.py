@@ -38,6 +38,12 @@ def by_number(name: str) -> tuple[str, int, int]:
     return parse_shard_name(name) or (name, 0, 0)
 
 
+def split_of(name: str) -> str:
+    """What the name of a shard begins with; "" if it isn't one."""
+    parsed = parse_shard_name(name)
+    return parsed[0] if parsed else ""
+
+
 class Named(Protocol):
     """An archive that people call by the name of its file."""
 
