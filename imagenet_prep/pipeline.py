@@ -171,9 +171,16 @@ def verify_and_repair(
 
 
 def report(
-    layout: Layout, engine: Engine, *, samples: int = SAMPLES, progress: Progress | None = None
+    layout: Layout,
+    engine: Engine,
+    *,
+    samples: int = SAMPLES,
+    page: Path | None = None,
+    progress: Progress | None = None,
 ) -> ReportSummary:
     """Make the page about the shards with ``samples`` of their images; verify first, if its last verdict is not of now.
+
+    ``page`` is where it goes, ``layout.report_path`` unless it is given: then the shards may lie on a read-only disk.
 
     Raises:
         UsageError: the libraries that it takes are not installed.
@@ -181,7 +188,7 @@ def report(
     """
     progress = progress or Silent()
     verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
-    return write_report(layout, engine, verdict, samples=samples, progress=progress)
+    return write_report(layout, engine, verdict, samples=samples, page=page, progress=progress)
 
 
 def _kept_verdict(layout: Layout) -> Verdict | None:

@@ -129,3 +129,21 @@ def _data_dir(data_dir: Path, made: MadeSet) -> Iterator[Path]:
     yield data_dir
     for path in copies:  # pytest keeps the folders of three runs; megabytes a test would add up
         path.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window."""
+    from browsing import missing
+
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        missing("there is no chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("there is no playwright")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

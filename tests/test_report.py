@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -25,6 +26,7 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from test_cli import restricted
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
@@ -94,15 +96,21 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self._is_shown = True
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep an element."""
         self.elements.append((tag, dict(attrs)))
+        self._is_shown = tag not in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        """What follows is text of the page again."""
+        self._is_shown = True
 
     def handle_data(self, data: str) -> None:
-        """Keep a piece of text."""
-        self.text += data
+        """Keep a piece of text that a reader sees."""
+        self.text += data if self._is_shown else ""
 
     def images(self) -> list[dict[str, str | None]]:
         """The attributes of every image."""
@@ -474,11 +482,10 @@ def test_the_page_says_what_verify_found(layout: Layout, made: MadeSet) -> None:
 
 
 def test_the_page_needs_nothing_else(layout: Layout) -> None:
-    """No script, no style sheet, font, image or frame from elsewhere; a policy that forbids them; no path of ours."""
+    """Nothing from elsewhere; one script, and a policy that allows just that one, by its digest; no path of ours."""
     text = page_of(layout)
     page = Page(text)
     assert not {tag for tag, _ in page.elements} & {
-        "script",
         "iframe",
         "object",
         "embed",
@@ -494,6 +501,11 @@ def test_the_page_needs_nothing_else(layout: Layout) -> None:
     policies = [each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy"]
     assert len(policies) == 1
     assert (policies[0] or "").startswith("default-src 'none'; img-src data:;")
+    digest = re.search(r" script-src 'sha256-([^']+)';", policies[0] or "")
+    assert digest is not None
+    scripts: list[str] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts] == [digest[1]]
+    assert len([tag for tag, _ in page.elements if tag == "script"]) == 1
     assert str(layout.output_dir.parent) not in text
 
 
@@ -536,7 +548,8 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     )
     write_report(layout, ENGINE, verdict)
     page = Page(page_of(layout))
-    assert not {tag for tag, _ in page.elements} & {"script", "b<"}
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    assert "b<" not in {tag for tag, _ in page.elements}
     assert len(page.images()) == 1
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     assert page.text.count("<script>alert(1)</script>") >= 9
@@ -647,6 +660,45 @@ def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
     empty.mkdir()
     assert prep("report", empty).returncode == 4
     assert list(empty.iterdir()) == []
+
+
+def test_the_page_goes_where_it_is_wanted(layout: Layout, tmp_path: Path) -> None:
+    """--output: the page is the same, nothing is written beside the shards; a file that is no page is refused."""
+    assert prep("report", layout.data_dir).returncode == 0
+    before = layout.report_path.read_bytes()
+    layout.report_path.unlink()
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        result = prep("report", layout.data_dir, "--output", page)
+        assert (result.returncode, result.stdout) == (0, f"{page}\n")
+        assert page.read_bytes() == before
+    assert not layout.report_path.exists()
+    other = tmp_path / "notes.html"
+    other.write_text("mine")
+    assert prep("report", layout.data_dir, "--output", other).returncode == 2
+    assert other.read_text() == "mine"
+
+
+def test_a_set_on_a_read_only_disk_has_a_page_too(layout: Layout, tmp_path: Path) -> None:
+    """Its verdict can't be kept there: the page says so, and so does the command."""
+    layout.verdict_path.unlink()
+    layout.report_path.unlink()
+    page = tmp_path / "page.html"
+    folders = [layout.data_dir, *(each for each in existing(layout.data_dir, "**/*") if each.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        refused = restricted("report", layout.data_dir)
+        result = restricted("report", layout.data_dir, "--output", page)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert refused.returncode == 1
+    assert "--output" in refused.stderr
+    assert (result.returncode, result.stdout) == (0, f"{page}\n")
+    assert "the findings were not kept in" in result.stderr
+    assert "the findings were not kept in my-data/imagenet-prep" in Page(page.read_text()).text
+    assert not layout.verdict_path.exists()
 
 
 def test_open_shows_it_in_the_browser(layout: Layout, tmp_path: Path) -> None:

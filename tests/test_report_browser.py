@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import VIEWS, Shown, show
 from existing import existing
 
 from imagenet_prep.checks.verdict import Verdict
@@ -29,35 +27,8 @@ from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, enco
 from imagenet_prep.tfrecord.framing import frame, iter_records
 from imagenet_prep.tfrecord.inception_reader import read_record
 
-REQUIRED = os.environ.get("IMAGENET_PREP_BROWSER") == "required"
-"""Set where a missing browser must not go unnoticed: in CI."""
-
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
-VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
-
-
-def missing(what: str) -> None:
-    """Skip these tests, or fail where a browser is required."""
-    if REQUIRED:
-        pytest.fail(f"{what}, and IMAGENET_PREP_BROWSER says that it is required")
-    pytest.skip(f"{what}: apt-get install chromium, pip install playwright")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        missing("there is no chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("there is no playwright")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -70,31 +41,10 @@ def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     return Layout(folder)
 
 
-@dataclass
-class Shown:
-    """A page in the browser, what it said on the console, and what it asked for."""
-
-    page: Any
-    said: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-def show(browser: Any, layout: Layout, width: int, scheme: str) -> Shown:
-    """Open the report at a width in CSS pixels, light or dark, and wait until it has settled."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    shown = Shown(context.new_page())
-    shown.page.on("console", lambda message: shown.said.append(f"{message.type}: {message.text}"))
-    shown.page.on("pageerror", lambda error: shown.said.append(f"error: {error}"))
-    shown.page.on("dialog", lambda dialog: (shown.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    shown.page.on("request", lambda request: shown.requests.append(request.url))
-    shown.page.goto(layout.report_path.resolve().as_uri(), wait_until="load")
-    return shown
-
-
 @pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
 def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Shown]:
     """The report at each width, light and dark; opened once for all tests."""
-    shown = show(browser, layout, *request.param)
+    shown = show(browser, layout.report_path, *request.param)
     yield shown
     shown.page.context.close()
 
@@ -219,7 +169,7 @@ def test_light_and_dark_differ(browser: Any, layout: Layout) -> None:
     """The page follows the system's choice, charts and all."""
     colours = []
     for scheme in ("light", "dark"):
-        page = show(browser, layout, 1280, scheme).page
+        page = show(browser, layout.report_path, 1280, scheme).page
         style = "each => [getComputedStyle(each).fill, getComputedStyle(document.body).backgroundColor]"
         colours.append(page.eval_on_selector("figure svg text", style))
         page.context.close()
@@ -270,7 +220,7 @@ def _oblong(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layout, width: int, scheme: str) -> None:
     """Markup in names does nothing, long names don't widen the page, boxes of oblong images are right too."""
-    shown = show(browser, hostile, width, scheme)
+    shown = show(browser, hostile.report_path, width, scheme)
     shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert shown.said == []
     assert [url for url in shown.requests if not url.startswith("data:")] == [hostile.report_path.resolve().as_uri()]
@@ -315,7 +265,7 @@ def test_the_page_of_a_recipe(
     browser: Any, recipe_layouts: dict[str, Layout], name: str, width: int, scheme: str
 ) -> None:
     """Three splits, with images or without: silent, no wider than the window, legible, and each split with its mark."""
-    shown = show(browser, recipe_layouts[name], width, scheme)
+    shown = show(browser, recipe_layouts[name].report_path, width, scheme)
     shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert shown.said == []
     assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -348,8 +348,9 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @o.samples
+@o.page
 @o.working
-def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: Any) -> int:
+def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
     """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
 
     \b
@@ -358,8 +359,10 @@ def report(data_dir: Path, is_opened: bool, samples: int, quiet: bool, **given: 
     from imagenet_prep import pipeline
 
     _must_be_there(data_dir)
-    _must_be_writable(Layout(data_dir).report_path)
-    summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, progress=make_progress(quiet))
+    if page is None:
+        _must_be_writable(Layout(data_dir).report_path)
+    progress = make_progress(quiet)
+    summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, page=page, progress=progress)
     printing.print_report(summary, quiet)
     if is_opened:
         _open(summary.path)
@@ -608,7 +611,7 @@ def _must_be_writable(page: Path) -> None:
         raise WriteError(
             f"the page {page} can't be written",
             f"expected the right to write in {folder}",
-            "get that right, or link the shards into a folder of your own and report that",
+            "get that right, or name another place for the page with --output",
         )
 
 

@@ -258,6 +258,9 @@ incomplete = click.option(
     "--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012."
 )
 samples = click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
+page = click.option(
+    "--output", "page", type=new_file(b"<!DOCTYPE html>"), help="Where the page goes, instead of beside the shards."
+)
 quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
 decode = click.option("--decode", is_flag=True, help="Decode every image too.")
 json_file = click.option("--json", "json_file", type=new_file(JSON), help="Write the findings to this file as JSON.")

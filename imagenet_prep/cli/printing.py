@@ -205,8 +205,10 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
 
 
 def print_report(summary: ReportSummary, quiet: bool) -> None:
-    """Where the page is, and that it has problems to show."""
+    """Where the page is, that it has problems to show, and what is worth knowing."""
     say(str(summary.path))
+    for note in () if quiet else summary.verdict.notes:
+        say(f"note: {note}", error=True)
     if summary.verdict.problems and not quiet:
         count = number_of(len(summary.verdict.problems), "problem")
         say(f"{count} found: see the page.", colour="red", error=True)

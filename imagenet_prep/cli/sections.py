@@ -34,7 +34,7 @@ COMMANDS: dict[str, dict[str, str]] = {
 """What each command does, in at most 50 characters."""
 
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "Where things are": ("raw", "output", "boxes"),
+    "Where things are": ("raw", "output", "page", "boxes"),
     "What is fetched": ("source", "base_url", "cookies", "connections", "no_digest", "only"),
     "Which images": ("config", "classes", "relabel", "allow_incomplete", "as_it_is", "skip_bad", "validation_boxes"),
     "What becomes of an image": ("check", "reencode", "resize", "max_side", "quality"),

@@ -14,6 +14,7 @@ from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks
 from imagenet_prep.reporting.feature_census import Spread
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.layout import parse_shard_name
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ def draw_charts(census: Census, subject: Subject) -> list[Chart]:
     series, thing = _series(census, subject), subject.thing
     boxes_text = _boxes_text(series, thing) if subject.has_boxes else ""
     charts = (
-        ("classes", f"{thing.title()}s a class", _classes_text(series, thing), _draw_classes),
+        ("classes", f"{thing.title()}s a class", _classes_text(series, thing, census.words), _draw_classes),
         ("sizes", "Width and height", _sizes_text(series), _draw_sizes),
         ("aspects", "Aspect ratios", _aspects_text(series), _draw_aspects),
         ("bytes", "Bytes an image", _bytes_text(series), _draw_bytes),
@@ -217,13 +218,21 @@ def _style(look: Style) -> dict[str, Any]:
 # the same in numbers -------------------------------------------------------------------------------------------
 
 
-def _classes_text(series: Sequence[Series], thing: str) -> str:
-    counts = {each.split: each.found.labels.values() for each in series if each.found.labels}
+def _classes_text(series: Sequence[Series], thing: str, words: Mapping[int, str]) -> str:
     return _join(
-        f"{split}: {len(found):,} {'class' if len(found) == 1 else 'classes'}"
-        f" of {_range(min(found), max(found))} {thing}s"
-        for split, found in counts.items()
+        f"{each.split}: {number_of(len(found), 'class', 'classes')} of {_range(min(counts), max(counts))} {thing}s"
+        + (f", the smallest {_having(found, min(counts), words)}, the largest {_having(found, max(counts), words)}")
+        * (min(counts) < max(counts))
+        for each in series
+        if (found := each.found.labels) and (counts := found.values())
     )
+
+
+def _having(labels: Counter[int], count: int, words: Mapping[int, str]) -> str:
+    """The first class of so many, and how many more there are."""
+    having = sorted(label for label, found in labels.items() if found == count)
+    name = words.get(having[0]) or f"label {having[0]}"
+    return name + (f" and {number_of(len(having) - 1, 'other')}" if len(having) > 1 else "")
 
 
 def _sizes_text(series: Sequence[Series]) -> str:

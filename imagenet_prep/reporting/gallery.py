@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from imagenet_prep.errors import Call
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES
-from imagenet_prep.reporting.charts import TIMES
+from imagenet_prep.reporting.charts import TIMES, size_text
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.wording import Facts
+from imagenet_prep.storage.layout import parse_shard_name
+from imagenet_prep.text import number_of
 
 SHOWN_CLASSES = 2000
 """Rows of the table of classes."""
@@ -45,10 +49,13 @@ def classes(facts: Facts) -> list[tuple[int, str, list[int]]]:
 class Tile:
     """A sample in the grid.
 
-    ``ratio`` is the image's width / height, ``shape`` that of its place; ``url`` is its thumbnail, "" if there is none;
-    ``boxes`` are CSS.
+    ``number`` tells it from the others of the page, ``split`` is the number of its split. ``ratio`` is the image's
+    width / height, ``shape`` that of its place; ``url`` is its thumbnail, "" if there is none; ``boxes`` are CSS.
+    ``facts`` are for the large view: name, value, and whether the value is one to copy.
     """
 
+    number: int
+    split: int
     title: str
     filename: str
     details: str
@@ -57,15 +64,20 @@ class Tile:
     shape: float
     url: str
     boxes: list[str]
+    facts: list[tuple[str, str, bool]]
 
     @classmethod
-    def of(cls, sample: Sample, facts: Facts) -> Tile:
+    def of(cls, number: int, sample: Sample, facts: Facts) -> Tile:
         """A sample with the words of its class; in a set without classes there is no title."""
         ratio = sample.size[0] / sample.size[1]
         title = _class_text(sample, facts)
         filename = sample.filename or f"record {sample.number} of {sample.shard}"
         details = _details(sample, facts)
+        parsed = parse_shard_name(sample.shard)
+        assert parsed is not None, sample.shard
         return cls(
+            number,
+            facts.subject.splits.index(parsed[0]),
             title,
             filename,
             details,
@@ -74,7 +86,37 @@ class Tile:
             min(MOST_OBLONG, max(1 / MOST_OBLONG, ratio)),
             f"data:image/jpeg;base64,{base64.b64encode(sample.thumbnail).decode()}" if sample.thumbnail else "",
             [_place(box) for box in sample.boxes],
+            list(_told(sample, facts)),
         )
+
+
+def _told(sample: Sample, facts: Facts) -> Iterator[tuple[str, str, bool]]:
+    """All that there is to say of an image."""
+    if sample.label is not None:
+        yield "label", f"{sample.label:,}", False
+    if sample.wnid:
+        yield "WordNet id", sample.wnid, True
+    if sample.filename:
+        yield "file", sample.filename, True
+    width, height = sample.size
+    yield "image", f"{width:,} {TIMES} {height:,} pixels, {size_text(sample.file_size)}", False
+    if facts.subject.has_boxes:
+        yield (
+            number_of(len(sample.boxes), "box", "boxes"),
+            "; ".join(_corners(box, sample.size) for box in sample.boxes),
+            False,
+        )
+    yield "record", f"number {sample.number:,} of {sample.shard}, from byte {sample.offset:,} on", False
+    call = Call("show", Path(facts.name) / sample.shard, (("record", sample.number),))
+    yield "to see it", facts.worded(call), True
+
+
+def _corners(box: Box, size: tuple[int, int]) -> str:
+    """A box by two corners, in pixels."""
+    xmin, ymin, xmax, ymax = (
+        round(edge * size[k % 2]) for k, edge in enumerate((box.xmin, box.ymin, box.xmax, box.ymax))
+    )
+    return f"({xmin:,}, {ymin:,}) to ({xmax:,}, {ymax:,})"
 
 
 def _class_text(sample: Sample, facts: Facts) -> str:

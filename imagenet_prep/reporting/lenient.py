@@ -33,6 +33,7 @@ class Shown:
 
     filename: str
     label: int | None
+    wnid: str
     words: str
     size: tuple[int, int] | None
     boxes: tuple[Box, ...]
@@ -106,11 +107,12 @@ def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_wo
 
 def see(features: Mapping[str, Feature], naming: Naming, words_of: Words = no_words) -> Shown:
     """What the features of a record show by their names."""
-    filename = _text(features, naming.filename)
+    filename, wnid = _text(features, naming.filename), _text(features, ("image/class/synset",))
     return Shown(
         filename,
         _int(features, naming.label),
-        _text(features, naming.words) or words_of(_text(features, ("image/class/synset",)), filename),
+        wnid,
+        _text(features, naming.words) or words_of(wnid, filename),
         _size(_int(features, naming.width), _int(features, naming.height)),
         tuple(_boxes(features)),
         _image(features, naming.image) or _likely_image(features, naming.likely_image),
@@ -127,6 +129,7 @@ def _of_record(record: ImageRecord, words_of: Words) -> Shown:
     return Shown(
         filename,
         record.label,
+        _clean(record.wnid or ""),
         _clean(record.text) if record.text else words_of(record.wnid, filename),
         _size(record.width, record.height),
         record.boxes,

@@ -1,11 +1,13 @@
 """The page: what is to be said, filled into the template.
 
-What comes from files may hold anything: the template escapes every value, and the page forbids itself scripts and
-every other resource.
+What comes from files may hold anything: the template escapes every value, and the page forbids itself every other
+resource, and every script but the one of ours, which it knows by its digest.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from pathlib import Path
 
@@ -28,7 +30,10 @@ def render(facts: Facts) -> bytes:
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["number"] = wording.number_text
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
     text = environment.get_template("page.html").render(
+        script=Markup(script),  # noqa: S704 - our own file
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         name=facts.title,
         subject=facts.subject,
         summary=wording.summary(facts),
@@ -47,7 +52,7 @@ def render(facts: Facts) -> bytes:
         has_images=facts.census.has_images or not facts.subject.is_own,
         classes=gallery.classes(facts),
         shown_classes=gallery.SHOWN_CLASSES,
-        samples=[gallery.Tile.of(sample, facts) for sample in facts.samples],
+        samples=[gallery.Tile.of(number, sample, facts) for number, sample in enumerate(facts.samples, 1)],
         odd=list(gallery.odd_images(facts)),
         origin=list(origin(facts.verdict, facts.manifest, is_own=facts.subject.is_own)),
     )

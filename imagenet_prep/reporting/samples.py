@@ -30,14 +30,18 @@ class Sample:
     """An image to show.
 
     ``size`` is the width and height of the image in pixels, ``boxes`` are relative to it, ``thumbnail`` is a JPEG, b""
-    if the image does not decode; ``shard`` and ``number`` say where the record is.
+    if the image does not decode, ``file_size`` is that of the image itself in bytes; ``shard``, ``number`` and
+    ``offset`` say where the record is.
     """
 
     shard: str
     number: int
+    offset: int
     filename: str
     label: int | None
+    wnid: str
     size: tuple[int, int]
+    file_size: int
     boxes: tuple[Box, ...]
     thumbnail: bytes
 
@@ -86,19 +90,19 @@ class TakeSamples:
     def _take(self, name: str, last: int) -> Iterator[Sample]:
         try:
             records = itertools.islice(Shard.open(self.layout.shard_path(name)).unchecked(), last + 1)
-            for number, (_, data) in enumerate(records):
+            for number, (offset, data) in enumerate(records):
                 if number in self.numbers[name] and (seen := look(data, self.naming)) and seen.encoded is not None:
-                    yield _sample(name, number, seen, seen.encoded)
+                    yield _sample((name, number, offset), seen, seen.encoded)
         except (FramingError, InputError):
             return
 
 
-def _sample(shard: str, number: int, seen: Shown, encoded: memoryview) -> Sample:
+def _sample(place: tuple[str, int, int], seen: Shown, encoded: memoryview) -> Sample:
     thumbnail, size = b"", seen.size or (4, 3)
     with contextlib.suppress(ImageError):  # the page says so
         thumbnail, size = _thumbnail(encoded)
     boxes = tuple(filter(is_drawable, seen.boxes))
-    return Sample(shard, number, seen.filename, seen.label, size, boxes, thumbnail)
+    return Sample(*place, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, thumbnail)
 
 
 def _thumbnail(encoded: memoryview) -> tuple[bytes, tuple[int, int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.examiner import Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
+from imagenet_prep.errors import Text
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census
 from imagenet_prep.reporting.charts import size_text
@@ -34,7 +35,8 @@ _DEPTHS_BY_RECIPE = {
 class Facts:
     """All that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``subject`` is what is in it.
+    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``subject`` is what is in it; ``worded``
+    says how a stage is called.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Facts:
     census: Census
     samples: Sequence[Sample]
     subject: Subject
+    worded: Callable[[Text], str] = str
 
     @property
     def title(self) -> str:

@@ -38,9 +38,17 @@ class ReportSummary:
 
 
 def write_report(
-    layout: Layout, engine: Engine, verdict: Verdict, *, samples: int = SAMPLES, progress: Progress | None = None
+    layout: Layout,
+    engine: Engine,
+    verdict: Verdict,
+    *,
+    samples: int = SAMPLES,
+    page: Path | None = None,
+    progress: Progress | None = None,
 ) -> ReportSummary:
-    """Write the page about the shards of ``layout`` to ``layout.report_path``: the same shards make the same page.
+    """Write the page about the shards of ``layout``: the same shards make the same page.
+
+    It goes to ``page``, or else to ``layout.report_path``.
 
     Shards that are damaged, or that another tool made, are counted as far as they can be read.
 
@@ -63,9 +71,11 @@ def write_report(
         census=census,
         samples=sorted(shown, key=lambda sample: _in_order(sample, dataset.splits)),
         subject=Subject.of(dataset, manifest, census),
+        worded=progress.worded,
     )
-    save_bytes(layout.report_path, render(facts))
-    return ReportSummary(layout.report_path, verdict)
+    path = page or layout.report_path
+    save_bytes(path, render(facts))
+    return ReportSummary(path, verdict)
 
 
 def _promise(dataset: KnownSet, manifest: Manifest | None) -> Promise | None:
