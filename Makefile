@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
+.PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -17,7 +17,6 @@ help:
 	@echo "make check                   ruff, mypy, tests (make --keep-going check: tests in any case)"
 	@echo "make lint                    ruff and mypy"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
-	@echo "make docs                    the pages of docs/ as a site, in site/"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
@@ -63,7 +62,7 @@ check: lint test
 # Another Python has an environment of its own, without TensorFlow and PyTorch. What looks at pages, packages and this
 # project, what compares with them, and what takes long and was marked so, says the same on every Python.
 OTHER := .venv-$(notdir $(PYTHON))
-SAME := exhaustive browser tensorflow torch packaging project once
+SAME := exhaustive browser tensorflow torch objects packaging project once
 AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml
@@ -83,9 +82,6 @@ SECONDS ?= 600
 $(VENV)/fuzz: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
 	@touch $@
-
-docs: $(VENV)/dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 fuzz: $(VENV)/fuzz
 	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) $(ARGS)
@@ -109,5 +105,5 @@ screenshots: $(VENV)/dev
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-* build dist site demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find imagenet_prep scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -94,6 +94,7 @@ def run(
     Raises:
         PrepError: what the stage that failed raised; the stages before it stay done.
     """
+    layout.refuse_urls()
     progress = progress or Silent()
     with hold(layout.lock_paths):
         wanted = _Wanted.find(layout, fetching, boxes, options, extract)
@@ -121,6 +122,7 @@ def foresee(
     Raises:
         AccessError, InputError, UsageError: what ``run`` would say before it fetches anything.
     """
+    layout.refuse_urls()
     progress = progress or Silent()
     wanted = _Wanted.find(layout, fetching, boxes, options, extract)
     incoming: Sequence[Incoming] = ()

@@ -6,15 +6,21 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.storage.layout import Layout
 
+if TYPE_CHECKING:
+    from object_server import ObjectServer
+
 MAY_SKIP = os.environ.get("IMAGENET_PREP_SKIPS")
 """Set in CI, where no test is skipped without a word: those that may be, by the beginning of their ids."""
+
+NOWHERE = "http://127.0.0.1:9"
+"""Where nobody answers: no test asks an object store but its own."""
 
 LONG = 3600  # seconds that one of the exhaustive tests may take
 
@@ -30,6 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             ("load_tensorflow", "tensorflow"),
             ("browser", "browser"),
             ("torch", "torch"),
+            ("objects", "objects"),
         ):
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
@@ -75,6 +82,11 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.delenv("IMAGENET_USERNAME", raising=False)
         patch.delenv("IMAGENET_ACCESS_KEY", raising=False)
         patch.delenv("DATAPATH", raising=False)
+        for name in [each for each in os.environ if each.startswith(("AWS_", "GOOGLE_", "AZURE_"))]:
+            patch.delenv(name)
+        patch.setenv("AWS_ENDPOINT_URL", NOWHERE)
+        patch.setenv("AWS_METADATA_ENDPOINT", NOWHERE)
+        patch.setenv("IMAGENET_PREP_RETRY_SECONDS", "1")
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
@@ -107,6 +119,27 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
 def made_tiny(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
     """380 images of 16x16 pixels in 10 classes. Read only: work in ``tiny_data_dir``."""
     return make(tmp_path_factory.mktemp("made-tiny"), classes=10, per_class=30, validation=80, tiny=True)
+
+
+@pytest.fixture(scope="session")
+def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
+    """A server of objects of our own, as S3 is one; a bucket a test."""
+    from object_server import run_object_server
+
+    with run_object_server(tmp_path_factory.mktemp("objects")) as server:
+        yield server
+
+
+@pytest.fixture
+def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    """The same, with what reaches it in the environment; afterwards this process may be forked again."""
+    for name, value in object_server.environment.items():
+        monkeypatch.setenv(name, value)
+    from imagenet_prep.storage.objects import _state, client
+
+    yield object_server
+    client.cache_clear()
+    _state.used = False
 
 
 @pytest.fixture

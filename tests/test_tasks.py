@@ -58,7 +58,7 @@ def test_any_process_makes_the_same_shards_of_tasks(tiny_data_dir: Path, made_ti
     annotate(layout, ENGINE)
     planned = ImageNet().plan(there, ENGINE, PART, Silent())
     todo = [plan for split in planned.splits for plan in split.plans]
-    tasks = list(prepare_tasks(lay_out(planned.splits, todo, PART), there, PART, Silent()))
+    tasks = list(prepare_tasks(lay_out(planned.splits, todo, there, PART), there, PART, Silent()))
     assert [task.name for task in tasks] == list(map(plan_name, todo))
     paths = [tmp_path / f"{task.name}.pickle" for task in tasks]
     for path, task in zip(paths, tasks, strict=True):

@@ -27,6 +27,7 @@ CALLS = [
     ("init", "s3://bucket/x"),
     ("init", ".", "--output", "s3://bucket/x.yaml"),
     ("convert", "ftp://bucket/x"),
+    ("convert", "data", "--output", "S3A://bucket/x"),
     ("convert", "data", "--raw", "HTTP://bucket/x"),
     ("convert", "data", "--output", "hdfs://bucket/x"),
     ("convert", "data", "--config", "s3://bucket/x.yaml"),
@@ -53,7 +54,10 @@ def test_a_url_is_refused_in_three_lines(
     assert done.returncode == 2, done.stderr
     said = error_lines(done)
     assert len(said) == 3
-    assert f"error: {next(each for each in call if '://' in each).replace('HTTP', 'http')} is a URL" == said[0]
+    assert (
+        f"error: {next(each for each in call if '://' in each).replace('HTTP', 'http').replace('S3A', 's3a')} is a URL"
+        == said[0]
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.plain import find_plain, open_plain
 from imagenet_prep.tfrecord.index import Index, decode
 
 R = TypeVar("R", bound=Hashable)
@@ -47,27 +49,39 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
     Raises:
         OSError: it can't be read.
     """
-    paths = layout.index_paths(info.name)
-    written = read_index(*paths, info.records) if all(path.exists() for path in paths) else None
+    written = read_index(*layout.index_paths(info.name), info.records)
     if written is None:
         return None
     return written if (written.digest, len(written.lengths)) == (info.digest, info.records) else None
 
 
 def read_index(index: Path, listing: Path, records: int) -> Index | None:
-    """Both files of an index, or None if they are not as they are written, byte for byte.
+    """Both files of an index, or None if one is not there, or not as it is written, byte for byte.
 
     Nothing is read of files too long for ``records`` records.
 
     Raises:
         OSError: one can't be read.
     """
-    if index.stat().st_size > (2 * records + 1000) * _LINE:
+    found = []
+    for path, line in ((index, _LINE), (listing, _NAME_LINE)):
+        content = _read_short(path, (2 * records + 1000) * line)
+        if content is None:
+            return None
+        found.append(content)
+    return decode(*found)
+
+
+def _read_short(path: Path, most: int) -> bytes | None:
+    """The content of a file; None if it is not there, or has more than ``most`` bytes. Raises OSError."""
+    if isinstance(path, ObjectPath):
+        with contextlib.suppress(InputError):
+            return find_plain(path, most)
         return None
-    if listing.stat().st_size > (2 * records + 1000) * _NAME_LINE:
+    if not path.exists() or path.stat().st_size > most:
         return None
-    with open_plain(index) as offsets_file, open_plain(listing) as names_file:
-        return decode(offsets_file.read(), names_file.read())
+    with open_plain(path) as file:
+        return file.read()
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.scanning import scan
 from imagenet_prep.text import number_of
 
 REMEDY_RERUN = Phrase("run the same {convert} again: it makes what is missing")
@@ -107,9 +107,9 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
     found: dict[str, int] = {}
-    with os.scandir(layout.output_dir) as entries:
+    with scan(layout.output_dir) as entries:
         for entry in entries:
-            is_dead = entry.is_symlink() and not Path(entry).exists()
+            is_dead = entry.is_symlink() and not Path(entry.path).exists()
             if entry.name.startswith(prefixes) and not is_dead:
                 found[entry.name] = entry.stat().st_size
     return dict(sorted(found.items()))

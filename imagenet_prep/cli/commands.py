@@ -23,6 +23,7 @@ from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.fetch.site import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import ObjectPath
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
@@ -72,6 +73,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     from imagenet_prep import pipeline
 
     layout = Layout(data_dir, raw, output)
+    layout.refuse_urls()
     if given["dry_run"]:
         needs = pipeline.foresee(
             layout,
@@ -409,6 +411,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
     """
     from imagenet_prep.stages.export import export, export_tfds
 
+    Layout(data_dir).refuse_urls()
     _must_be_there(data_dir)
     if container == "tfds":
         printing.print_tfds(export_tfds(Layout(data_dir), out), quiet)
@@ -606,6 +609,8 @@ def _must_be_there(folder: Path, expected: str = "expected a folder of shards") 
 
 def _must_be_writable(page: Path) -> None:
     """The page is written last: that it can't be is better said before the hours of a verify."""
+    if isinstance(page, ObjectPath):
+        return
     folder = next(each for each in page.parents if each.is_dir())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise WriteError(

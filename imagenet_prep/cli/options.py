@@ -12,7 +12,8 @@ import click
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.urls import refuse_url
+from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.urls import refuse_url, scheme_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,9 +38,18 @@ class _Path(click.Path):
         return _plain(Path(os.fsdecode(super().convert(value, param, ctx))))
 
 
-_folder = _Path(path_type=Path, file_okay=False)
-_raw_folder = _Path(path_type=Path, file_okay=False, exists=True)
+class _Anywhere(_Path):
+    """The same, or a URL of an object store."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = os.fsdecode(value)
+        return place(text) if scheme_of(text) else super().convert(value, param, ctx)
+
+
+_folder = _Anywhere(path_type=Path, file_okay=False)
+_raw_folder = _Anywhere(path_type=Path, file_okay=False, exists=True)
 _file = _Path(path_type=Path, exists=True, dir_okay=False)
+_any_file = _Anywhere(path_type=Path, exists=True, dir_okay=False)
 
 set_of_shards = _Path(path_type=Path)
 
@@ -51,7 +61,7 @@ new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder = click.argument("folder", type=_raw_folder)
 container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord", "tfds"]))
 out = click.argument("out", type=_folder, required=False)
-file = click.argument("file", type=_file)
+file = click.argument("file", type=_any_file)
 raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
 output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
 dry_run = click.option(

@@ -40,6 +40,7 @@ def run_demo(
         UsageError: the folder holds something that no demo made.
     """
     progress, layout = progress or Silent(), Layout(data_dir)
+    layout.refuse_urls()
     if not layout.demo_path.exists() and data_dir.is_dir() and any(data_dir.iterdir()):
         raise UsageError(
             f"{data_dir} holds something already",

@@ -1,7 +1,8 @@
 """Worker processes on this machine.
 
 Why not concurrent.futures: there one worker killed from outside (the OOM killer) breaks the whole pool. Here its task
-is tried again by a new worker. Workers are forked: they start in a millisecond and share what the parent has read.
+is tried again by a new worker. Workers are forked: they start in a millisecond and share what the parent has read. Once
+the parent has talked to an object store they are started anew: that library survives no fork.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Generic
 from imagenet_prep.engines.faults import fault, no_worker
 from imagenet_prep.errors import DataProblemsError, Phrase, PrepError
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
+from imagenet_prep.storage.objects import are_used
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -35,7 +37,7 @@ _NO_THREAD = os.EX_OSERR
 
 @dataclass(slots=True)
 class ProcessEngine:
-    """Runs tasks on ``workers`` forked processes."""
+    """Runs tasks on ``workers`` processes: forked ones, if this process can be forked."""
 
     workers: int
 
@@ -59,7 +61,7 @@ class _Pool(Generic[T, R]):
         self._size = size
         self._workers: list[_Worker[T]] = []
         # Only this process holds the writing end: when it dies, however it dies, every worker sees the end of file.
-        self._lifeline = os.pipe()
+        self._lifeline = multiprocessing.Pipe(duplex=False)
         _return_memory()
 
     def run(self, tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
@@ -72,7 +74,7 @@ class _Pool(Generic[T, R]):
 
     def close(self) -> None:
         for end in self._lifeline:
-            os.close(end)
+            end.close()
         for worker in self._workers:
             worker.process.kill()
             worker.connection.close()
@@ -88,9 +90,11 @@ class _Pool(Generic[T, R]):
 
     def _start(self) -> _Worker[T]:
         ours, theirs = multiprocessing.Pipe()
-        process = multiprocessing.get_context("fork").Process(
-            target=_work, args=(self._function, theirs, self._lifeline), daemon=True
-        )
+        can_fork = not are_used()
+        context = multiprocessing.get_context("fork" if can_fork else "spawn")
+        alive, ours_alone = self._lifeline
+        arguments = (self._function, theirs, alive, ours_alone if can_fork else None)
+        process: BaseProcess = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
         # A signal between the fork and the child's own handlers would run the parent's in the child.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
@@ -162,15 +166,16 @@ def _return_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _work(function: Callable[[T], R], connection: Connection, lifeline: tuple[int, int]) -> None:
+def _work(function: Callable[[T], R], connection: Connection, alive: Connection, parents: Connection | None) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
     gc.freeze()  # a collection would write to what is shared with the parent, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-    os.close(lifeline[1])
+    if parents is not None:  # what a fork brought along
+        parents.close()
     try:
-        threading.Thread(target=_die_with_parent, args=(lifeline[0],), daemon=True).start()
+        threading.Thread(target=_die_with_parent, args=(alive.fileno(),), daemon=True).start()
     except RuntimeError:  # a limit of processes counts threads too
         os._exit(_NO_THREAD)
     with contextlib.suppress(EOFError, OSError):  # the parent has gone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +13,7 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.scanning import names_in, scan
 from imagenet_prep.text import number_of
 
 _SUFFIX = ".tar"
@@ -44,7 +44,7 @@ class ClassTars:
     def wnids(self) -> list[str]:
         """The classes that are there."""
         try:
-            names = set(os.listdir(self.path))
+            names = set(names_in(self.path))
         except (FileNotFoundError, NotADirectoryError):
             return []
         return [wnid for wnid in facts.synsets() if f"{wnid}{_SUFFIX}" in names]
@@ -73,7 +73,7 @@ def _find(layout: Layout, split: str) -> ClassTars | None:
 
 
 def _has_folders(path: Path) -> bool:
-    with os.scandir(path) as entries:
+    with scan(path) as entries:
         return any(facts.is_wnid(entry.name) and entry.is_dir() for entry in entries)
 
 

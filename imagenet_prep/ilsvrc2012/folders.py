@@ -24,6 +24,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.scanning import scan
 
 FOLDERS = {
     facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
@@ -58,8 +59,7 @@ class ImageFolders:
     @property
     def size(self) -> int:
         """Bytes of all files in it, and in its folders of classes."""
-        entries = (entry for wnid in self._tasks() for entry in os.scandir(self.path / wnid))
-        return sum(entry.stat().st_size for entry in entries if entry.is_file())
+        return sum(map(_size_of, (self.path / wnid for wnid in self._tasks())))
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, listed in parallel."""
@@ -69,12 +69,18 @@ class ImageFolders:
     def _tasks(self) -> Iterator[str]:
         """A task a class folder, and one for images that lie in the folder itself."""
         yield ""
-        for entry in os.scandir(self.path):
-            try:
-                if facts.is_wnid(entry.name) and entry.is_dir():
-                    yield entry.name
-            except OSError as error:  # a link to itself
-                raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
+        with scan(self.path) as entries:
+            for entry in entries:
+                try:
+                    if facts.is_wnid(entry.name) and entry.is_dir():
+                        yield entry.name
+                except OSError as error:  # a link to itself
+                    raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
+
+
+def _size_of(folder: Path) -> int:
+    with scan(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +99,14 @@ class _FolderScan:
     def _scan(self, wnid: str) -> Catalog:
         folder = self.folder / wnid
         found = Catalog(containers=[Folder(folder)])
-        for entry in os.scandir(folder):
-            label = label_of(os.fsencode(entry.name), self.split, wnid)
-            if label is None:
-                refuse_misplaced(str(folder), entry.name, self.split)
-                continue
-            status = entry.stat()
-            found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+        with scan(folder) as entries:
+            for entry in entries:
+                label = label_of(os.fsencode(entry.name), self.split, wnid)
+                if label is None:
+                    refuse_misplaced(str(folder), entry.name, self.split)
+                    continue
+                status = entry.stat()
+                found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
         return found.sorted()
 
 

@@ -14,7 +14,7 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.in_order import in_order
-from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tars import Archive, NamedSlices, walk
 from imagenet_prep.storage.layout import Layout
 
@@ -60,7 +60,7 @@ class OfficialTar:
         """What can be indexed on its own: each class; of validation everything."""
         if self.split == facts.VALIDATION:
             return [(self.path, "", 0, None)]
-        with FileSlices(self.path) as view:
+        with slices_of(self.path) as view:
             return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
 
 
@@ -96,7 +96,7 @@ class ArchiveIndex:
         archive, wnid, start, stop = task
         found = Catalog(containers=[Archive(archive)])
         inside = f"{wnid}.tar" if stop is not None else ""
-        with FileSlices(archive) as view:
+        with slices_of(archive) as view:
             stamp = view.modified
             for name, offset, length in walk(view, start, stop, inside=inside, hint=REMEDY):
                 label = label_of(name, self.split, wnid)

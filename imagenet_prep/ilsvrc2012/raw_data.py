@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
@@ -11,6 +10,8 @@ from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import StageStatus, State
 from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.scanning import names_in, scan
 from imagenet_prep.text import number_of
 
 
@@ -50,14 +51,14 @@ def _untar(layout: Layout) -> StageStatus:
 def _count_classes(folder: Path) -> int:
     if not folder.is_dir():
         return 0
-    with os.scandir(folder) as entries:
+    with scan(folder) as entries:
         return sum(facts.is_wnid(entry.name) and entry.is_dir() for entry in entries)
 
 
 def _annotate(layout: Layout) -> StageStatus:
     if not layout.boxes_csv.is_file():
         return StageStatus("annotate", "not begun", "no boxes")
-    with layout.boxes_csv.open("rb") as file:
+    with open_plain(layout.boxes_csv) as file:
         boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
 
@@ -69,4 +70,4 @@ def _state(done: int, expected: int, begun: bool = False) -> State:
 
 
 def _count(folder: Path, suffix: str) -> int:
-    return sum(name.endswith(suffix) for name in os.listdir(folder)) if folder.is_dir() else 0
+    return sum(name.endswith(suffix) for name in names_in(folder)) if folder.is_dir() else 0

@@ -15,11 +15,14 @@ from array import array
 from itertools import pairwise
 from pathlib import Path
 
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.tfrecord.index import decode_index, encode_index
 
 
 def cached(shard: Path) -> array[int] | None:
     """Where each record of a shard begins and the last one ends, in bytes; None if that is not known."""
+    if isinstance(shard, ObjectPath):
+        return None
     try:
         return decode_index(_place(shard).read_bytes())
     except OSError:
@@ -27,7 +30,9 @@ def cached(shard: Path) -> array[int] | None:
 
 
 def keep(shard: Path, offsets: array[int]) -> None:
-    """Remember the same; nothing is said where there is no room for it, or no leave."""
+    """Remember the same, but of objects; nothing is said where there is no room for it, or no leave."""
+    if isinstance(shard, ObjectPath):
+        return
     content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
     with contextlib.suppress(OSError):
         path = _place(shard)

@@ -13,7 +13,7 @@ from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.crc import crc32c
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, intact_at, mask
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, mask
 from imagenet_prep.tfrecord.index import Index, decode
 
 
@@ -100,7 +100,7 @@ class ComparedSet:
         shard = Shard.open(Layout(self.place).shard_path(name))
         if shard.compression != "none":
             return next(shard.sound(each) for each in shard.followed() if each.number == number)
-        data = intact_at(shard.view, offset, offset + length)
+        data = shard.intact_at(offset, offset + length)
         damaged = Framed(number, offset, shard.view[:0], 0, False)
         return shard.sound(damaged) if data is None else Record(shard, number, offset, data)
 
@@ -110,7 +110,8 @@ def _by_headers(shard: Shard) -> Index:
     with shard.naming():
         for number, (offset, data) in enumerate(shard.unchecked()):
             if shard.compression == "none":
-                (crc,) = FOOTER.unpack_from(shard.view, offset + HEADER.size + len(data))
+                end = offset + HEADER.size + len(data)
+                (crc,) = FOOTER.unpack(shard.view[end : end + FOOTER.size])
             else:
                 crc = mask(crc32c(data))
             index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))

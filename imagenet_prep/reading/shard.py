@@ -18,7 +18,7 @@ from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.viewing import View, view_of
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
@@ -190,10 +190,10 @@ def _head_of(image: ImageRecord) -> _Head:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A TFRecord file, mapped; its records as they are framed, intact or not, or as Records, every CRC checked."""
+    """A TFRecord file, mapped, or an object; its records as they are framed, intact or not, or as checked Records."""
 
     path: Path
-    view: memoryview
+    view: View
     compression: Compression
 
     @classmethod
@@ -203,7 +203,7 @@ class Shard:
         Raises:
             InputError: the file can't be opened.
         """
-        view = map_file(path, in_order=in_order)
+        view = view_of(path, in_order=in_order)
         return cls(path, view, compression or compressed.detect(view))
 
     def framed(self) -> Iterator[Framed]:
@@ -213,6 +213,12 @@ class Shard:
             FramingError: no record can be found from there on.
         """
         return compressed.iter_records(self.view, self.compression)
+
+    def intact_at(self, start: int, stop: int, *, check: bool = True) -> memoryview | None:
+        """The data of the record whose framing begins and ends at these bytes of a plain shard, or None."""
+        if isinstance(self.view, memoryview):
+            return tfrecord.intact_at(self.view, start, stop, check=check)
+        return tfrecord.intact_at(self.view[start:stop], 0, stop - start, check=check)
 
     def unchecked(self) -> Iterator[tuple[int, memoryview]]:
         """Byte offset and data of every record, the data not compared with their CRC.
@@ -260,7 +266,7 @@ class Shard:
     def records(self, *, check: bool = True) -> Generator[Record, None, int]:
         """The same, and then their number; without ``check`` a plain shard's data are not compared with their CRC."""
         number = end = 0
-        if self.compression == "none":
+        if self.compression == "none" and isinstance(self.view, memoryview):
             for offset, data in tfrecord.iter_intact(self.view, check=check):
                 yield Record(self, number, offset, data)
                 number += 1

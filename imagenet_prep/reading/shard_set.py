@@ -17,11 +17,12 @@ from imagenet_prep.reading.record_sequence import RecordSequence, first_label_of
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.object_path import place
 from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.scanning import names_in
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
-from imagenet_prep.tfrecord.framing import intact_at
 from imagenet_prep.tfrecord.index import decode_index
 
 
@@ -50,7 +51,7 @@ class ShardSet(RecordSequence):
 
     def __init__(self, data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> None:
         super().__init__(split)
-        self._layout = Layout(Path(data_dir))
+        self._layout = Layout(place(data_dir))
         self._check = check
         self._opened: dict[int, _Indexed] = {}
         manifest = load_manifest(self._layout.manifest_path)
@@ -104,7 +105,7 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
     """The shards of a split, and how many records each holds, where the manifest says so."""
     recorded = {name: info.records for name, info in manifest.shards.items()} if manifest else {}
     try:
-        present = frozenset(os.listdir(layout.output_dir))
+        present = frozenset(names_in(layout.output_dir))
     except OSError as error:
         raise unreadable(layout.output_dir, error) from error
     known = {**_counts_of(present), **_counts_of(recorded)}
@@ -172,7 +173,7 @@ class _Indexed:
         """One of the records, by its number in the shard."""
         offsets, shard = self._offsets or self._find_offsets(), self._shard
         if shard.compression == "none":
-            data = intact_at(shard.view, offsets[number], offsets[number + 1], check=self._checks_data)
+            data = shard.intact_at(offsets[number], offsets[number + 1], check=self._checks_data)
             if data is not None:
                 return Record(shard, number, offsets[number], data)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
 from imagenet_prep.sources.names import Names
+from imagenet_prep.storage.scanning import scan
 from imagenet_prep.text import listed, number_of
 
 
@@ -191,7 +191,8 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     empty = []
     for lead in sorted(leads):
         known = {*found, MACOSX, *(each.rstrip("/") for each in leads if not lead)}
-        entries = sorted(os.scandir(inputs.base / lead), key=lambda each: each.name)
+        with scan(inputs.base / lead) as found_there:
+            entries = sorted(found_there, key=lambda each: each.name)
         empty += [
             lead + each.name
             for each in entries

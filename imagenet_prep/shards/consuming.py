@@ -42,6 +42,7 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
         UsageError: it lies outside DATA_DIR/raw-data, or holds more than one split, or its file system can't do it.
         InputError: no digest of it was seen.
     """
+    layout.refuse_urls()
     if layout.output_dir.resolve() != layout.data_dir.resolve():
         raise UsageError(
             f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",

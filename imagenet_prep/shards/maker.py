@@ -11,6 +11,7 @@ from imagenet_prep.datasets.recorder import Recorded, Recorder
 from imagenet_prep.errors import BusyError, InputError, Phrase, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
+from imagenet_prep.sources.ahead import read_in_turn
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout
@@ -134,11 +135,9 @@ class _Making:
         """The records in order, but for images left out then; each bad image becomes a Problem."""
         catalog, recorder = self._task.catalog, self._task.recorder
         left_out = self._task.expected.set_aside if self._task.expected else ()
-        for row in range(len(catalog)):
+        rows = [row for row in range(len(catalog)) if not left_out or catalog.names[row] not in left_out]
+        for row, data in zip(rows, read_in_turn(catalog, rows, self._reader), strict=True):
             item = catalog.item(row)
-            if item.filename in left_out:
-                continue
-            data = catalog.read(row, self._reader)
             try:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
 
@@ -61,6 +62,8 @@ def consumed_step(size: int) -> int:
 
 def is_pass_better(path: Path, left: int, options: MakingOptions) -> bool:
     """Whether ``left`` bytes of images that could be read in any order are better read in one pass over ``path``."""
+    if isinstance(path, ObjectPath):
+        return False
     if options.read_order == "auto":
         return is_seek_dear(path) and left > available_memory()
     return options.read_order == "sequential"

@@ -24,9 +24,11 @@ from imagenet_prep.sources.gone import Gone
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
+from imagenet_prep.storage.uploads import abort_uploads
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them.
@@ -74,17 +76,25 @@ class Work:
         return most if self.consumption is None else min(most, consumed_step(self.size))
 
 
-def lay_out(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], options: MakingOptions) -> list[Work]:
+def lay_out(
+    splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, options: MakingOptions
+) -> list[Work]:
     """The work of each split, and how its source is best read.
 
     Raises:
-        UsageError: an order is asked for in which it can't be read.
+        UsageError: an order is asked for in which it can't be read, or it takes files beside shards that are none.
     """
     works = []
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
         in_order = bool(plans) and _wants_pass(split, size, options)
+        if in_order and isinstance(layout.output_dir, ObjectPath):
+            raise UsageError(
+                f"{split.source} is read in one pass, and its images go to files first",
+                f"expected a folder of this machine for the shards, not {layout.output_dir}",
+                Phrase("name a folder with {output}, and copy the shards, or leave out {read_order} sequential"),
+            )
         works.append(Work(split, plans, size, in_order))
     return works
 
@@ -117,8 +127,13 @@ def unfinished(layout: Layout) -> Iterator[Layout]:
     """The layout with a folder of this run's own for what is unfinished, and all that shards are made in; then it goes.
 
     What other runs left is removed first: whoever holds the locks of the layout knows that their drivers are dead. A
-    worker that lives on, here or on another machine, can give nothing its name any more.
+    worker that lives on, here or on another machine, can give nothing its name any more. In an object store uploads are
+    all that is ever left.
     """
+    if isinstance(layout.output_dir, ObjectPath):
+        abort_uploads(layout.output_dir, lambda name: parse_shard_name(name) is not None)
+        yield layout
+        return
     own = dataclasses.replace(layout, run=run_name())
     _remove_partials(layout)
     for folder in (layout.output_dir, own.partial_dir, layout.index_dir):

@@ -18,6 +18,7 @@ from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.sources.slices import Buffer, changed
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.scanning import FolderEntry, scan
 
 HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 """What is passed over in a folder; macOS puts the last into every archive, for its own use."""
@@ -145,12 +146,12 @@ class _Walk:
     def _empty(self) -> _Found:
         return _Found(Catalog(containers=[Folder(self.base)]), Remarks())
 
-    def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, FolderEntry]]:
         """What a folder holds and the search takes; what is passed over, and what is in the way, goes to ``found``."""
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
         try:
-            with os.scandir(self.base / folder) as entries:
+            with scan(self.base / folder) as entries:
                 is_empty = True
                 for entry in entries:
                     is_empty = False
@@ -163,7 +164,7 @@ class _Walk:
         if is_empty and folder:
             found.remarks.pass_over(folder, EMPTY)
 
-    def _is_apart(self, name: str, entry: os.DirEntry[str], found: _Found) -> bool:
+    def _is_apart(self, name: str, entry: FolderEntry, found: _Found) -> bool:
         if entry.name == MACOSX:
             found.remarks.pass_over(name, MACOSX)
         elif entry.name.startswith("."):
@@ -172,7 +173,7 @@ class _Walk:
             return False
         return True
 
-    def _is_folder(self, name: str, entry: os.DirEntry[str], found: _Found) -> bool:
+    def _is_folder(self, name: str, entry: FolderEntry, found: _Found) -> bool:
         """Whether it is a folder to look into; anything else is taken at once, or is in the way."""
         if entry.is_dir(follow_symlinks=False):
             return True
@@ -190,7 +191,7 @@ class _Walk:
             found.remarks.obstacles.append(error)
         return False
 
-    def _take(self, found: _Found, name: str, entry: os.DirEntry[str]) -> None:
+    def _take(self, found: _Found, name: str, entry: FolderEntry) -> None:
         if self.accept is not None and not self.accept.fullmatch(name):
             return
         status = entry.stat()

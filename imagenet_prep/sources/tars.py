@@ -13,9 +13,12 @@ from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.in_order import in_order
-from imagenet_prep.sources.slices import Buffer, FileSlices, changed
+from imagenet_prep.sources.slices import Buffer, changed, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
+from imagenet_prep.storage import objects
 from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.refusals import unreadable
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
 
@@ -33,16 +36,26 @@ class Archive:
         return f"{self.path.name}, byte {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows: slices of the archive's map, so that an image is never copied."""
-        content = map_file(self.path)
+        """What reads rows: slices of the archive's map, so that an image is never copied; of an object, ranges."""
+        path = self.path
+        content = None if isinstance(path, ObjectPath) else map_file(path)
 
         def read(row: Row) -> Buffer:
-            found = content[row.offset : row.offset + row.length]
+            start, stop = row.offset, row.offset + row.length
+            found = _range_of(path, start, stop) if content is None else content[start:stop]
             if len(found) != row.length:
                 raise changed(self.path, row.offset, row.length, len(found))
             return found
 
         return read
+
+
+def _range_of(path: Path, start: int, stop: int) -> memoryview:
+    assert isinstance(path, ObjectPath)
+    try:
+        return objects.get_range(path, start, stop)
+    except FileNotFoundError as error:
+        raise unreadable(path, error) from error
 
 
 class NamedSlices(Sliceable, Protocol):
@@ -93,8 +106,8 @@ class _List:
     def __call__(self, archive: Path) -> Catalog:
         found = Catalog(containers=[Archive(archive)])
         lead = _folder_of(archive) if self.folder_each else ""
-        with FileSlices(archive) as view:
-            _refuse_compressed(archive, view[0:5])
+        with slices_of(archive) as view:
+            _refuse_compressed(archive, bytes(view[0:5]))
             stamp = view.modified
             for raw, offset, length in walk(view, hint="get a sound copy of it"):
                 name = _checked(archive, raw, offset)

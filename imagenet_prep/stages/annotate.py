@@ -116,6 +116,7 @@ def annotate(
         UsageError: ``boxes`` isn't there, or is a URL.
         SpaceError, BusyError: as their names say.
     """
+    layout.refuse_urls()
     if boxes is not None:
         refuse_url(boxes)
     progress = progress or Silent()

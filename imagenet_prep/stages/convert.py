@@ -105,7 +105,7 @@ def convert(
             journal.forget(changed)
             with unfinished(layout) as own:
                 todo = _still_to_make(splits, layout, journal, options)
-                works = lay_out(splits, todo, options)
+                works = lay_out(splits, todo, layout, options)
                 refuse_lack(_needs(works, layout, engine, options))
                 dataset.prepare()
                 save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
@@ -150,7 +150,7 @@ def foresee(
         journal.forget(changed)
         splits = planned.splits
         todo = _still_to_make(splits, layout, journal, options)
-    return tuple(_needs(lay_out(splits, todo, options), layout, engine, options))
+    return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
 
 
 def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: MakingOptions) -> list[Need]:

@@ -127,6 +127,7 @@ def download(
         SpaceError: the disk is full, or would be.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
+    layout.refuse_urls()
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
     targets = _targets(layout, only, check_digest, digests or {})
@@ -212,6 +213,7 @@ def download_copy(
         AccessError: there are no credentials, or they don't suffice; it says what does.
         BusyError, InputError, NetworkError, SpaceError, UsageError: as ``download``.
     """
+    layout.refuse_urls()
     if connections < 1:
         raise UsageError(f"{connections} connections", "expected at least 1")
     layout = dataclasses.replace(layout, raw=None)
@@ -246,6 +248,7 @@ def foresee(
     Raises:
         InputError, UsageError: as ``pending``.
     """
+    layout.refuse_urls()
     targets = _targets(layout, only, check_digest, {})
     train = _pick_train(targets, part)
     incoming = []
@@ -270,6 +273,7 @@ def foresee_copy(
     Raises:
         AccessError, InputError, UsageError: as ``download_copy``.
     """
+    layout.refuse_urls()
     layout, pace, progress = dataclasses.replace(layout, raw=None), pace or Pace(tries=2), progress or Silent()
     try:
         with explained(site):

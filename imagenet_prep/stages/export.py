@@ -30,6 +30,7 @@ from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name, s
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import Need, refuse_lack
+from imagenet_prep.storage.urls import refuse_url
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1
@@ -71,6 +72,8 @@ def export(
         InputError: the set is not whole; ``out`` holds something else; or a shard is damaged: all others are exported.
         SpaceError, BusyError, WriteError: as their names say.
     """
+    layout.refuse_urls()
+    refuse_url(out)
     progress = progress or Silent()
     if container not in PACKERS:
         raise UsageError(f"no container {container!r}", f"expected one of {', '.join(PACKERS)}")
@@ -114,6 +117,9 @@ def export_tfds(layout: Layout, out: Path | None = None) -> Path:
         InputError: the set is not whole, or ``out`` holds something else.
         SpaceError, WriteError: as their names say.
     """
+    layout.refuse_urls()
+    if out is not None:
+        refuse_url(out)
     folder = out or layout.output_dir / "tfds"
     manifest = load_manifest(layout.manifest_path)
     shards = find_shards(layout, manifest)

@@ -183,7 +183,7 @@ def _make(
     """Make these shards, of the splits that they belong to."""
     wanted = set(names)
     todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
-    works = lay_out(planned, todo, options)
+    works = lay_out(planned, todo, layout, options)
     with unfinished(layout) as own:
         _check_room(todo, works, manifest, layout, engine)
         doubt = _other_codec(manifest)

@@ -15,7 +15,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
-from imagenet_prep.storage.urls import refuse_url
+from imagenet_prep.storage.object_path import place
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature, FloatList, parse_features
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
@@ -91,7 +91,7 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
         UsageError: there is no such file or record, or both are asked for.
         InputError: a record is damaged, or is no Example.
     """
-    refuse_url(path)
+    path = place(path)
     if not path.is_file():
         raise UsageError(f"{path} is no file", "expected a TFRecord file")
     if limit is not None and record is not None:
@@ -102,13 +102,13 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
 
 
 def _first(path: Path, limit: int | None) -> Iterator[ShownRecord]:
-    shard = Shard.open(path)
+    shard = Shard.open(path, in_order=True)
     for framed in itertools.islice(shard.followed(), limit):
         yield _shown(shard.sound(framed))
 
 
 def _pick(path: Path, number: int) -> Iterator[ShownRecord]:
-    shard, count = Shard.open(path), 0
+    shard, count = Shard.open(path, in_order=True), 0
     for framed in shard.followed():
         if framed.number == number:
             yield _shown(shard.sound(framed))

@@ -99,6 +99,7 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         UsageError: a folder to write to is a link.
         SpaceError, BusyError, WriteError: as their names say.
     """
+    layout.refuse_urls()
     progress = progress or Silent()
     with hold(layout.lock_paths):
         sources = _find_sources(layout, progress)
@@ -117,6 +118,7 @@ def foresee(layout: Layout, engine: Engine, *, progress: Progress | None = None)
     Raises:
         InputError, UsageError: as ``untar``.
     """
+    layout.refuse_urls()
     progress = progress or Silent()
     return tuple(_needs(layout, _list(layout, _find_sources(layout, progress), engine, progress)[2]))
 

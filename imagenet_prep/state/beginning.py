@@ -11,6 +11,7 @@ from typing import Any
 from imagenet_prep.errors import InputError, Settings
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import place
 from imagenet_prep.storage.plain import load_json
 
 
@@ -75,4 +76,4 @@ def kept_path(kept: object) -> Path | None:
         os.fsencode(kept)
     except UnicodeEncodeError:
         return None
-    return Path(kept)
+    return place(kept)

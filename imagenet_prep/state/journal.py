@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from imagenet_prep.model import MadeFrom, ShardInfo
 from imagenet_prep.state.entries import (
@@ -20,15 +19,15 @@ from imagenet_prep.state.entries import (
     shard_info,
     texts,
 )
-from imagenet_prep.storage.durable import fsync_dir, write_all
+from imagenet_prep.storage.appending import Appender, append_to, parts_of
 from imagenet_prep.storage.plain import plain_lines
-from imagenet_prep.storage.refusals import writing
 
 
 class Journal:
     """One JSON line a finished shard, appended when the shard stands under its final name.
 
-    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``. Each
+    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``; in an
+    object store, to which nothing can be appended, both after ``sync``, which puts a part of its own there. Each
     ends with its own CRC32C: one that a crash cut short, or that has changed since, is skipped. Lines of earlier
     versions have none; ``is_sealed`` tells. A later line for the same shard replaces an earlier one.
 
@@ -44,13 +43,13 @@ class Journal:
         self._infos: dict[str, ShardInfo] = {}
         self._made_from: dict[str, MadeFrom | None] = {}
         self._unsealed: set[str] = set()
-        others = {path, *path.parent.glob(f"{path.stem}-*{path.suffix}")} - {self._path}
+        others = {path, *parts_of(path)} - {self._path}
         with many_objects():
             for each in (*sorted(others), self._path):
                 for info, made_from, is_sealed in _read_lines(each):
                     self._infos[info.name], self._made_from[info.name] = info, made_from
                     (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
-        self._file: IO[bytes] | None = None
+        self._appender: Appender | None = None
 
     def __enter__(self) -> Journal:
         """Nothing to do: the file is opened by the first append."""
@@ -59,9 +58,9 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         """Make everything durable and close the file."""
         self.sync()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._appender is not None:
+            self._appender.close()
+            self._appender = None
 
     def get(self, name: str) -> ShardInfo | None:
         """The entry of a shard, or None."""
@@ -92,30 +91,16 @@ class Journal:
 
     def append(self, info: ShardInfo, made_from: MadeFrom | None = None) -> None:
         """Record a finished shard, and what it was made from."""
-        if self._file is None:
-            self._file = self._open()
-        with writing(self._path):
-            write_all(self._file.fileno(), [_lines(info, made_from)])
+        if self._appender is None:
+            self._appender = append_to(self._path)
+        self._appender.append(_lines(info, made_from))
         self._infos[info.name], self._made_from[info.name] = info, made_from
         self._unsealed.discard(info.name)
 
     def sync(self) -> None:
         """Make every line appended so far durable."""
-        if self._file is not None:
-            with writing(self._path):
-                os.fsync(self._file.fileno())
-
-    def _open(self) -> IO[bytes]:
-        with writing(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._path.open("a+b", buffering=0)
-        if file.tell() == 0:
-            fsync_dir(self._path.parent)
-        else:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        return file
+        if self._appender is not None:
+            self._appender.sync()
 
 
 def _lines(info: ShardInfo, made_from: MadeFrom | None) -> bytes:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from imagenet_prep.storage import objects
 from imagenet_prep.storage.durable import fsync_dir, make_folder
 from imagenet_prep.storage.lock import take
+from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.plain import find_plain
 from imagenet_prep.storage.refusals import writing
 
 
@@ -19,8 +23,14 @@ from imagenet_prep.storage.refusals import writing
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all.
 
-    Several writers may be at it at once: each has a file of its own until its last step, and the last one wins.
+    Several writers may be at it at once: each has a file of its own until its last step, and the last one wins. In an
+    object store it is collected in memory, and put there as one object.
     """
+    if isinstance(path, ObjectPath):
+        content = io.BytesIO()
+        yield content
+        objects.put(path, content.getbuffer())
+        return
     make_folder(path.parent)
     with writing(path):
         remove_abandoned(path)
@@ -63,6 +73,9 @@ def remove_abandoned(path: Path) -> None:
 
 def save_bytes(path: Path, content: bytes) -> bool:
     """Write ``content`` atomically unless the file holds just that already; say whether it was written."""
+    if isinstance(path, ObjectPath):
+        is_new = find_plain(path) != content
+        return is_new and objects.put(path, content)
     if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
         remove_abandoned(path)
         return False

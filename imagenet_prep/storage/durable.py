@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.refusals import writing
 
 _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
@@ -53,8 +54,10 @@ def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, durably: what is synced in it later can't be reached without their names.
 
     Returns:
-        The folders that had to be made, the innermost first.
+        The folders that had to be made, the innermost first; none in an object store, which has no folders.
     """
+    if isinstance(folder, ObjectPath):
+        return []
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

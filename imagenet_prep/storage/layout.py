@@ -10,6 +10,8 @@ from typing import Protocol
 
 from imagenet_prep.errors import Settings
 from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.storage.object_path import ObjectPath, place
+from imagenet_prep.storage.object_store import ObjectStore
 from imagenet_prep.storage.store import Store
 from imagenet_prep.storage.urls import refuse_url
 
@@ -94,7 +96,7 @@ class Layout:
         run: whose unfinished shards: a name that no other run has, or "".
 
     Raises:
-        UsageError: one of them is a URL.
+        UsageError: one of them is a URL that names no folder of an object store.
     """
 
     data_dir: Path
@@ -103,6 +105,12 @@ class Layout:
     run: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("data_dir", "raw", "output"):
+            if (where := getattr(self, name)) is not None:
+                object.__setattr__(self, name, place(where))
+
+    def refuse_urls(self) -> None:
+        """Raise UsageError if one of its folders is in an object store: for what works on this machine alone."""
         for folder in (self.data_dir, self.raw, self.output):
             if folder is not None:
                 refuse_url(folder)
@@ -172,12 +180,12 @@ class Layout:
     @property
     def shards(self) -> Store:
         """The finished shards."""
-        return LocalStore(self.output_dir, self.partial_dir)
+        return _store(self.output_dir, self.partial_dir)
 
     @property
     def indexes(self) -> Store:
         """The two files beside each of them."""
-        return LocalStore(self.index_dir, self.partial_dir)
+        return _store(self.index_dir, self.partial_dir)
 
     def find_shards(self, splits: Collection[str]) -> dict[str, int]:
         """The size in bytes of everything under the name of a shard of these splits, by name."""
@@ -192,9 +200,14 @@ class Layout:
     """Everything of ours that is neither raw data nor a finished shard."""
 
     @property
-    def lock_paths(self) -> tuple[Path, Path]:
-        """Held while a command writes below DATA_DIR, or where the shards go."""
-        return self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
+    def lock_paths(self) -> tuple[Path, ...]:
+        """Held while a command writes below DATA_DIR, or where the shards go.
+
+        There are none in an object store: what a killed run left of one would have to be waited for there, and two runs
+        at once make the same objects of the same bytes.
+        """
+        paths = self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
+        return tuple(path for path in paths if not isinstance(path, ObjectPath))
 
     journal_path = _Below("state_dir", "journal.jsonl")
     """One JSON line a finished shard."""
@@ -252,3 +265,7 @@ class Layout:
 
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, where the archive is read in its own order."""
+
+
+def _store(folder: Path, unfinished: Path) -> Store:
+    return ObjectStore(folder) if isinstance(folder, ObjectPath) else LocalStore(folder, unfinished)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import io
 import json
 import os
 import stat
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.storage import objects
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.refusals import unreadable
 
 
@@ -38,6 +41,8 @@ def read_plain(path: Path, most: int = 1 << 30) -> bytes:
 
 def find_plain(path: Path, most: int = 1 << 30) -> bytes | None:
     """The same, or None if there is no such file."""
+    if isinstance(path, ObjectPath):
+        return _find_object(path, most)
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
@@ -60,8 +65,7 @@ def plain_lines(path: Path, most: int = 1 << 26) -> Iterator[bytes]:
         InputError: it can't be read, is no plain file, or has a line of more than ``most`` bytes.
     """
     try:
-        with open(path, "rb", 1 << 20, opener=_open_at_once) as file:
-            _refuse_other(path, os.fstat(file.fileno()))
+        with _opened(path) as file:
             for line in iter(functools.partial(file.readline, most + 1), b""):
                 if len(line) > most:
                     raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter ones")
@@ -70,6 +74,27 @@ def plain_lines(path: Path, most: int = 1 << 26) -> Iterator[bytes]:
         return
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file to read lines of; an object is fetched whole."""
+    if isinstance(path, ObjectPath):
+        return io.BytesIO(objects.get(path))
+    file = open(path, "rb", 1 << 20, opener=_open_at_once)  # noqa: SIM115 - whoever asked for it closes it
+    try:
+        _refuse_other(path, os.fstat(file.fileno()))
+    except InputError:
+        file.close()
+        raise
+    return file
+
+
+def _find_object(path: ObjectPath, most: int) -> bytes | None:
+    """The content of an object, unless it is longer than that."""
+    try:
+        return bytes(objects.get(path, most))
+    except FileNotFoundError:
+        return None
 
 
 def _refuse_other(path: Path, status: os.stat_result) -> None:
@@ -83,6 +108,8 @@ def open_plain(path: Path) -> IO[bytes]:
     Raises:
         OSError: it can't be opened, or is no plain file.
     """
+    if isinstance(path, ObjectPath):
+        return io.BytesIO(path.read_bytes())
     file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - whoever asked for it closes it
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

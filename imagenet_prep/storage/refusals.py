@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, Phrase, PrepError, SpaceError, Text, WriteError
+from imagenet_prep.storage.object_path import place
 from imagenet_prep.storage.space import AGAIN, STORAGE_FAULTS, USED_UP, no_space, space_errors
 
 _LIMITS: dict[int, Text] = {
@@ -66,7 +67,7 @@ def as_error(error: OSError) -> PrepError | None:
 def _path_of(error: OSError) -> Path | None:
     """The file that the system's refusal names: not its number."""
     name = error.filename
-    return Path(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) and name else None
+    return place(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) and name else None
 
 
 def _reason(error: OSError) -> str:

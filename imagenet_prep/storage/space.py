@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import SpaceError, WriteError
+from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.text import listed
 
 AGAIN = "and run the same command again"
@@ -109,9 +110,9 @@ class Room:
 
 
 def rooms_for(needs: Iterable[Need]) -> list[Room]:
-    """The needs of all steps by the file system they are on, and what is free there."""
+    """The needs of all steps by the file system they are on, and what is free there; object stores have no end."""
     by_device: dict[int, list[Need]] = {}
-    for need in needs:
+    for need in (each for each in needs if not isinstance(each.folder, ObjectPath)):
         by_device.setdefault(nearest(need.folder).stat().st_dev, []).append(need)
     return [_room(tuple(each)) for each in by_device.values()]
 

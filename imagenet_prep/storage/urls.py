@@ -1,4 +1,4 @@
-"""A URL in place of a folder or a file -> a refusal: taken for a path, ``s3://bucket`` would be a folder ``s3:``."""
+"""What is a URL, how it may be shown, and a refusal where only a path will do: a folder ``s3:`` is never meant."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SECRET = re.compile(r"[@?]")
 
 def scheme_of(place: str | os.PathLike[str]) -> str | None:
     """The scheme of what is a URL, also of one that a Path has been made of, in small letters; None of a path."""
-    match = _URL.match(os.fspath(place))
+    match = _URL.match(str(place))
     return match[1].lower() if match else None
 
 
 def shown(place: str | os.PathLike[str]) -> str:
     """A URL as it may be said: only its scheme, if it may hold a secret."""
-    text = os.fspath(place)
+    text = str(place)
     match = _URL.match(text)
     if match is None:
         return text
@@ -28,7 +28,7 @@ def shown(place: str | os.PathLike[str]) -> str:
 
 
 def refuse_url(place: str | os.PathLike[str]) -> None:
-    """Raise UsageError if ``place`` is a URL."""
+    """Raise UsageError if ``place`` is a URL, of an object store or any other."""
     if scheme_of(place) is not None:
         raise UsageError(
             f"{shown(place)} is a URL",

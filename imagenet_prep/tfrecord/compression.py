@@ -18,6 +18,7 @@ from imagenet_prep.tfrecord.framing import (
     FramingError,
     LengthError,
     TruncatedError,
+    View,
     frame,
     mask,
     parse_header,
@@ -103,14 +104,15 @@ class CompressionError(FramingError):
     """The compressed stream is damaged; record and offset are those within what it inflates to."""
 
 
-def detect(view: memoryview) -> Compression:
+def detect(view: View) -> Compression:
     """How a TFRecord file is compressed, by its first bytes.
 
     A plain length field can by accident begin like a compressed file, so its CRC is asked first.
     """
-    if len(view) >= HEADER.size and mask(crc32c(view[:8])) == HEADER.unpack_from(view)[1]:
+    header = bytes(view[: HEADER.size])
+    if len(header) == HEADER.size and mask(crc32c(header[:8])) == HEADER.unpack(header)[1]:
         return "none"
-    start = bytes(view[:2])
+    start = header[:2]
     if start == b"\x1f\x8b":
         return "gzip"
     if len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0:  # RFC 1950, 2.2
@@ -118,7 +120,7 @@ def detect(view: memoryview) -> Compression:
     return "none"
 
 
-def iter_records(view: memoryview, compression: Compression) -> Iterator[Framed]:
+def iter_records(view: View, compression: Compression) -> Iterator[Framed]:
     """Every record of a whole file, compressed or not; offsets are those of the uncompressed bytes.
 
     Raises:
@@ -158,7 +160,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
 class _Inflated:
     """What a compressed file inflates to, never more of it in memory than was asked for and one piece."""
 
-    def __init__(self, view: memoryview, compression: str) -> None:
+    def __init__(self, view: View, compression: str) -> None:
         self._pieces = _inflate(view, _WINDOW_BITS[compression])
         self._buffer = bytearray()
 
@@ -174,7 +176,7 @@ class _Inflated:
         return taken
 
 
-def _inflate(view: memoryview, window_bits: int) -> Iterator[bytes]:
+def _inflate(view: View, window_bits: int) -> Iterator[bytes]:
     """Inflate stream after stream; raises zlib.error for damage, EOFError where the last one is cut short."""
     stream = zlib.decompressobj(window_bits)
     position, pending = 0, b""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from imagenet_prep.tfrecord.crc import crc32c
 
@@ -21,6 +21,18 @@ _LENGTH = struct.Struct("<Q")
 _MASK_DELTA = 0xA282EAD8
 
 Buffer = bytes | memoryview
+
+
+class View(Protocol):
+    """The bytes of a file to slice: a memoryview, or what fetches them by ranges."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def __getitem__(self, where: slice, /) -> memoryview:
+        """Those of a slice."""
+        ...
 
 
 class FramingError(ValueError):
@@ -72,7 +84,7 @@ class Framed(NamedTuple):  # a tuple is made in a third of the time that a froze
     intact: bool
 
 
-def iter_records(view: memoryview) -> Iterator[Framed]:
+def iter_records(view: View) -> Iterator[Framed]:
     """Every record of a whole TFRecord file; one whose data are damaged comes as not ``intact``.
 
     Raises:
@@ -80,7 +92,8 @@ def iter_records(view: memoryview) -> Iterator[Framed]:
         TruncatedError: the file ends within a record.
     """
     for number, (offset, data) in enumerate(iter_unchecked(view)):
-        (crc,) = FOOTER.unpack_from(view, offset + HEADER.size + len(data))
+        end = offset + HEADER.size + len(data)
+        (crc,) = FOOTER.unpack(view[end : end + FOOTER.size])
         yield Framed(number, offset, data, crc, mask(crc32c(data)) == crc)
 
 
@@ -103,7 +116,7 @@ def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) ->
     return data
 
 
-def iter_unchecked(view: memoryview) -> Iterator[tuple[int, memoryview]]:
+def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
     """The byte offset and the data of every record, the data not held against their CRC: only headers are touched.
 
     Raises:

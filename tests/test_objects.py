@@ -1,0 +1,438 @@
+"""Sets in an object store, on a real S3 server: the same bytes, resumed after kills, read at random, no secret told."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bounded import kill_group
+from existing import existing
+from object_server import CANARY, KEY, SECRET, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
+from test_cli import error_lines
+
+import imagenet_prep
+from imagenet_prep.demo.archives import make
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.errors import UsageError
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.storage import objects as requests
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import ObjectPath, place
+from imagenet_prep.storage.uploads import find_uploads
+
+PART = ("--allow-incomplete", "--train-shards", "3", "--validation-shards", "2", "--workers", "2", "--quiet")
+OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
+
+
+def prep(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end; nothing that it says holds the secret."""
+    done = subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert CANARY not in done.stdout + done.stderr
+    assert KEY not in done.stdout + done.stderr
+    return done
+
+
+def right(*arguments: object, **environment: str) -> str:
+    """The same, ended with 0; what it printed."""
+    done = prep(*arguments, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DATA_DIR here, whose shards are larger than a part of an upload: what every other one must be like."""
+    data_dir = tmp_path_factory.mktemp("local")
+    raw_dir = Layout(data_dir).raw_dir
+    raw_dir.mkdir()
+    make(raw_dir, classes=6, per_class=64, validation=24)
+    right("annotate", data_dir, "--quiet")
+    right("convert", data_dir, *PART)
+    assert max(path.stat().st_size for path in existing(data_dir, "train-*")) > requests.PART
+    return data_dir
+
+
+def upload(folder: Path, to: Path) -> None:
+    """Put every file below a folder into the store."""
+    for path in existing(folder, "**/*"):
+        if path.is_file():
+            target = to / path.relative_to(folder)
+            assert isinstance(target, ObjectPath)
+            requests.put(target, path.read_bytes())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The shards and their indexes by name, and the manifest."""
+    state = Layout(folder).state_dir
+    found = [*folder.glob("*-of-*"), *(state / "index").glob("*"), state / "manifest.json"]
+    return {path.name: path.read_bytes() for path in found}
+
+
+def refuse_leftovers(url: str) -> None:
+    """Nothing in the bucket but finished objects of ours: no upload, and no secret in any of them."""
+    bucket = place(url).parent
+    assert isinstance(bucket, ObjectPath)
+    assert list(find_uploads(bucket)) == []
+    state = Layout(place(url)).state_dir
+    for path in [*state.glob("*.json"), *state.glob("*.jsonl")]:
+        content = path.read_bytes()
+        assert CANARY.encode() not in content
+        assert KEY.encode() not in content
+
+
+# there and back ------------------------------------------------------------------------------------------------
+
+
+def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
+    """To a store, from one to another, and from one to here: the same shards, indexes and manifest, byte for byte."""
+    expected = contents(local)
+    first, second, third = objects.new_bucket(), objects.new_bucket(), tmp_path / "here"
+    (tmp_path / "tmp").mkdir()
+    temporary = {"TMPDIR": str(tmp_path / "tmp")}
+    right("convert", local, "--output", first, *PART, **temporary)
+    assert contents(place(first)) == expected
+    upload(local / "raw-data", place(second) / "raw-data")
+    right("convert", second, *PART, **temporary)
+    assert contents(place(second)) == expected
+    right("convert", third, "--raw", f"{second}/raw-data", *PART, **temporary)
+    assert contents(third) == expected
+    assert list((tmp_path / "tmp").iterdir()) == []
+    for url in (first, second):
+        refuse_leftovers(url)
+        assert "are whole and right as what they are" in right("verify", url, "--workers", "2", **temporary)
+        assert re.search(r"convert +done", right("status", url))
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_folders_of_images_in_a_store(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
+    """Images that are objects of their own, in folders of classes, give the same shards."""
+    url = objects.new_bucket()
+    raw = tmp_path / "unpacked" / "raw-data"
+    raw.mkdir(parents=True)
+    for path in existing(local / "raw-data", "*"):
+        (raw / path.name).symlink_to(path)
+    right("untar", tmp_path / "unpacked", "--quiet")
+    for folder in ("train", "validation"):
+        upload(raw / folder, place(url) / "raw-data" / folder)
+    csv = Layout(local).boxes_csv.name
+    upload_one = place(url) / "raw-data" / csv
+    assert isinstance(upload_one, ObjectPath)
+    requests.put(upload_one, (local / "raw-data" / csv).read_bytes())
+    right("convert", url, *PART)
+    expected = contents(local)
+    found = contents(place(url))
+    del expected["manifest.json"], found["manifest.json"]  # it says from what they were made
+    assert found == expected
+
+
+@pytest.fixture
+def stored(objects: ObjectServer, local: Path) -> str:
+    """A finished set in the store with its raw data: the one made here, copied once."""
+    if local not in _stored:
+        _stored[local] = objects.new_bucket()
+        upload(local, place(_stored[local]))
+    return _stored[local]
+
+
+_stored: dict[Path, str] = {}
+
+
+def test_a_second_run_makes_nothing(objects: ObjectServer, stored: str) -> None:
+    """What is done is known by journal, sizes and indexes; no shard is put again."""
+    with run_proxy(objects) as proxy:
+        right("convert", stored, *PART, **objects.environment_by(proxy.port))
+        assert [path for method, path in proxy.seen if method == "PUT" and "-of-" in path] == []
+
+
+def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Path) -> None:
+    """A flipped bit, a shard that is gone and an index that is another: verify names them, repair makes them again."""
+    stored = objects.new_bucket()
+    upload(local, place(stored))
+    expected, layout = contents(local), Layout(place(stored))
+    flipped, gone, other = (layout.shard_path(f"train-0000{k}-of-00003") for k in range(3))
+    content = bytearray(flipped.read_bytes())
+    content[5_000_000] ^= 1
+    assert isinstance(flipped, ObjectPath)
+    requests.put(flipped, bytes(content))
+    gone.unlink()
+    index = layout.index_path(other.name)
+    assert isinstance(index, ObjectPath)
+    requests.put(index, b"0 1\n")
+    found = prep("verify", stored, "--workers", "2")
+    assert found.returncode == 3
+    assert re.search(rf"bad-crc: {flipped.name}: record \d+ at byte", found.stdout)
+    assert f"missing-shard: {gone.name}" in found.stdout
+    assert f"bad-index: {other.name}" in found.stdout
+    right("repair", stored, "--workers", "2", "--quiet")
+    assert contents(place(stored)) == expected
+    refuse_leftovers(stored)
+
+
+def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: str) -> None:
+    """1,000 records by chance, all of them in order, from a pickled set, and the raw data: as they are here."""
+    here, there = imagenet_prep.open(local, "train"), imagenet_prep.open(stored, "train")
+    assert len(there) == len(here)
+    draw = random.Random(7)
+    for number in (draw.randrange(len(here)) for _ in range(1000)):
+        assert there[number].data == here[number].data
+        assert there[number].filename == here[number].filename
+    assert [bytes(record.data) for record in there] == [bytes(record.data) for record in here]
+    packed = pickle.dumps(there)
+    assert CANARY.encode() not in packed
+    assert pickle.loads(packed)[3].data == here[3].data
+    with pytest.warns(UserWarning, match="a part of ILSVRC2012"):
+        raw = imagenet_prep.open(stored, "train", source="raw", options=OPTIONS)
+    assert raw[11].data == here[11].data
+
+
+def test_records_are_shown_and_a_page_is_made(objects: ObjectServer, local: Path, stored: str) -> None:
+    """show prints what it prints here; the page of report is the one made here, but for the name of the folder."""
+    name = "validation-00001-of-00002"
+    assert right("show", f"{stored}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
+    right("report", stored, "--samples", "4", "--workers", "2", "--quiet")
+    assert b"</html>" in Layout(place(stored)).report_path.read_bytes()
+
+
+# kills -----------------------------------------------------------------------------------------------------------
+
+
+def kill_in_mid_upload(objects: ObjectServer, local: Path, parts: int) -> None:
+    """Kill a conversion once so many parts of shards were sent, and run it again."""
+    url = objects.new_bucket()
+    command = [sys.executable, "-m", "imagenet_prep", "convert", str(local), "--output", url, *PART]
+    with run_proxy(objects) as proxy:
+        proxy.fault = lambda method, path: 0.2 if "partNumber=" in path else None
+        environment = {**os.environ, **objects.environment_by(proxy.port)}
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL, env=environment)
+        try:
+            until(lambda: proxy.parts() >= parts or process.poll() is not None)
+        finally:
+            kill_group(process)
+        assert process.returncode == -signal.SIGKILL
+    bucket = place(url).parent
+    assert isinstance(bucket, ObjectPath)
+    assert list(find_uploads(bucket)), "the kill left no upload: it came too late, or uploads are not what it met"
+    right("convert", local, "--output", url, *PART)
+    assert contents(place(url)) == contents(local)
+    refuse_leftovers(url)
+
+
+def until(condition: object) -> None:
+    """Wait until something holds, a minute at most."""
+    assert callable(condition)
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("parts", [2])
+def test_a_kill_in_mid_upload(objects: ObjectServer, local: Path, parts: int) -> None:
+    """What it leaves is aborted by the next run, which ends with the bytes of an unbroken one."""
+    kill_in_mid_upload(objects, local, parts)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("turn", range(20))
+def test_twenty_kills_in_mid_upload(objects: ObjectServer, local: Path, turn: int) -> None:
+    """The same at moments by chance."""
+    kill_in_mid_upload(objects, local, random.Random(turn).randint(1, 5))
+
+
+def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, local: Path) -> None:
+    """Uploads to shards of this folder are ours; one to anything else in the bucket goes on."""
+    url = objects.new_bucket()
+    ours, others = place(url) / "train-00000-of-00003", place(url) / "film.mp4"
+    below = place(url) / "else" / "train-00000-of-00003"
+    writers = []
+    for path in (ours, others, below):
+        assert isinstance(path, ObjectPath)
+        writer = requests.begin_upload(path)
+        writer.write(bytes(requests.PART + 1))
+        writers.append(writer)
+    right("convert", local, "--output", url, *PART)
+    bucket = place(url).parent
+    assert isinstance(bucket, ObjectPath)
+    left = {each.key for each in find_uploads(bucket)}
+    assert left == {"folder/film.mp4", "folder/else/train-00000-of-00003"}
+
+
+# what a worker holds, and tells ----------------------------------------------------------------------------------
+
+MEASURED = """
+import logging, resource, sys
+from pathlib import Path
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.DEBUG)
+    options = ConvertOptions(allow_incomplete=True, train_shards=1, validation_shards=2)
+    convert(Layout(sys.argv[1], output=sys.argv[2]), ProcessEngine(1), options)
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def test_memory_and_secrets_of_a_worker(objects: ObjectServer, stored: str, tmp_path: Path) -> None:
+    """A worker holds at most 300 MB of any shard; no log tells a secret, at any level, nor a command line."""
+    script = tmp_path / "measured.py"
+    script.write_text(MEASURED)
+    command = [sys.executable, str(script), stored, objects.new_bucket()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    seen: set[bytes] = set()
+    while process.poll() is None:
+        seen |= set(command_lines())
+        time.sleep(0.05)
+    said = process.communicate()[0]
+    assert process.returncode == 0, said
+    assert int(said.split()[-1]) << 10 <= 300_000_000
+    assert any(b"measured.py" in each for each in seen)
+    assert any(b"multiprocessing" in each for each in seen)
+    for each in (said.encode(), *seen):
+        assert CANARY.encode() not in each
+        assert KEY.encode() not in each
+
+
+def command_lines() -> Iterator[bytes]:
+    """What every process of this machine was called with."""
+    for path in list(Path("/proc").glob("[0-9]*/cmdline")):
+        try:
+            yield path.read_bytes()
+        except OSError:
+            continue
+
+
+def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes to a worker, pickled, holds the URL and neither key nor secret, also once it was used."""
+    tasks: list[bytes] = []
+
+    class Noting(ThreadEngine):
+        def map(self, function, tasks_of):  # type: ignore[no-untyped-def]
+            def noted():  # type: ignore[no-untyped-def]
+                for task in tasks_of:
+                    tasks.append(pickle.dumps((function, task)))
+                    yield task
+
+            yield from super().map(function, noted())
+
+    url = objects.new_bucket()
+    imagenet_prep.convert(Layout(Path(stored), output=Path(url)), Noting(2), OPTIONS)
+    made = [each for each in tasks if url.encode() in each or url[5:].encode() in each or b"ObjectPath" in each]
+    assert len(made) >= 5
+    assert not [each for each in tasks if CANARY.encode() in each or KEY.encode() in each]
+
+
+def test_a_forked_process_refuses(objects: ObjectServer, stored: str) -> None:
+    """Its requests would wait for ever: it says so at once, and what to do."""
+    assert place(stored).is_dir()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            place(stored).is_dir()
+        except UsageError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        said = file.read().decode()
+    os.waitpid(child, 0)
+    assert "forked" in said
+    assert "spawn" in said
+
+
+# a store or a network that fails ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(objects: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the server, and the environment that leads to it."""
+    with run_proxy(objects) as running:
+        for name, value in objects.environment_by(running.port).items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+HEALED: list[tuple[int, Fault, str, str]] = [
+    (6, "503", "PUT", "partNumber="),
+    (4, "503", "PUT", "-of-00002$"),
+    (3, "503", "POST", "uploadId="),
+    (6, "503", "GET", ""),
+    (3, "reset", "PUT", "partNumber="),
+    (4, "reset", "GET", "img_train.tar"),
+    (4, "truncate", "GET", "img_train.tar"),
+    (2, 1.5, "PUT", "partNumber="),
+]
+
+
+@pytest.mark.parametrize(
+    "faults", [HEALED, *(pytest.param([each], marks=pytest.mark.exhaustive) for each in HEALED)], ids=str
+)
+def test_what_passes_is_got_over(
+    proxy: Proxy, objects: ObjectServer, local: Path, stored: str, faults: list[tuple[int, Fault, str, str]]
+) -> None:
+    """503, connections that break, bodies cut short, slow answers: tried again, and the bytes are right."""
+    url = objects.new_bucket()
+    proxy.fault = each_in_turn([times(*each) for each in faults])
+    right("convert", stored, "--output", url, *PART)
+    assert contents(place(url)) == contents(local)
+    refuse_leftovers(url)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("503", "status 503"), ("reset", "")])
+def test_what_stays_is_an_error(proxy: Proxy, objects: ObjectServer, local: Path, fault: Fault, reason: str) -> None:
+    """A store that never answers well ends the run with status 5 and three lines."""
+    proxy.fault = times(10**6, fault, "PUT", "-of-")
+    done = prep("convert", local, "--output", objects.new_bucket(), *PART, IMAGENET_PREP_RETRY_SECONDS="1")
+    assert done.returncode == 5, done.stderr
+    said = error_lines(done)
+    assert len(said) == 3
+    assert reason in said[1]
+
+
+def test_what_the_environment_lacks(objects: ObjectServer, stored: str) -> None:
+    """A wrong secret, none, a bucket or a set that is not there, a server that is none: each in words of its own."""
+    wrong = prep("verify", stored, AWS_SECRET_ACCESS_KEY="another")
+    assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (6, error_lines(wrong)[0])
+    assert "no access to s3://" in wrong.stderr
+    none = {name: value for name, value in os.environ.items() if KEY not in value and CANARY not in value}
+    none["IMAGENET_PREP_RETRY_SECONDS"] = "1"
+    command = [sys.executable, "-m", "imagenet_prep", "verify", stored]
+    missing = subprocess.run(command, env=none, capture_output=True, text=True)
+    assert missing.returncode == 6, missing.stderr
+    assert "no credentials for s3://" in missing.stderr
+    bucket = prep("verify", "s3://no-such-bucket-here/x")
+    assert bucket.returncode in (2, 4)
+    assert len(error_lines(bucket)) <= 3
+    nobody = prep("verify", stored, AWS_ENDPOINT_URL="http://127.0.0.1:9", IMAGENET_PREP_RETRY_SECONDS="1")
+    assert nobody.returncode == 5, nobody.stderr
+    assert len(error_lines(nobody)) == 3
+    odd = prep("verify", stored, IMAGENET_PREP_RETRY_SECONDS="soon")
+    assert odd.returncode == 2
+
+
+def test_secrets_in_a_url_are_refused() -> None:
+    """And not said."""
+    for url in (f"s3://{KEY}:{SECRET}@bucket/x", f"s3://{KEY}:{CANARY}@bucket", f"s3://bucket/x?sig={CANARY}"):
+        done = prep("verify", url)
+        assert done.returncode == 2
+        assert len(error_lines(done)) == 3
