@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
+.PHONY: help imagenet demo test docs lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -17,6 +17,7 @@ help:
 	@echo "make check                   ruff, mypy, tests (make --keep-going check: tests in any case)"
 	@echo "make lint                    ruff and mypy"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
+	@echo "make docs                    the pages of docs/ as a site, in site/"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
@@ -83,6 +84,9 @@ $(VENV)/fuzz: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
 	@touch $@
 
+docs: $(VENV)/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 fuzz: $(VENV)/fuzz
 	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) $(ARGS)
 
@@ -105,5 +109,5 @@ screenshots: $(VENV)/dev
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-* build dist demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist site demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find imagenet_prep scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

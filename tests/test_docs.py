@@ -41,6 +41,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "data
 every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 README = (ROOT / "README.md").read_text()
+PYTHON = (ROOT / "docs" / "python.md").read_text()
+TROUBLES = (ROOT / "docs" / "troubleshooting.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 PART = ConvertOptions(train_shards=8, validation_shards=128, allow_incomplete=True)
 
@@ -250,8 +252,8 @@ def messages() -> frozenset[tuple[str, int | None]]:
 
 
 def quoted_messages() -> list[tuple[str, int]]:
-    """The messages in the README's troubleshooting, each with its exit status; those of other programs left out."""
-    table = rows(section(README, "## When something goes wrong"))
+    """The messages in the page on troubles, each with its exit status; those of other programs left out."""
+    table = rows(TROUBLES)
     quoted = [(message, row[1]) for row in table for message in re.findall(r"`([^`]+)`", row[0])]
     return [
         (message, int(status.split(",")[0]))
@@ -271,7 +273,7 @@ def test_messages_are_quoted_word_for_word(message: str, status: int) -> None:
 
 def test_troubleshooting_has_every_exit_status() -> None:
     """No exit status is left without a message to find it by."""
-    table = rows(section(README, "## When something goes wrong"))
+    table = rows(TROUBLES)
     named = {int(number) for row in table for number in re.findall(r"\d+", row[1])}
     assert named == {*exit_statuses().values(), command_line.INTERRUPTED}
 
@@ -338,15 +340,25 @@ def keys(value: Any, path: str = "") -> set[str]:
 
 
 def snippet(word: str) -> str:
-    """The one Python block of the README that has a word in it."""
-    (found,) = (block for block in blocks(README, "python") if word in block)
+    """The one Python block of the README, or of the page on Python, that has a word in it."""
+    (found,) = (block for block in blocks(README + PYTHON, "python") if word in block)
     return found
 
 
-@pytest.mark.parametrize("block", blocks(README, "python"))
-def test_snippets_compile(block: str) -> None:
-    """Each Python block of the README is valid Python."""
-    compile(block, "README.md", "exec")
+SNIPPETS = [(path, block) for path in DOCUMENTS for block in blocks(path.read_text(), "python")]
+
+
+@pytest.mark.parametrize(("path", "block"), SNIPPETS, ids=[path.name for path, _ in SNIPPETS])
+def test_snippets_compile(path: Path, block: str) -> None:
+    """Each Python block of each page is valid Python."""
+    compile(block, path.name, "exec")
+
+
+def test_every_public_name_is_in_the_page_on_python() -> None:
+    """The table has each name with the first line of its docstring."""
+    table = dict(rows(section(PYTHON, "## Every public name")))
+    told = {f"`{name}`": (getattr(imagenet_prep, name).__doc__ or "").splitlines()[0] for name in imagenet_prep.__all__}
+    assert table == told
 
 
 def test_the_api_example_runs(tiny_data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -853,16 +853,6 @@ def test_the_page_is_right(
     assert shown >= 6
 
 
-def test_the_snippet_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What the README shows of records prints what went in."""
-    monkeypatch.chdir(tmp_path)
-    (snippet,) = re.findall(r"^```python\n([^`]*records\.write.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
-    exec(snippet, {})
-    assert capsys.readouterr().out == "['The Shawshank Redemption', 'Fight Club']\n"
-
-
 # messages of others ----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,70 @@
+"""What `make docs` adds to the pages in docs/: those that lie elsewhere in the project, and one of public names."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import imagenet_prep
+
+ROOT = Path(__file__).parents[1]
+
+ELSEWHERE = {
+    "CHANGELOG.md": "changes.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "data/README.md": "tables.md",
+    "scripts/README.md": "benchmarks.md",
+    "README.md": "index.md",
+}
+"""Pages outside docs/, and what they are called in the site."""
+
+MODULES = ("imagenet_prep.records", "imagenet_prep.torch", "imagenet_prep.tensorflow")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are not in docs/."""
+    from mkdocs.structure.files import File
+
+    for source, name in ELSEWHERE.items():
+        if source != "README.md":
+            files.append(File.generated(config, name, content=_moved(ROOT / source, name)))
+    files.append(File.generated(config, "api.md", content=api_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Lead links out of docs/ to where those pages are in the site."""
+    source = page.file.src_uri
+    return markdown if source in ELSEWHERE.values() else _relinked(markdown, ROOT / "docs" / source, source)
+
+
+def api_page() -> str:
+    """A page with the docstring of every public name."""
+    names = [f"imagenet_prep.{name}" for name in imagenet_prep.__all__ if name != "records"]
+    return "# Every public name\n\n" + "".join(f"::: {name}\n\n" for name in (*names, *MODULES))
+
+
+def _moved(path: Path, name: str) -> str:
+    return _relinked(path.read_text(), path, name)
+
+
+def _relinked(text: str, path: Path, name: str) -> str:
+    """The links of the page at ``path`` as they must be where it is called ``name`` in the site."""
+    here = Path(name).parent
+
+    def link(match: re.Match[str]) -> str:
+        target, mark, fragment = match[1].partition("#")
+        if re.match(r"[a-z]+:", target) or not target:
+            return match[0]
+        found = Path(os.path.normpath(path.parent / target)).relative_to(ROOT)
+        if found.parts[0] == "docs":
+            at = str(found.relative_to("docs")) if len(found.parts) > 1 else ""
+        else:
+            at = ELSEWHERE.get(str(found), "")
+        if not at or not Path(at).suffix:
+            return "](" + os.path.relpath("index.md", here) + ")"  # a folder, or a file that no page shows
+        return f"]({os.path.relpath(at, here)}{mark}{fragment})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", link, text)
