@@ -63,7 +63,7 @@ check: lint test
 # Another Python has an environment of its own, without TensorFlow and PyTorch. What looks at pages, packages and this
 # project, what compares with them, and what takes long and was marked so, says the same on every Python.
 OTHER := .venv-$(notdir $(PYTHON))
-SAME := exhaustive browser tensorflow torch objects packaging project once
+SAME := exhaustive browser tensorflow torch objects ray packaging project once
 AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from imagenet_prep.errors import Text
@@ -237,10 +238,30 @@ class Failed(Generic[T]):
 Outcomes: TypeAlias = Generator[Done[T, R] | Failed[T], None, None]
 
 
+class Portable(Generic[T]):
+    """A function whose work other machines may do: it and its tasks are picklable, and a task may run twice at once.
+
+    An engine of several machines sends it there and does all other functions' work here.
+    """
+
+    __slots__ = ()
+
+    def meeting_point(self, task: T, token: str) -> Path | None:
+        """A path below the folder that all machines must share, for a file that an engine puts there; None: none."""
+        raise NotImplementedError
+
+    def sent(self, task: T) -> T:
+        """The task as another machine is given it."""
+        return task
+
+
 class Engine(Protocol):
     """Where work runs. Every task yields exactly one outcome, in any order; tasks are taken as they are needed."""
 
-    workers: int
+    @property
+    def workers(self) -> int:
+        """How many tasks run at once."""
+        ...
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the generator stops the workers."""

@@ -35,6 +35,22 @@ def processor_time(seconds: float = 1.0) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
+@contextlib.contextmanager
+def bounded(seconds: int = 10) -> Iterator[None]:
+    """End what hangs: the alarm raises here, whatever is waited for."""
+
+    def ring(number: int, frame: object) -> None:
+        raise AssertionError(f"still not at its end after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and all that it has forked, and wait until none is left: till then, one may hold a lock."""
     with contextlib.suppress(ProcessLookupError):

@@ -37,6 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             ("browser", "browser"),
             ("torch", "torch"),
             ("objects", "objects"),
+            ("ray_cluster", "ray"),
         ):
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import faulthandler
 import os
@@ -17,12 +16,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.engines import available_cpus, make_engine
-from imagenet_prep.engines.processes import TRIES, ProcessEngine
+from imagenet_prep.engines.faults import TRIES
+from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed
@@ -289,22 +290,6 @@ class _UnreadableError(PrepError):
     def __init__(self, one: str, two: str, three: str, four: str) -> None:
         super().__init__(one + two, three + four)
         self.args = (one,)
-
-
-@contextlib.contextmanager
-def bounded(seconds: int = 10) -> Iterator[None]:
-    """End what hangs: the alarm raises here, whatever is waited for."""
-
-    def ring(number: int, frame: object) -> None:
-        raise AssertionError(f"still not at its end after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("error", [EOFError, OSError, TypeError, MemoryError])

@@ -13,7 +13,7 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index_check import departure, first_difference, read_index, read_written
 from imagenet_prep.errors import Call, InputError, Phrase
-from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.viewing import View
@@ -94,7 +94,7 @@ class ShardReport:
 
 
 @dataclass(frozen=True)
-class ShardCheck:
+class ShardCheck(Portable[str]):
     """Checks shards by name; picklable.
 
     Args:
@@ -115,6 +115,10 @@ class ShardCheck:
     def _owners(self) -> Mapping[str, str]:
         """The first shard of each digest."""
         return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
+
+    def meeting_point(self, task: str, token: str) -> Path | None:
+        """Beside the shards."""
+        return self.layout.meeting_point(token)
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""

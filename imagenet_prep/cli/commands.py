@@ -476,7 +476,11 @@ def completion(shell: str) -> None:
 def _engine(given: Mapping[str, Any]) -> Engine:
     from imagenet_prep.engines import make_engine
 
-    return make_engine(given.get("engine", "processes"), given["workers"])
+    if given.get("consume") and given.get("engine") == "ray":
+        raise UsageError(
+            "--consume with --engine ray", "expected an engine of this machine, which knows what is durable"
+        )
+    return make_engine(given.get("engine", "processes"), given["workers"], given.get("ray_address"))
 
 
 def _archive_keys(only: str) -> tuple[str, ...]:

@@ -73,10 +73,13 @@ workers = click.option(
 )
 engine = click.option(
     "--engine",
-    type=click.Choice(["processes", "threads"]),
+    type=click.Choice(["processes", "threads", "ray"]),
     default="processes",
     show_default=True,
-    help="Where work runs.",
+    help="Where work runs; ray: on a cluster (docs/cluster.md).",
+)
+ray_address = click.option(
+    "--ray-address", metavar="ADDRESS", help="Of the Ray cluster.  [default: RAY_ADDRESS, else one is started here]"
 )
 boxes = click.option(
     "--boxes", type=_Path(path_type=Path, exists=True), help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
@@ -151,7 +154,7 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 places = _all_of(data_dir, raw, output)
-working = _all_of(workers, engine, quiet)
+working = _all_of(workers, engine, ray_address, quiet)
 
 only = click.option(
     "--only",

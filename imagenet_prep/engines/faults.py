@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import Phrase, PrepError, WorkerError
+from imagenet_prep.errors import DataProblemsError, Phrase, PrepError, WorkerError
 from imagenet_prep.escaping import traced
 from imagenet_prep.storage.refusals import as_error
+
+TRIES = 3
+"""How often a task may lose its worker before it counts as failed."""
 
 
 def fault(error: Exception) -> PrepError:
@@ -24,3 +27,8 @@ def no_worker(reason: str) -> PrepError:
         f"the system says: {reason}",
         Phrase("raise the limit of processes (ulimit -u), or try fewer {workers}, and run the same command again"),
     )
+
+
+def died(cause: str) -> PrepError:
+    """The error of a task that lost its worker too often."""
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, Phrase("try fewer {workers}"))

@@ -18,18 +18,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
 
-from imagenet_prep.engines.faults import fault, no_worker
-from imagenet_prep.errors import DataProblemsError, Phrase, PrepError
+from imagenet_prep.engines.answers import attempt, read
+from imagenet_prep.engines.faults import TRIES, died, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 from imagenet_prep.storage.objects import are_used
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-TRIES = 3
-"""How often a task may lose its worker before it counts as failed."""
 
 _NO_THREAD = os.EX_OSERR
 """The exit status of a worker that could not begin."""
@@ -127,7 +123,7 @@ class _Pool(Generic[T, R]):
                 continue
             task = worker.task
             worker.task, worker.tries = None, 0
-            succeeded, value = _read(answer)
+            succeeded, value = read(answer)
             yield Done(task, value) if succeeded else Failed(task, value)  # type: ignore[arg-type]
 
     def _replace(self, worker: _Worker[T]) -> Failed[T] | None:
@@ -147,17 +143,15 @@ class _Pool(Generic[T, R]):
         if worker.tries < TRIES:
             self._give(self._start(), worker.task, worker.tries + 1)  # type: ignore[arg-type]
             return None
-        return Failed(worker.task, _death(exit_code))  # type: ignore[arg-type]
+        return Failed(worker.task, died(_cause(exit_code)))  # type: ignore[arg-type]
 
 
-def _death(exit_code: int | None) -> PrepError:
+def _cause(exit_code: int | None) -> str:
     if exit_code == -signal.SIGBUS:
-        cause = "SIGBUS: an input was cut short while it was read, or its disk has a read error"
-    elif exit_code == -signal.SIGKILL:
-        cause = "SIGKILL: the system may be out of memory"
-    else:
-        cause = f"exit status {exit_code}"
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, Phrase("try fewer {workers}"))
+        return "SIGBUS: an input was cut short while it was read, or its disk has a read error"
+    if exit_code == -signal.SIGKILL:
+        return "SIGKILL: the system may be out of memory"
+    return f"exit status {exit_code}"
 
 
 def _return_memory() -> None:
@@ -180,24 +174,7 @@ def _work(function: Callable[[T], R], connection: Connection, alive: Connection,
         os._exit(_NO_THREAD)
     with contextlib.suppress(EOFError, OSError):  # the parent has gone
         while True:
-            connection.send_bytes(_attempt(function, connection.recv_bytes()))
-
-
-def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:
-    """A pickled task -> the pickled answer: whether it succeeded, and its result or its error."""
-    try:
-        return ForkingPickler.dumps((True, function(ForkingPickler.loads(task))))
-    except Exception as error:  # noqa: BLE001 - a bug of ours must reach the parent as a value, with its traceback
-        return ForkingPickler.dumps((False, fault(error)))
-
-
-def _read(answer: bytes) -> tuple[bool, Any]:
-    """An answer as the worker gave it; one that can't be read is the failure of its task."""
-    try:
-        succeeded, value = ForkingPickler.loads(answer)
-    except Exception as error:  # noqa: BLE001 - whatever reading it runs into
-        return False, fault(error)
-    return succeeded, value
+            connection.send_bytes(attempt(function, connection.recv_bytes()))
 
 
 def _die_with_parent(lifeline: int) -> None:

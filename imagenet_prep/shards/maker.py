@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from imagenet_prep.datasets.recorder import Recorded, Recorder
 from imagenet_prep.errors import BusyError, InputError, Phrase, WriteError
 from imagenet_prep.images import jpeg
-from imagenet_prep.model import Item, MadeFrom, Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.ahead import read_in_turn
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
@@ -70,10 +70,18 @@ class ShardTask:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardMaker:
+class ShardMaker(Portable[ShardTask]):
     """Makes shards; picklable. Its reader keeps archives open from one task to the next."""
 
     reader: Reader = field(default_factory=Reader, repr=False)
+
+    def meeting_point(self, task: ShardTask, token: str) -> Path | None:
+        """In the folder of its run."""
+        return task.layout.meeting_point(token)
+
+    def sent(self, task: ShardTask) -> ShardTask:
+        """It syncs index and name too: no sync of the machine that journals the shard would."""
+        return replace(task, syncs=True)
 
     def __call__(self, task: ShardTask) -> Outcome:
         """Make the shard of a task.

@@ -263,6 +263,10 @@ class Layout:
         """Unfinished shards of this run."""
         return self.partials_dir / self.run
 
+    def meeting_point(self, token: str) -> Path | None:
+        """A file by which an engine of several machines sees that all have this folder; None: a URL is one folder."""
+        return None if isinstance(self.output_dir, ObjectPath) else self.partial_dir / f"met-{token}"
+
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, where the archive is read in its own order."""
 

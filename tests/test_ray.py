@@ -1,0 +1,508 @@
+"""Ray: a real cluster of several nodes on this machine; workers, nodes and drivers die, shards are the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bounded import bounded
+from existing import existing
+from slow_shards import OPTIONS
+
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine, ray_worker
+from imagenet_prep.engines import ray_cluster as engine_module
+from imagenet_prep.engines.faults import TRIES
+from imagenet_prep.engines.ray_cluster import RayEngine
+from imagenet_prep.errors import DataProblemsError, InputError, NetworkError, UsageError, WorkerError
+from imagenet_prep.model import Done, Failed, Portable
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+
+pytestmark = pytest.mark.once
+
+TESTS = Path(__file__).resolve().parent
+SHARDS = OPTIONS.train_shards + OPTIONS.validation_shards
+SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
+NODES = 3
+
+
+class RayCluster:
+    """Three nodes of one CPU each, all on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.folder = folder
+        head = {**SMALL, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address: str = self._cluster.address
+        self._nodes = [self._cluster.add_node(**SMALL) for _ in range(NODES - 1)]
+
+    def lose_node(self) -> None:
+        """One of them goes, without a word."""
+        self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
+
+    def add_node(self) -> None:
+        """Another one comes."""
+        self._nodes.append(self._cluster.add_node(**SMALL))
+
+    def workers(self) -> list[int]:
+        """Processes of this cluster that work on a task of ours now."""
+        found = []
+        for path in existing(Path("/proc"), "[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_ours = str(self.folder).encode() in (path / "environ").read_bytes()
+                if is_ours and (path / "cmdline").read_bytes().startswith(b"ray::imagenet-prep"):
+                    found.append(int(path.name))
+        return found
+
+    def shutdown(self) -> None:
+        """All of them go."""
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[RayCluster]:
+    """One for all tests, that only its owner may use."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # the paths of its sockets must be short
+    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", str(folder))
+        patch.setenv("HOME", str(folder))
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so that it stays on the loopback address
+        patch.setenv("PYTHONPATH", path)
+        cluster = RayCluster(folder)
+        yield cluster
+        import ray
+
+        ray.shutdown()
+        cluster.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Raw data, and what the local engine made of it."""
+
+    raw: Path
+    digests: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Local:
+    """Made once."""
+    raw = made_tiny.archives["train"].parent
+    folder = tmp_path_factory.mktemp("local") / "out"
+    convert(Layout(folder, raw=raw), make_engine("processes", 2), OPTIONS)
+    return Local(raw, digests(folder))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a set but its journal: the order of its lines is that in which shards were done."""
+    files = (path for path in existing(folder, "**/*") if path.is_file() and "journal" not in path.name)
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def start(local: Local, output: Path, cluster: RayCluster, seconds: float = 0.02) -> subprocess.Popen[bytes]:
+    """A driver whose workers take so long for each file that they write."""
+    command = [sys.executable, "-c", "import slow_shards; slow_shards.main()"]
+    return subprocess.Popen(
+        [*command, str(local.raw), str(output), cluster.address, str(seconds)], stdout=subprocess.PIPE
+    )
+
+
+def made_by(driver: subprocess.Popen[bytes]) -> int:
+    """How many shards a driver made."""
+    said, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 0
+    assert said.startswith(b"{"), said
+    return sum(json.loads(said).values())
+
+
+def finished(output: Path) -> int:
+    """Shards under their final names."""
+    return len(list(output.glob("*-of-*")))
+
+
+def wait_until(is_so: Callable[[], object], seconds: float = 60) -> None:
+    """Until something is so."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.01)
+
+
+def wait_for_shards(driver: subprocess.Popen[bytes], output: Path, count: int) -> None:
+    """Until so many stand."""
+    wait_until(lambda: finished(output) >= count or driver.poll() is not None)
+    assert driver.poll() is None, "it came to its end too soon"
+
+
+# what a conversion survives ---------------------------------------------------------------------------------------
+
+
+def lose_a_worker(cluster: RayCluster) -> None:
+    """Kill one that is at work."""
+    wait_until(cluster.workers)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(random.choice(cluster.workers()), signal.SIGKILL)
+
+
+LOSSES = {"worker": lose_a_worker, "node": RayCluster.lose_node}
+
+
+def convert_with_a_loss(local: Local, output: Path, cluster: RayCluster, loss: str, moment: int) -> None:
+    """Lose a worker or a node after so many shards: the run goes on, and its bytes are those of the local engine."""
+    driver = start(local, output, cluster)
+    wait_for_shards(driver, output, moment)
+    LOSSES[loss](cluster)
+    assert made_by(driver) == SHARDS
+    assert digests(output) == local.digests
+    if loss == "node":
+        cluster.add_node()
+
+
+def kill_the_driver(local: Local, output: Path, cluster: RayCluster, moment: int) -> None:
+    """Kill it after so many shards and start another at once: the same bytes, and no more made again than were out."""
+    driver = start(local, output, cluster)
+    wait_for_shards(driver, output, moment)
+    driver.kill()
+    driver.communicate()
+    stood = finished(output)
+    again = made_by(start(local, output, cluster))
+    assert stood <= SHARDS - again + 2 * NODES
+    wait_until(lambda: not cluster.workers())  # no orphan writes any more
+    assert digests(output) == local.digests
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_changes_no_byte(local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str) -> None:
+    """A worker that is killed, or a node that goes, in mid-run: its tasks run elsewhere."""
+    convert_with_a_loss(local, tmp_path / "out", ray_cluster, loss, 8)
+
+
+@pytest.mark.parametrize("moment", [3, 20])
+def test_a_driver_killed_and_started_again(local: Local, ray_cluster: RayCluster, tmp_path: Path, moment: int) -> None:
+    """While orphans of the first still write."""
+    kill_the_driver(local, tmp_path / "out", ray_cluster, moment)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("loss", [*LOSSES, "driver"])
+def test_twenty_losses_change_no_byte(local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str) -> None:
+    """Of each kind, at moments drawn by chance."""
+    draw = random.Random(20)
+    for number in range(20):
+        moment, output = draw.randrange(1, 36), tmp_path / str(number)
+        if loss == "driver":
+            kill_the_driver(local, output, ray_cluster, moment)
+        else:
+            convert_with_a_loss(local, output, ray_cluster, loss, moment)
+        shutil.rmtree(output)
+
+
+# the command line -------------------------------------------------------------------------------------------------
+
+CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16")
+
+
+def command(*arguments: object) -> list[str]:
+    """A command of ours."""
+    return [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
+
+
+def test_a_cluster_of_this_machine_alone(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """Without an address one is started, quietly; verify finds the same with it as without; nothing is left behind."""
+    (tmp_path / "home").mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    environment |= {"HOME": str(tmp_path / "home"), "IMAGENET_ACCESS_KEY": "canary-1f0c"}
+    ours = ("--engine", "ray", "--workers", 2, "--quiet")
+    run = {"env": environment, "capture_output": True, "text": True, "cwd": tmp_path}
+    done = subprocess.run(command("convert", "out", "--raw", local.raw, *CONVERT, *ours), **run)  # type: ignore[call-overload]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert digests(tmp_path / "out") == local.digests
+    with_ray, without = (
+        subprocess.run(command("verify", "out", *how), **run)  # type: ignore[call-overload]
+        for how in (ours, ["--quiet"])
+    )
+    assert (with_ray.returncode, with_ray.stdout, with_ray.stderr) == (0, without.stdout, "")
+    assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_soon(
+    local: Local, ray_cluster: RayCluster, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    """As with the local engine: 130 or 143, the command to go on, and no worker of it lives on."""
+    patient = (
+        "import functools, slow_shards; from imagenet_prep.shards import run; from imagenet_prep.cli import main; "
+    )
+    patient += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.2); main()"
+    words = ["convert", tmp_path, "--raw", local.raw, *CONVERT, "--engine", "ray", "--ray-address", ray_cluster.address]
+    process = subprocess.Popen(
+        [sys.executable, "-c", patient, *map(str, words)], stderr=subprocess.PIPE, start_new_session=True
+    )
+    wait_until(lambda: finished(tmp_path))
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == status
+    assert f"convert {tmp_path}" in said.decode()
+    assert "Traceback" not in said.decode()
+    wait_until(lambda: not ray_cluster.workers(), 10)
+
+
+# the engine -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Work(Portable[int]):
+    """Does with a number what its name says; ``folder`` is for marks."""
+
+    folder: Path
+    kind: str = "square"
+
+    def meeting_point(self, task: int, token: str) -> Path | None:
+        """As shards have it."""
+        return Layout(self.folder).meeting_point(token)
+
+    def __call__(self, task: int) -> Any:
+        """Do it."""
+        if self.kind == "square":
+            if task % 5 == 3:
+                raise InputError(f"number {task}", "expected another", "try again")
+            if task % 5 == 4:
+                raise KeyError(task)
+            return task * task
+        if self.kind == "die" and task == 2:
+            (self.folder / f"death-{time.monotonic_ns()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.kind == "hang once" and task == 2 and not (self.folder / "hung").exists():
+            (self.folder / "hung").touch()
+            time.sleep(60)
+        if self.kind == "unreadable":
+            return _Unreadable()
+        return task if self.kind != "pid" else os.getpid()
+
+
+class _Unreadable:
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return _raise, ("in unpickling",)
+
+
+def _raise(said: str) -> None:
+    raise TypeError(said)
+
+
+@pytest.fixture
+def engine(ray_cluster: RayCluster) -> RayEngine:
+    """The one of this process on that cluster."""
+    return RayEngine(address=ray_cluster.address)
+
+
+def test_every_task_has_one_outcome(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """Results, errors of ours and bugs all come back as values, each with its task."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with bounded(60):
+        outcomes = {outcome.task: outcome for outcome in engine.map(Work(tmp_path), range(23))}
+    assert sorted(outcomes) == list(range(23))
+    assert outcomes[7] == Done(7, 49)
+    assert isinstance(outcomes[8], Failed)
+    assert (type(outcomes[8].error), str(outcomes[8].error)) == (
+        InputError,
+        "number 8\nexpected another\ntry again",
+    )
+    assert isinstance(outcomes[9], Failed)
+    assert isinstance(outcomes[9].error, WorkerError)
+    assert "KeyError(9)" in outcomes[9].error.what
+    assert engine.workers == NODES
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_a_task_that_kills_three_workers_has_failed(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """Its error says so, and the other tasks are done."""
+    with bounded(60):
+        outcomes = {outcome.task: outcome for outcome in engine.map(Work(tmp_path, "die"), range(5))}
+    failed = outcomes.pop(2)
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, DataProblemsError)
+    assert f"a worker died {TRIES} times" in str(failed.error)
+    assert len(list(tmp_path.glob("death-*"))) == TRIES
+    assert outcomes == {number: Done(number, number) for number in (0, 1, 3, 4)}
+
+
+def test_what_cant_be_read_is_a_failure(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """An answer, a task, and a task that can't even be sent."""
+    tasks: list[Any] = [_Unreadable(), lambda: 0]
+    with bounded(60):
+        (answer,) = engine.map(Work(tmp_path, "unreadable"), [1])
+        read, sent = engine.map(Work(tmp_path, "task"), tasks)
+    for outcome in (answer, read, sent):
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.error, WorkerError)
+    assert {"in unpickling" in str(each.error) for each in (answer, read, sent)} == {True, False}  # type: ignore[union-attr]
+
+
+def test_tasks_are_taken_as_they_are_needed(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """Of an endless supply as many are out as twice the slots, and closing ends it; no file is left behind."""
+    taken = []
+
+    def endless() -> Iterator[int]:
+        number = 0
+        while True:
+            taken.append(number)
+            yield number
+            number += 5
+
+    with bounded(60):
+        outcomes = engine.map(Work(tmp_path), endless())
+        for seen in range(1, 20):
+            next(outcomes)
+            assert len(taken) <= seen + engine_module.AHEAD * NODES + 1
+        assert len(taken) > NODES
+        outcomes.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "imagenet-prep"]
+    assert list((tmp_path / "imagenet-prep").iterdir()) == []
+
+
+def test_a_worker_is_kept_from_task_to_task(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+    """So that archives stay open: 30 tasks, no more processes than slots, none of them this one."""
+    with bounded(60):
+        pids = {outcome.value for outcome in engine.map(Work(tmp_path, "pid"), range(30)) if isinstance(outcome, Done)}
+    assert os.getpid() not in pids
+    assert 1 <= len(pids) <= NODES
+
+
+def test_what_is_late_at_the_end_runs_twice(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that hangs on one machine runs on another as soon as slots are idle; it has one outcome."""
+    monkeypatch.setattr(engine_module, "_LATE_LEAST", 0.2)
+    with bounded(50):
+        outcomes = list(engine.map(Work(tmp_path, "hang once"), range(6)))
+    assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == list(range(6))
+
+
+def test_functions_that_are_not_portable_run_here(engine: RayEngine, ray_cluster: RayCluster) -> None:
+    """Planning and the like: closures, and what is shared with this process."""
+    engine.connect()
+    pid = os.getpid()
+    assert list(engine.map(lambda task: (task, os.getpid() == pid), [1])) == [Done(1, (1, True))]
+
+
+def test_another_version_on_a_machine_is_refused(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine and both versions are named, and nothing was done."""
+    monkeypatch.setattr("imagenet_prep.__version__", "99.0")
+    with bounded(60), pytest.raises(UsageError, match="can't do this work") as refused:
+        list(engine.map(Work(tmp_path, "die"), range(3)))
+    assert "99.0 here" in refused.value.detail
+    assert list(tmp_path.glob("death-*")) == []
+
+
+def test_another_folder_on_a_machine_is_refused(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here every process has another one: below /proc/self."""
+    monkeypatch.setattr(engine_module, "PATIENCE", 0.3)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    descriptor = os.open(mine, os.O_RDONLY)
+    try:
+        with bounded(60), pytest.raises(UsageError, match="can't do this work") as refused:
+            list(engine.map(Work(Path(f"/proc/self/fd/{descriptor}")), range(3)))
+    finally:
+        os.close(descriptor)
+    assert "it has another folder" in refused.value.detail
+    assert list(mine.glob("**/met-*")) == []
+
+
+def test_no_secret_is_in_what_is_sent(
+    local: Local, ray_cluster: RayCluster, engine: RayEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in a task nor in what goes with them all."""
+    canary = "canary-7d1e"
+    for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "KAGGLE_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, canary)
+    sent: list[bytes] = []
+    run = engine_module._Flight._send
+
+    def watched(flight: Any, each: Any) -> None:
+        import ray
+
+        sent.extend((each.data, pickle.dumps(ray.get(flight._kit))))
+        run(flight, each)
+
+    monkeypatch.setattr(engine_module._Flight, "_send", watched)
+    convert(Layout(tmp_path, raw=local.raw), engine, OPTIONS)
+    assert len(sent) == 2 * SHARDS
+    assert not any(canary.encode() in each or os.environ["RAY_AUTH_TOKEN"].encode() in each for each in sent)
+
+
+# without a cluster ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "127.0.0.1", "nowhere:port", ":1"])
+def test_an_address_that_is_none_is_refused(address: str, tmp_path: Path) -> None:
+    """Before anything is tried."""
+    with pytest.raises(UsageError, match="address of"):
+        list(RayEngine(address=address).map(Work(tmp_path), [1]))
+
+
+def test_where_nobody_listens_an_error_says_so(tmp_path: Path) -> None:
+    """At once: Ray itself would try for ever."""
+    with bounded(20), pytest.raises(NetworkError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
+        list(RayEngine(address="127.0.0.1:1").map(Work(tmp_path), [1]))
+
+
+def test_where_ray_lacks_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra, by its name."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError) as refused:
+        list(RayEngine().map(Work(tmp_path), [1]))
+    assert refused.value.hint == "pip install 'imagenet-prep[ray]'"
+
+
+def test_an_address_is_for_ray_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One beside another engine would be passed over; RAY_ADDRESS is taken where none is given."""
+    with pytest.raises(UsageError, match=r"10\.0\.0\.1:6379"):
+        make_engine("processes", 2, "10.0.0.1:6379")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")
+    with pytest.raises(UsageError, match=r"ray://10\.0\.0\.1"):
+        _ = make_engine("ray").workers
+
+
+def test_consume_needs_an_engine_of_this_machine(tmp_path: Path) -> None:
+    """Raw data goes only when its shard is durable, which is known of this machine alone."""
+    words = command("convert", tmp_path, "--consume", "--engine", "ray")
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--consume with --engine ray" in done.stderr
+
+
+def test_a_kit_of_another_version_is_told_apart() -> None:
+    """Without Ray too: what a worker says of a driver of another version, and that it keeps nothing of it."""
+    kit = ray_worker.Kit("name", "99.0", b"never read", "/", "", 0.0)
+    machine, reason = ray_worker.run(kit, b"never read either")
+    assert machine
+    assert "99.0 here" in str(reason)
