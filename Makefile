@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
+.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint                    ruff and mypy"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make docs                    the pages of docs/ as a site, in site/"
+	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
@@ -83,6 +84,13 @@ SECONDS ?= 600
 $(VENV)/fuzz: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
 	@touch $@
+
+$(VENV)/release: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	@touch $@
+
+release: $(VENV)/release
+	$(BIN)/python scripts/release.py $(ARGS)
 
 docs: $(VENV)/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

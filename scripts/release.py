@@ -1,0 +1,89 @@
+"""make release: wheel and sdist, their metadata and contents, and the demo from the wheel on each Python at hand.
+
+    python scripts/release.py [PYTHON ...]      default: every python3.10 to python3.13 that is found
+
+Nothing is uploaded. What is in dist/ at the end is what was tried.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+NEEDED = (
+    "imagenet_prep/py.typed",
+    "imagenet_prep/ilsvrc2012/imagenet.yaml",
+    "imagenet_prep/ilsvrc2012/data/imagenet_lsvrc_2015_synsets.txt",
+    "imagenet_prep/reporting/page.html",
+)
+NEEDED_IN_SDIST = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "tests/conftest.py", "data/README.md")
+STRANGE = re.compile(r"\.(JPEG|jpg|tfrecord|pyc|part)$|__pycache__|demo-data|\.env$|^site/")
+
+
+def main() -> None:
+    """Build, look, install, run; the first thing that is wrong ends it."""
+    version = _version()
+    shutil.rmtree(DIST, ignore_errors=True)
+    _run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
+    _run(sys.executable, "-m", "twine", "check", "--strict", *DIST.iterdir())
+    (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    if version not in wheel.name or version not in sdist.name:
+        sys.exit(f"{wheel.name}, {sdist.name}: expected version {version}, as in the code")
+    if f"## [{version}]" not in (ROOT / "CHANGELOG.md").read_text():
+        print(f"note: CHANGELOG.md has no section [{version}] yet", flush=True)
+    _look(wheel.name, zipfile.ZipFile(wheel).namelist(), NEEDED)
+    with tarfile.open(sdist) as tar:
+        names = [name.partition("/")[2] for name in tar.getnames()]
+    _look(sdist.name, names, (*NEEDED, *NEEDED_IN_SDIST))
+    pythons = sys.argv[1:] or [each for minor in range(10, 14) if (each := shutil.which(f"python3.{minor}"))]
+    for python in pythons or [sys.executable]:
+        _try(python, wheel, version)
+    print(f"{wheel.name} and {sdist.name} are ready in {DIST}", flush=True)
+
+
+def _version() -> str:
+    found = re.search(r'^__version__ = "(.+)"$', (ROOT / "imagenet_prep" / "__init__.py").read_text(), re.M)
+    stated = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    versions = {match[1] for match in (found, stated, cited) if match}
+    if len(versions) != 1:
+        sys.exit(f"expected one version in the code, pyproject.toml and CITATION.cff, got {sorted(versions)}")
+    return versions.pop()
+
+
+def _look(package: str, names: list[str], needed: tuple[str, ...]) -> None:
+    missing = [name for name in needed if name not in names]
+    strange = [name for name in names if STRANGE.search(name) and "tests/" not in name]
+    if missing or strange:
+        sys.exit(f"{package}: missing {missing}, strange {strange}")
+
+
+def _try(python: str, wheel: Path, version: str) -> None:
+    """Install the wheel where nothing else is, and run the demo and its report from an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run(python, "-m", "venv", f"{folder}/venv")
+        _run(f"{folder}/venv/bin/python", "-m", "pip", "install", "--quiet", wheel)
+        program = f"{folder}/venv/bin/imagenet-prep"
+        said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+        if version not in said:
+            sys.exit(f"{python}: expected version {version}, got {said}")
+        _run(program, "demo", "demo-data", "--quiet", cwd=folder)
+        _run(program, "report", "demo-data", "--quiet", cwd=folder)
+        print(f"{python}: installed, demo and report made", flush=True)
+
+
+def _run(*command: str | Path, cwd: str | Path = ROOT) -> None:
+    print("$", *command, flush=True)
+    subprocess.run(list(map(str, command)), check=True, cwd=cwd, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
