@@ -181,7 +181,7 @@ class Progress(Protocol):
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier run.
 
-        ``unit`` is "B" for bytes (drawn with binary prefixes), else a noun such as "images".
+        ``unit`` is "B" for bytes (drawn as kB, MB, GB), else a noun such as "images".
         """
 
     def advance(self, amount: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Counts and names -> words ("1,024 shards", "a, b, c, ..."), and a text such as "100MB" -> bytes."""
+"""Counts, sizes and names -> words ("1,024 shards", "22.7 MB", "a, b, ..."), and a text such as "100MB" -> bytes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ def byte_count(text: str) -> int | None:
     """The number of bytes that a text such as 100MB (10^6 each) or 1.5GiB (2^30) says, at least 1; None for another."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", text)
     return int(float(match[1]) * _UNITS[match[2] or ""]) or None if match else None
+
+
+def size_text(count: float) -> str:
+    """A number of bytes in the unit that suits it, powers of 1000: "512 B", "22.7 MB"."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if count < 999.95:
+            return f"{count:,.1f} {unit}"
+    return f"{count / 1000:,.1f} TB"
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:

@@ -553,9 +553,15 @@ def test_init_proposes_a_command_that_can_be_copied(tmp_path: Path) -> None:
 
 
 def test_one_is_not_plural_and_small_amounts_are_kilobytes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Plain lines say 1 image, 2 images, and kB below a MiB."""
+    """Plain lines say 1 image, 2 images, and bytes in the unit that suits them."""
     lines = Lines()
-    for label, total, unit in (("a", 1, "images"), ("b", 2, "images"), ("c", 2500, "B"), ("d", 3 << 20, "B")):
+    for label, total, unit in (
+        ("a", 1, "images"),
+        ("b", 2, "images"),
+        ("c", 2500, "B"),
+        ("d", 3_000_000, "B"),
+        ("e", 7, "B"),
+    ):
         lines.begin(label, total, unit)
         lines.advance(total)
         lines.end()
@@ -564,7 +570,8 @@ def test_one_is_not_plural_and_small_amounts_are_kilobytes(capsys: pytest.Captur
         "a: 1 image of 1 image",
         "b: 2 images of 2 images",
         "c: 2.5 kB of 2.5 kB",
-        "d: 3.0 MiB of 3.0 MiB",
+        "d: 3.0 MB of 3.0 MB",
+        "e: 7 B of 7 B",
     ]
 
 

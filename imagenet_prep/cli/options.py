@@ -14,6 +14,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.object_path import place
 from imagenet_prep.storage.urls import refuse_url, scheme_of
+from imagenet_prep.text import byte_count
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,13 +136,12 @@ def _is_state(path: Path) -> bool:
     return folder == Layout(folder.parent).state_dir
 
 
-def byte_count(value: str) -> int:
-    """A number of bytes from its text, with an optional binary suffix: 500M, 2G."""
-    number = value.rstrip("KMGTkmgt")
-    suffix = value[len(number) :].upper()
-    if not number.isdigit() or len(suffix) > 1:
-        raise click.BadParameter(f"{value!r} is no size: expected a number of bytes such as 500M or 2G")
-    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[suffix]
+def memory_size(value: str) -> int:
+    """A number of bytes from its text: 500M, 2G, 2GB, 1.5GiB."""
+    count = byte_count(value.upper() + "B" if value[-1:].upper() in "KMGT" and value else value)
+    if count is None:
+        raise click.BadParameter(f"{value!r} is no size: expected a number of bytes such as 500MB or 2GiB")
+    return count
 
 
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -204,9 +204,9 @@ reading = _all_of(
     ),
     click.option(
         "--memory",
-        type=byte_count,
+        type=memory_size,
         metavar="SIZE",
-        help="What such a pass may hold: 2G.  [default: a quarter of what is free]",
+        help="What such a pass may hold: 2GB.  [default: a quarter of what is free]",
     ),
 )
 

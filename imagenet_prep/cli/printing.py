@@ -13,7 +13,7 @@ from imagenet_prep.errors import Call
 from imagenet_prep.escaping import path_word, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import listed, number_of, size_text
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
@@ -66,8 +66,11 @@ def print_needs(needs: Sequence[Need]) -> None:
 
     for room in rooms_for(needs):
         free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"
-        steps = [(need.step, need.what, _size(need.size), f"{need.files:,}") for need in room.needs]
-        totals = [("", "needed", _size(room.size), f"{room.files:,}"), ("", "free", _size(room.free), free_files)]
+        steps = [(need.step, need.what, size_text(need.size), f"{need.files:,}") for need in room.needs]
+        totals = [
+            ("", "needed", size_text(room.size), f"{room.files:,}"),
+            ("", "free", size_text(room.free), free_files),
+        ]
         rows = [("step", "for", "space", "files"), *steps, *totals]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         say(f"on the file system of {room.folder}:")
@@ -85,7 +88,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
         present = number_of(len(summary.present), "archive was", "archives were")
-        say(f"download: fetched {fetched} ({_size(summary.size)}); {present} there")
+        say(f"download: fetched {fetched} ({size_text(summary.size)}); {present} there")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
@@ -159,7 +162,7 @@ def print_verdict(verdict: Verdict) -> None:
     for total in verdict.totals:
         numbers = (total.shards, total.records, total.expected, total.classes, total.boxes)
         texts = ("-" if number is None else f"{number:,}" for number in numbers)
-        rows.append((total.split, *texts, _size(total.bytes)))
+        rows.append((total.split, *texts, size_text(total.bytes)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
@@ -218,7 +221,9 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
     """What each split of an export holds."""
     if not quiet:
         for split in summary.splits:
-            what = f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({_size(split.size)})"
+            what = (
+                f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
+            )
             say(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
 
 
@@ -320,11 +325,3 @@ def _print_findings(problems: tuple[Problem, ...]) -> None:
         say(f"{problem.subject}: {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
         say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -11,6 +11,7 @@ from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -47,7 +48,6 @@ class Bars:
             initial=done,
             unit=unit if is_bytes else f" {unit}",
             unit_scale=is_bytes,
-            unit_divisor=1024 if is_bytes else 1000,
             dynamic_ncols=True,
             smoothing=0.05,
         )
@@ -120,7 +120,7 @@ class Lines:
 
     def _amount(self, value: float) -> str:
         if self._unit == "B":
-            return f"{value / (1 << 20):,.1f} MiB" if value >= 1 << 20 else f"{value / 1000:,.1f} kB"
+            return size_text(value)
         count = f"{value:,.0f}"
         return f"{count} {self._unit.removesuffix('s') if count == '1' else self._unit}"
 

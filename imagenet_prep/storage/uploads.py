@@ -8,9 +8,6 @@ the signature covers it. Of gs:// and az:// nothing is aborted: docs/cluster.md 
 from __future__ import annotations
 
 import os
-import urllib.error
-import urllib.request
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
@@ -45,6 +42,8 @@ def find_uploads(path: ObjectPath) -> Iterator[Upload]:
     """Those to objects whose name begins with the key of ``path``; none where the store is not S3."""
     if path.scheme != "s3":
         return
+    from xml.etree import ElementTree
+
     marks = ""
     while True:
         page = ElementTree.fromstring(  # noqa: S314 - of the store that holds the data
@@ -65,6 +64,9 @@ def _abort(path: ObjectPath, upload: Upload) -> None:
 
 def _ask(path: ObjectPath, method: str, key: str, query: str) -> bytes:
     """Send a request that obstore has signed: what obstore appends to it is a parameter that stores pass over."""
+    import urllib.error  # the two bring a hundred modules, and every command of local folders knows this module
+    import urllib.request
+
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     server = (
         os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or f"https://s3.{region}.amazonaws.com"
