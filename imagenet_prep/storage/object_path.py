@@ -156,7 +156,7 @@ def place(where: str | os.PathLike[str]) -> Path:
         raise UsageError(
             f"{scheme}://... holds more than a bucket and a name",
             f"expected {scheme}://BUCKET/FOLDER, without a user, a password or a query",
-            "put credentials into the environment, as docs/cluster.md says",
+            "put credentials into the environment, as docs/object-stores.md says",
         )
     if not found.bucket:
         raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")

@@ -35,7 +35,9 @@ _TIMES_OUT = timedelta(seconds=120)  # a part on a slow line
 _SILENT = timedelta(seconds=20)
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
-_SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/cluster.md names, in the environment"
+_SIGN_UP = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names, in the environment"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             raise AccessError(
                 f"{scheme}://{bucket} can't be reached with what the environment says",
                 "it lacks something, or holds what is not understood",
-                _SIGN_UP if scheme == "s3" else "docs/cluster.md names the variables",
+                _SIGN_UP if scheme == "s3" else "docs/object-stores.md names the variables",
             ) from error
 
 
@@ -283,7 +285,9 @@ def failure(path: ObjectPath, error: Exception) -> Exception:
     name = type(error).__name__
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         detail = f"the store refuses these credentials for it: {answer or 'no right'}"
-        return AccessError(f"no access to {path}", detail, _SIGN_UP if path.scheme == "s3" else "see docs/cluster.md")
+        return AccessError(
+            f"no access to {path}", detail, _SIGN_UP if path.scheme == "s3" else "see docs/object-stores.md"
+        )
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
         return AccessError(f"no credentials for {path}", "the environment holds none that can be used", _SIGN_UP)
     if status is not None and status < 500 and status not in (408, 429):

@@ -2,7 +2,7 @@
 
 S3 keeps the parts of an upload until it is told to forget them. obstore can neither list nor abort uploads, but it
 signs URLs with whatever credentials it has found: the request is written into the endpoint of a client of its own, and
-the signature covers it. Of gs:// and az:// nothing is aborted: docs/cluster.md says what becomes of parts there.
+the signature covers it. Of gs:// and az:// nothing is aborted: docs/object-stores.md says what becomes of parts there.
 """
 
 from __future__ import annotations
