@@ -96,10 +96,8 @@ def measure(data_dir: Path, base: str, repeat: int, workers: int) -> None:
     for name in ways:
         cpu = median(spent[name]) / size * 1e9
         print(f"{name:<28} {median(took[name]):6.2f} s {size / median(took[name]) / 1e6:7.0f} MB/s {cpu:6.2f} CPU s/GB")
-    for name, bare in (
-        ("convert to the store", "bare upload"),
-        ("convert from store to store", "bare download and upload"),
-    ):
+    pairs = {"convert to the store": "bare upload", "convert from store to store": "bare download and upload"}
+    for name, bare in pairs.items():
         ratio = median(b / a for a, b in zip(took[name], took[bare], strict=True))
         print(f"{name}: {ratio:.2f} of the speed of {bare}")
 

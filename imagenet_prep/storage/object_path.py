@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
 import stat
 from collections.abc import Generator, Iterable
@@ -44,7 +45,9 @@ class ObjectPath(PosixPath):
         return "/".join(self.parts[2:])
 
     def __str__(self) -> str:
-        return f"{self.parts[0]}//{'/'.join(self.parts[1:])}" if self.parts else "."
+        if not self.parts or not self.parts[0].endswith(":"):
+            return "/".join(self.parts) or "."  # relative to another one
+        return f"{self.parts[0]}//{'/'.join(self.parts[1:])}"
 
     def __fspath__(self) -> NoReturn:
         raise UsageError(
@@ -119,7 +122,7 @@ class ObjectPath(PosixPath):
     def glob(self, pattern: Any, **_: Any) -> Generator[Self, None, None]:
         """What lies in it and has a name of this pattern; of one with folders, what lies in those."""
         first, slash, rest = str(pattern).partition("/")
-        found = (each for each in self.iterdir() if each.match(first))
+        found = (each for each in self.iterdir() if fnmatch.fnmatchcase(each.name, first))
         if slash:
             yield from (below for each in found for below in each.glob(rest))
         else:
@@ -149,7 +152,7 @@ def place(where: str | os.PathLike[str]) -> Path:
         raise UsageError(
             f"{shown(text)} is a URL",
             f"expected a path of this machine, or {_listed()}",
-            "mount that and name the folder, or copy it here first; a folder of such a name is written ./name",
+            "mount that and name the folder, or copy it here; a folder of such a name is meant by its absolute path",
         )
     found = ObjectPath(f"{scheme}:/{text.partition(':')[2]}")
     if "@" in found.bucket or ":" in found.bucket or "?" in text or shown(text).endswith("..."):

@@ -73,17 +73,19 @@ class ObjectSink:
 
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
-        self._held = bytearray()
+        self._held: list[Buffer] = []
+        self._count = 0  # bytes of them
         self._upload: Any = None
         self._is_committed = False
         self.size = 0
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Append all of ``parts``: copied until there are enough of them for a part."""
+        """Append all of ``parts``: held until there are enough of them for a part of the upload."""
         for part in parts:
-            self._held += part
+            self._held.append(part)
+            self._count += len(part)
             self.size += len(part)
-            if len(self._held) >= objects.PART:
+            if self._count >= objects.PART:
                 self._send()
 
     def rest(self) -> None:
@@ -98,7 +100,7 @@ class ObjectSink:
             assert self._upload is None, "an upload has its name from its first part on"
             self._path = self._path.with_name(name)
         if self._upload is None:
-            objects.put(self._path, bytes(self._held))
+            objects.put(self._path, b"".join(self._held))
         else:
             self._send()
             with objects.asking(self._path):
@@ -108,7 +110,7 @@ class ObjectSink:
     def discard(self) -> None:
         """Let the store forget the parts; where it can't be told, the next run does."""
         begun, self._upload = self._upload is not None, None
-        self._held = bytearray()
+        self._held = []
         if begun and not self._is_committed:
             with contextlib.suppress(Exception):
                 abort_uploads(self._path.parent, self._path.name.__eq__)
@@ -122,7 +124,7 @@ class ObjectSink:
         self.discard()
 
     def _send(self) -> None:
-        held, self._held = self._held, bytearray()
+        held, self._held, self._count = b"".join(self._held), [], 0
         if self._upload is None:
             self._upload = objects.begin_upload(self._path)
         with objects.asking(self._path):

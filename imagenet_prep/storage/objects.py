@@ -35,9 +35,8 @@ _TIMES_OUT = timedelta(seconds=120)  # a part on a slow line
 _SILENT = timedelta(seconds=20)
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
-_SIGN_UP = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names, in the environment"
-)
+_SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names"
+_SIGN_UP_ELSEWHERE = "docs/object-stores.md names the variables that are read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             raise AccessError(
                 f"{scheme}://{bucket} can't be reached with what the environment says",
                 "it lacks something, or holds what is not understood",
-                _SIGN_UP if scheme == "s3" else "docs/object-stores.md names the variables",
+                _who(scheme),
             ) from error
 
 
@@ -285,16 +284,20 @@ def failure(path: ObjectPath, error: Exception) -> Exception:
     name = type(error).__name__
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         detail = f"the store refuses these credentials for it: {answer or 'no right'}"
-        return AccessError(
-            f"no access to {path}", detail, _SIGN_UP if path.scheme == "s3" else "see docs/object-stores.md"
-        )
+        return AccessError(f"no access to {path}", detail, _who(path.scheme))
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
-        return AccessError(f"no credentials for {path}", "the environment holds none that can be used", _SIGN_UP)
+        return AccessError(
+            f"no credentials for {path}", "the environment holds none that can be used", _who(path.scheme)
+        )
     if status is not None and status < 500 and status not in (408, 429):
         return InputError(f"the store refuses a request for {path}", answer, "check the URL and AWS_ENDPOINT_URL")
     reason = answer or _network_reason(said)
     hint = "run the same command again; AWS_ENDPOINT_URL says which server is asked, if it is not the store's own"
     return NetworkError(f"no answer that can be used for {path}", reason, hint)
+
+
+def _who(scheme: str) -> str:
+    return _SIGN_UP if scheme == "s3" else _SIGN_UP_ELSEWHERE
 
 
 def _network_reason(said: str) -> str:
