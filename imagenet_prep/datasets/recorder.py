@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -70,7 +71,7 @@ class InceptionRecorder:
 
     check: Check = "decode"
     how: Reencode | None = None
-    numbers: tuple[int, ...] | None = None
+    numbers: Sequence[int] | None = None
     upright: bool = False
     loosely: Text = _LOOSELY
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,12 +104,19 @@ def make_recorder(
     how, images = rules.reencode_of(file), recipe.images
     check: Check = "header" if images is not None and images.check == "header" else "decode"
     upright = content == "image" and rules.turns_upright(file)
-    numbers = labelled.classes.numbers
+    numbers = _in_short(labelled.classes.numbers)
     if is_inception or features is None:
-        is_plain = numbers == tuple(range(1, len(numbers) + 1))
-        return InceptionRecorder(check, how, None if is_plain else numbers, upright, LOOSELY)
+        return InceptionRecorder(
+            check, how, None if numbers == range(1, len(numbers) + 1) else numbers, upright, LOOSELY
+        )
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
     return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array, upright)
+
+
+def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
+    """The same numbers; where each is one more than the last, as a range: every task of a shard carries them."""
+    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
+    return counted if numbers == tuple(counted) else numbers
 
 
 def without_turning(recorder: Recorder) -> Recorder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ class MappedRecorder:
     features: tuple[Mapped, ...]
     content: Content
     split: str = ""
-    numbers: tuple[int, ...] = ()
+    numbers: Sequence[int] = ()
     check: Check = "decode"
     how: Reencode | None = None
     bounds: tuple[float, float] | None = None
