@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,9 @@ _RATIOS = {"1:1": 1.0, "4:3": 4 / 3, "3:4": 3 / 4, "2:1": 2.0, "1:2": 1 / 2, "4:
     name: ratio for k in (8, 16, 64) for name, ratio in ((f"{k}:1", float(k)), (f"1:{k}", 1 / k))
 }
 """Ratios to mark on an axis, the most important first."""
+
+MARKS = 1500
+"""Shards that are marked one by one in a chart; of more, the extremes of as many places."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -88,8 +92,9 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for each in series:
-        counts = sorted(each.found.labels.values(), reverse=True)
-        edges = [0.5 + k for k in range(len(counts) + 1)]
+        sizes = Counter(each.found.labels.values())  # a step for all classes of one size: 70,000 would be 3 MB
+        counts = sorted(sizes, reverse=True)
+        edges = [0.5 + k for k in itertools.accumulate((sizes[count] for count in counts), initial=0)]
         axes.stairs(counts, edges, **_style(each.look))
     axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
     axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
@@ -189,9 +194,10 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
 
     for each in series:
         few, look = len(each.shards) <= 100, each.look
+        shown = _extremes(each.shards)
         axes.plot(
-            sorted(each.shards),
-            [each.shards[k] for k in sorted(each.shards)],
+            shown,
+            [each.shards[k] for k in shown],
             linestyle="none",
             marker=look.mark,
             markersize=6 if few else 2.5,
@@ -208,6 +214,17 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(value)))
     axes.set_xlabel("number of the shard")
+
+
+def _extremes(shards: Mapping[int, int]) -> list[int]:
+    """The numbers of the shards to mark: of as many neighbours as fall on one place the smallest and the largest."""
+    numbers = sorted(shards)
+    width = -(-len(numbers) // MARKS)
+    found: set[int] = set()
+    for start in range(0, len(numbers), width or 1):
+        near = numbers[start : start + width]
+        found |= {min(near, key=shards.__getitem__), max(near, key=shards.__getitem__)}
+    return sorted(found)
 
 
 def _style(look: Style) -> dict[str, Any]:
