@@ -32,7 +32,7 @@ def test_charts_of_many_are_small(classes: int, shards: int) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 100, MARKS, MARKS + 1, 10 * MARKS + 7])
 def test_the_extremes_are_marked(count: int) -> None:
-    """All shards as long as they are few; of many the smallest and the largest are among them, none far from the next."""
+    """All shards as long as they are few; of many the smallest and the largest are among them, spread evenly."""
     sizes = {k: 1000 + k % 97 for k in range(count)}
     if count > MARKS:
         sizes |= {count // 2: 1, count // 3: 10**6}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
@@ -157,7 +158,7 @@ def _signature(layout: Layout, verdict: Verdict) -> str:
     shards = layout.find_shards({total.split for total in verdict.totals})
     indexes = (path for name in shards for path in layout.index_paths(name))
     for path in (*map(layout.shard_path, shards), *indexes, layout.manifest_path):
-        if path.exists():
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             status = path.stat()
             digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()

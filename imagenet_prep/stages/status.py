@@ -73,14 +73,10 @@ def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> St
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
     planned = len(recorded) if manifest else _planned(layout, recorded, dataset)
     detail = f"{len(done):,} of {number_of(planned, 'shard')}"
-    lost = sum(not _has_index(layout, name) for name in done)
+    lost = len(layout.without_index(done))
     if lost:
         detail += f", {lost:,} of them without their index"
     return StageStatus("convert", "done" if planned and len(done) - lost >= planned else "partly", detail)
-
-
-def _has_index(layout: Layout, name: str) -> bool:
-    return all(path.exists() for path in layout.index_paths(name))
 
 
 def _manifest(layout: Layout) -> Manifest | None:
@@ -119,8 +115,8 @@ def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Sta
     kept = load_verdict(layout)
     if kept is None:
         return StageStatus("verify", "not begun", "the shards have not been verified yet")
-    indexed = (_has_index(layout, name) for name in _recorded(layout, manifest))
-    if not kept.is_current or not (kept.verdict.problems or all(indexed)):
+    lacking = () if kept.verdict.problems else layout.without_index(_recorded(layout, manifest))
+    if not kept.is_current or lacking:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:

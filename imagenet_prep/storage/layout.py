@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -250,6 +250,11 @@ class Layout:
     def index_paths(self, name: str) -> tuple[Path, Path]:
         """Both files that make the index of one shard."""
         return self.index_path(name), self.listing_path(name)
+
+    def without_index(self, names: Iterable[str]) -> list[str]:
+        """Those of these shards whose index lacks a file, told by one look at the folder."""
+        there = set(self.indexes.list())
+        return [name for name in names if not {f"{name}.idx", f"{name}.list"} <= there]
 
     export_path = _Below("state_dir", "export.json")
     """Of an export: to which container (JSON). Its journal has a line a shard, ``.list`` the files that it became."""

@@ -42,7 +42,12 @@ class LocalStore:
     def size(self, name: str) -> int | None:
         """Bytes of a file, None if there is none."""
         path = self.folder / name
-        return path.stat().st_size if path.exists() else None
+        try:
+            return path.stat().st_size
+        except OSError:
+            if path.exists():
+                raise
+            return None
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
         """A view of a memory map: what is not touched is never read, what is read is never copied."""

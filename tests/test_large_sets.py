@@ -1,0 +1,69 @@
+"""Sets of more shards than five digits number and of more classes than 16 bits: made, verified, reported by commands.
+
+At full size that is minutes, and only done with ``make exhaustive``; a small set goes the same way each time.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+LARGE = pytest.mark.exhaustive
+PAGE = 2_000_000  # bytes that a report may take, whatever it is about
+
+
+def png(number: int) -> bytes:
+    """One pixel in a colour of its own."""
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)), (b"IEND", b"")]
+    parts.insert(1, (b"IDAT", zlib.compress(b"\0" + number.to_bytes(3, "big"))))
+    chunks = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def run(folder: Path, *words: str) -> str:
+    """A command of ours, from another process; what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("images", "classes", "shards"),
+    [
+        (60, 40, 30),
+        pytest.param(100_001, 10, 100_001, marks=LARGE),
+        pytest.param(70_001, 70_000, 16, marks=LARGE),
+    ],
+)
+def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: int, shards: int) -> None:
+    """convert, verify, status, report; a lost shard is found and made again, and the page stays small."""
+    for number in range(images):
+        path = tmp_path / "images" / f"class-{number % classes:06d}" / f"{number:06d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(number))
+    recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    assert f"{images:,} images in {shards:,} shards" in run(tmp_path, "convert", "out", "--config", "recipe.yaml")
+    for more in ((), ("--quick",)):
+        verdict = json.loads(run(tmp_path, "verify", "out", "--json", *more))
+        totals = verdict["totals"]["train"]
+        assert (totals["records"], totals["shards"], totals["classes"]) == (images, shards, classes)
+        assert verdict["problems"] == []
+    assert f"{shards:,} of {shards:,} shards" in run(tmp_path, "status", "out")
+    run(tmp_path, "report", "out")
+    assert (tmp_path / "out/imagenet-prep/report.html").stat().st_size < PAGE
+    lost = sorted((tmp_path / "out").glob("train-*"))[shards // 2]
+    content = lost.read_bytes()
+    lost.unlink()
+    assert lost.name in run(tmp_path, "repair", "out")
+    assert lost.read_bytes() == content
