@@ -55,7 +55,8 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
     (tmp_path / "recipe.yaml").write_text(recipe)
     assert f"{images:,} images in {shards:,} shards" in run(tmp_path, "convert", "out", "--config", "recipe.yaml")
     for more in ((), ("--quick",)):
-        verdict = json.loads(run(tmp_path, "verify", "out", "--json", *more))
+        run(tmp_path, "verify", "out", "--json", "verdict.json", *more)
+        verdict = json.loads((tmp_path / "verdict.json").read_bytes())
         totals = verdict["totals"]["train"]
         assert (totals["records"], totals["shards"], totals["classes"]) == (images, shards, classes)
         assert verdict["problems"] == []

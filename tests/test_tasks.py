@@ -69,8 +69,8 @@ def test_a_task_of_a_set_of_many_classes_is_small(tmp_path: Path) -> None:
     layout, dataset = Layout(tmp_path / "out"), load(recipe, None, ENGINE)
     planned = dataset.plan(layout, ENGINE, dataset.options, Silent())
     todo = [plan for split in planned.splits for plan in split.plans]
-    with unfinished(layout):
-        tasks = list(prepare_tasks(lay_out(planned.splits, todo, dataset.options), layout, dataset.options, Silent()))
+    works = lay_out(planned.splits, todo, layout, dataset.options)
+    tasks = list(prepare_tasks(works, layout, dataset.options, Silent()))
     assert [len(task.catalog) for task in tasks] == [1, 1]
     assert len(dataset.classes.names) == 5000
     assert max(len(pickle.dumps(task)) for task in tasks) < 10_000
