@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench rehearsal screenshots clean
+.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench simulate rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -24,6 +24,7 @@ help:
 	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
 	@echo "make torture                 power cuts, full disks, refused calls, on a disk of their own; takes root, half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
+	@echo "make simulate                1,000 nodes in a model: time, waste and cost beside ideal; docs/images/scale.svg"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
 	@echo "make clean                   removes what make made"
@@ -108,6 +109,9 @@ bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)
 	$(BIN)/python scripts/bench_download.py $(DOWNLOAD_ARGS)
 	$(BIN)/python scripts/bench_reading.py $(READING_ARGS)
+
+simulate: $(VENV)/dev
+	$(BIN)/python scripts/simulate.py $(ARGS)
 
 rehearsal: $(VENV)/run
 	@test -n "$(DIR)" || { echo "usage: make rehearsal DIR=/path/with/4/GB" >&2; exit 2; }

@@ -35,7 +35,7 @@ from imagenet_prep.model import Done, Failed, Outcomes, Portable, R, T
 AHEAD = 2
 """Tasks that are out, in slots of the cluster: those beyond one a slot wait where a slot gets free next."""
 
-LATE = 2.0
+LATE = 1.2
 """At the end, a task that is out so many times as long as is usual runs a second time (docs/scale.md)."""
 
 PATIENCE = 30.0
