@@ -31,13 +31,14 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_source
 from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
 from imagenet_prep.model import Silent
+from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources import parquets, regroup
 from imagenet_prep.sources.container import Row
 from imagenet_prep.sources.packed_tars import PackedTar
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import ConvertSummary, convert
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify

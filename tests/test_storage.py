@@ -110,6 +110,19 @@ def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(
     assert sorted(os.listdir(tmp_path)) == [".file.1-0.partial", "file[1]"]
 
 
+def test_what_another_machine_left_may_be_held_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks may not be seen across machines: an unfinished file of another one stays."""
+    with monkeypatch.context() as patch:
+        there = os.uname_result(("Linux", "elsewhere", "", "", ""))
+        patch.setattr(os, "uname", lambda: there)
+        with pytest.raises(KeyboardInterrupt), atomic_file(tmp_path / "file"):  # noqa: PT012
+            (left,) = os.listdir(tmp_path)
+            raise KeyboardInterrupt
+    (tmp_path / left).touch()
+    save_bytes(tmp_path / "file", b"content")
+    assert sorted(os.listdir(tmp_path)) == [left, "file"]
+
+
 def test_a_file_is_written_where_nothing_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without locks files appear whole all the same, and nobody removes what another may write."""
 

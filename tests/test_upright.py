@@ -27,7 +27,8 @@ from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.stages.convert import ConvertSummary, convert
+from imagenet_prep.shards.account import ConvertSummary
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example

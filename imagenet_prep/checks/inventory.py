@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from imagenet_prep.checks.completion import settle
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.index_check import corrected
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
@@ -81,6 +82,7 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
         shards = {split: [shard_name(split, i, count) for i in range(count)] for split, count in counts.items()}
     elif any(map(parse_shard_name, sizes)):
         journal = Journal(layout.journal_path)
+        settle(layout, journal)
         infos = {name: info for name in sizes if (info := journal.get(name))}
         shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     else:

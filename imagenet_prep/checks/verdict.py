@@ -100,9 +100,9 @@ def problem_dict(problem: Problem) -> dict[str, Any]:
 # kept in DATA_DIR ------------------------------------------------------------------------------------------------
 
 
-def save_verdict(verdict: Verdict, layout: Layout) -> None:
-    """Keep a verdict, and which files it is about, for status and report."""
-    save_json(layout.verdict_path, {**verdict.as_dict(), "files": _signature(layout, verdict)})
+def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
+    """Keep a verdict, and which files it is about, for status and report; that of a rank is a ``part``."""
+    save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
+    from imagenet_prep.shards.share import Share
     from imagenet_prep.storage.space import Need
 
 PROBLEMS_FOUND = 3
@@ -224,6 +225,7 @@ def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
 @o.config
 @o.part
 @o.converting
+@o.ranks
 @o.dry_run
 @o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
@@ -234,22 +236,44 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     imagenet-prep convert /data/out --raw /data/kaggle
     imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette --relabel 0
     imagenet-prep convert /data/flowers --config flowers.yaml
+    imagenet-prep convert /data/imagenet --rank auto    (in each task of a job array: docs/cluster.md)
     """
     from imagenet_prep.stages.convert import convert, foresee
 
     engine, progress = _engine(given), make_progress(quiet)
+    share = _share(given, progress)
     layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
     if given["dry_run"]:
-        return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, progress=progress))
-    summary = convert(layout, engine, options, dataset=dataset, progress=progress)
+        return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
+    summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
     printing.print_convert(summary, quiet)
     return PROBLEMS_FOUND if summary.set_aside else 0
 
 
 @cli.command()
 @o.data_dir
+@o.output
+@o.quiet
+def merge(data_dir: Path, output: Path | None, quiet: bool) -> None:
+    """Finish a set whose shards the ranks of convert have made; no raw data is read.
+
+    It names the ranks to run again, if shards are missing. The same convert without --rank finishes the set, too: it
+    makes what is missing.
+
+    \b
+    imagenet-prep merge /data/imagenet
+    """
+    from imagenet_prep.stages.merge import merge
+
+    _must_be_there(output or data_dir)
+    printing.print_merge(merge(Layout(data_dir, output=output), progress=make_progress(quiet)), quiet)
+
+
+@cli.command()
+@o.data_dir
 @o.verifying
 @o.incomplete
+@o.ranks
 @o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """Prove the shards right, or say exactly what is wrong (exit status 3).
@@ -262,12 +286,14 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     from imagenet_prep.stages.verify import verify
 
     _must_be_there(data_dir)
+    progress = make_progress(quiet)
     verdict = verify(
         Layout(data_dir),
         _engine(given),
         depth=_depth(given),
         allow_incomplete=given["allow_incomplete"],
-        progress=make_progress(quiet),
+        share=_share(given, progress),
+        progress=progress,
     )
     return _conclude(verdict, given["json_file"])
 
@@ -481,6 +507,17 @@ def _engine(given: Mapping[str, Any]) -> Engine:
             "--consume with --engine ray", "expected an engine of this machine, which knows what is durable"
         )
     return make_engine(given.get("engine", "processes"), given["workers"], given.get("ray_address"))
+
+
+def _share(given: Mapping[str, Any], progress: Progress) -> Share | None:
+    """The rank that is asked for, said in a line; None for all shards."""
+    from imagenet_prep.cli.schedulers import find_share
+
+    share = find_share(given["rank"], given["world_size"])
+    if share is not None:
+        own = ", ".join(str(share.rank + number * share.world) for number in range(3))
+        progress.note(f"{share}: the shards {own}, ... counted over all splits")
+    return share
 
 
 def _archive_keys(only: str) -> tuple[str, ...]:

@@ -246,6 +246,28 @@ converting = _all_of(
     ),
 )
 
+
+class _Rank(click.ParamType[Any]):
+    """A number, or "auto"."""
+
+    name = "rank"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value != "auto" and not (value.isascii() and value.isdigit()):
+            self.fail(f"{value!r} is no rank: expected a number from 0 on, or auto", param, ctx)
+        return value
+
+
+ranks = _all_of(
+    click.option(
+        "--rank",
+        type=_Rank(),
+        metavar="R|auto",
+        help="Only the shards of this rank, from 0 on, of --world-size; auto: as the job array says.",
+    ),
+    click.option("--world-size", type=click.IntRange(min=1), metavar="W", help="How many ranks share the shards."),
+)
+
 config = click.option("--config", "-c", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
 
 OF_RECIPES = (

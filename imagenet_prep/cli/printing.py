@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
+    from imagenet_prep.shards.account import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
-    from imagenet_prep.stages.convert import ConvertSummary
     from imagenet_prep.stages.diff import Difference, SplitDifference
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
+    from imagenet_prep.stages.merge import MergeSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
@@ -112,6 +113,13 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
         if split.set_aside:
             say(f"  set aside: {number_of(split.set_aside, 'image')}")
     _print_findings(summary.problems)  # they are set aside: nothing is left to do
+
+
+def print_merge(summary: MergeSummary, quiet: bool) -> None:
+    """Shards and images of each split."""
+    for split in () if quiet else summary.shards:
+        images, shards = number_of(summary.images[split], "image"), number_of(summary.shards[split], "shard")
+        say(f"merge: {split}: {images} in {shards}")
 
 
 def _print_changes(repairs: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from imagenet_prep.errors import Call, Phrase, Text
 from imagenet_prep.escaping import command_line, path_word, quoted
 
 NAME = "imagenet-prep"
-STAGES = frozenset({"download", "untar", "annotate", "convert", "verify", "repair", "report", "show"})
+STAGES = frozenset({"download", "untar", "annotate", "convert", "merge", "verify", "repair", "report", "show"})
 """The stages that the library speaks of; every other name in a Phrase is a setting."""
 
 

@@ -14,6 +14,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "annotate": "bounding boxes: from the archive to a CSV",
         "init": "propose a recipe for a folder of your own",
         "convert": "images to shards",
+        "merge": "finish a set that ranks have made",
         "export": "the same records in another container",
     },
     "Check": {

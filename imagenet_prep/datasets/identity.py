@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
@@ -133,10 +134,13 @@ def _is_moved(plan: ShardPlan, journal: Journal, known: _Known) -> bool:
     return now.times not in (made_from.times, *also)
 
 
-def remember(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, journal: Journal) -> None:
+def remember(
+    splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, journal: Journal, part: str = ""
+) -> None:
     """Keep where images lie, for the shards of ``todo`` that are to be made and for those that are done.
 
     A shard that is done is known from now on by the containers that hold its items now, too, beside the former ones.
+    A rank keeps it in a ``part`` of its own.
     """
     known = _load(layout)
     kept = _Known(dict(known.containers))
@@ -161,7 +165,17 @@ def remember(splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: 
             kept.shards[name] = {made_from.times: (kept.joined(digest, here), also)}
     used = {digest for times in kept.shards.values() for digest, _ in times.values()}
     containers = {digest: dict(kept.containers[digest]) for digest in used}
-    save_json(layout.sources_path, {"containers": containers, "shards": kept.shards})
+    save_json(layout.sources_part(part), {"containers": containers, "shards": kept.shards})
+
+
+def take_in_sources(layout: Layout) -> None:
+    """Make one of what is kept in parts."""
+    parts = layout.sources_parts()
+    if parts:
+        known = _load(layout)
+        save_json(layout.sources_path, {"containers": known.containers, "shards": known.shards})
+        for path in parts:
+            path.unlink(missing_ok=True)
 
 
 def _digest(stamps: Stamps) -> str:
@@ -169,9 +183,19 @@ def _digest(stamps: Stamps) -> str:
 
 
 def _load(layout: Layout) -> _Known:
-    """What is kept, if it is as it was written."""
+    """What is kept, in all parts, if it is as it was written."""
+    known = _load_part(layout.sources_path)
+    for path in layout.sources_parts():
+        part = _load_part(path)
+        known.containers.update(part.containers)
+        for name, times in part.shards.items():
+            known.shards[name] = {**times, **known.shards.get(name, {})}
+    return known
+
+
+def _load_part(path: Path) -> _Known:
     try:
-        kept = load_json(layout.sources_path)
+        kept = load_json(path)
         known = _Known({each: stamps for each, stamps in kept["containers"].items() if _digest(stamps) == each})
         for name, times in kept["shards"].items():
             known.shards[name] = {each: (digest, tuple(also)) for each, (digest, also) in times.items()}

@@ -79,10 +79,13 @@ class MadeByRecipe(KnownSet):
             what = f"{layout.manifest_path} is damaged: {damage}"
             detail = "nothing else tells what the shards of a recipe must be"
             raise InputError(what, detail, Phrase("remove it and {}", again))
+        merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         raise InputError(
             f"the conversion in {layout.output_dir} has not come to its end",
             f"expected {layout.manifest_path.name}, which is written when every shard is done",
-            Phrase("{}: finished shards are kept", again),
+            Phrase("it finishes the set, or names the ranks to run again: {}", merge)
+            if layout.planned_path.exists()
+            else Phrase("{}: finished shards are kept", again),
         )
 
     def examiner(self, foreign: Sequence[Path], *, decode: bool) -> PromiseExaminer:

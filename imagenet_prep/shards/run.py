@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.identity import take_in_sources
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import Phrase, PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
@@ -123,19 +124,26 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
 
 
 @contextlib.contextmanager
-def unfinished(layout: Layout) -> Iterator[Layout]:
+def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
     """The layout with a folder of this run's own for what is unfinished, and all that shards are made in; then it goes.
 
     What other runs left is removed first: whoever holds the locks of the layout knows that their drivers are dead. A
-    worker that lives on, here or on another machine, can give nothing its name any more. In an object store uploads are
-    all that is ever left.
+    worker that lives on, here or on another machine, can give nothing its name any more. Ranks hold no locks: those
+    with the key ``spared`` make the same shards, and may be at work. In an object store uploads are all that is ever
+    left.
     """
+    remove_unfinished(layout, spared)
+    with unfinished_of(layout, run_name()) as own:
+        yield own
+
+
+@contextlib.contextmanager
+def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
+    """The same for a run of this name, which leaves alone what others have there."""
     if isinstance(layout.output_dir, ObjectPath):
-        abort_uploads(layout.output_dir, lambda name: parse_shard_name(name) is not None)
         yield layout
         return
-    own = dataclasses.replace(layout, run=run_name())
-    _remove_partials(layout)
+    own = dataclasses.replace(layout, run=run)
     for folder in (layout.output_dir, own.partial_dir, layout.index_dir):
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -147,15 +155,33 @@ def unfinished(layout: Layout) -> Iterator[Layout]:
             layout.partials_dir.rmdir()
 
 
+def take_in_parts(layout: Layout, journal: Journal) -> None:
+    """Make one record of what the ranks of a finished set left, and remove the rest of it; ranks still there stop."""
+    if not layout.rank_parts():
+        return
+    remove_unfinished(layout)
+    if not isinstance(layout.output_dir, ObjectPath):
+        with contextlib.suppress(OSError):
+            layout.partials_dir.rmdir()
+    journal.take_in()
+    take_in_sources(layout)
+    layout.planned_path.unlink(missing_ok=True)
+
+
 def run_name() -> str:
     """A name that no other run has: it tells people which process on which machine."""
     host = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)
     return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
-def _remove_partials(layout: Layout) -> None:
-    """Take every unfinished file out of reach in one step a run, then remove it."""
+def remove_unfinished(layout: Layout, spared: str = "") -> None:
+    """Take every unfinished file out of reach in one step a run, then remove it; those of ranks with a key stay."""
+    if isinstance(layout.output_dir, ObjectPath):
+        abort_uploads(layout.output_dir, lambda name: parse_shard_name(name) is not None)
+        return
     for path in layout.partials_dir.glob("*"):
+        if spared and path.name.startswith(f"rank-{spared}-"):
+            continue
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):
             path.rename(gone)
@@ -172,10 +198,11 @@ def prepare_tasks(
     *,
     expected: Mapping[str, ShardInfo] | None = None,
     doubt: str = "",
+    syncs: bool = False,
 ) -> Iterator[ShardTask]:
     """The task of each shard, one at a time, once the archives that are to be read in their own order have been.
 
-    ``expected`` holds what shards must become, by name; it and ``doubt`` are those of ShardTask.
+    ``expected`` holds what shards must become, by name; it, ``doubt`` and ``syncs`` are those of ShardTask.
     """
     catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
@@ -191,6 +218,7 @@ def prepare_tasks(
             doubt=doubt,
             made_from=plan.made_from,
             bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
+            syncs=syncs,
         )
         for work, catalog in zip(works, catalogs, strict=True)
         for plan in work.plans

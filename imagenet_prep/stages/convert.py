@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from imagenet_prep import __version__
+from imagenet_prep.checks.completion import filled, not_done, settle
 from imagenet_prep.checks.index_check import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import DataProblemsError, InputError, Phrase, UsageError, all_of
-from imagenet_prep.images.prepare import TURNED, count_changes
-from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
+from imagenet_prep.errors import Call, InputError, Phrase, UsageError, all_of
+from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
+from imagenet_prep.shards.account import ConvertSummary, manifest_to_come, refusal_of, summary_of
 from imagenet_prep.shards.consuming import (
     begin_consuming,
     check_consumable,
@@ -24,46 +24,26 @@ from imagenet_prep.shards.consuming import (
     refuse_gone,
 )
 from imagenet_prep.shards.maker import ShardTask
-from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import (
+    Work,
+    count_images,
+    lay_out,
+    make_shards,
+    prepare_tasks,
+    run_name,
+    take_in_parts,
+    unfinished,
+    unfinished_of,
+)
+from imagenet_prep.shards.share import Share, partition_key
 from imagenet_prep.state.beginning import Beginning, save_beginning
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, SplitTotals, usable_manifest
+from imagenet_prep.state.manifest import usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
-
-
-@dataclass(frozen=True, slots=True)
-class SplitSummary:
-    """One split's part of a ConvertSummary: ``made`` of ``shards`` were made by this run, the others were there."""
-
-    split: str
-    images: int
-    shards: int
-    made: int
-    set_aside: int
-    repairs: tuple[str, ...]
-
-    @property
-    def turned(self) -> int:
-        """How many images were turned upright."""
-        return count_changes(self.repairs)[TURNED]
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertSummary:
-    """What a conversion did. ``problems`` are the images that ``skip_bad`` set aside in this run."""
-
-    splits: tuple[SplitSummary, ...]
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def set_aside(self) -> int:
-        """How many images are missing from the shards because ``skip_bad`` set them aside, in this run or before."""
-        return sum(split.set_aside for split in self.splits)
 
 
 def convert(
@@ -72,11 +52,14 @@ def convert(
     options: MakingOptions | None = None,
     *,
     dataset: Dataset = ILSVRC2012,
+    share: Share | None = None,
     progress: Progress | None = None,
 ) -> ConvertSummary:
     """Write every shard of a data set that is not done yet, and the manifest.
 
-    ``options`` are those of the data set, for ILSVRC2012 ``ConvertOptions``; None: as the data set says itself.
+    ``options`` are those of the data set, for ILSVRC2012 ``ConvertOptions``; None: as the data set says itself. With a
+    ``share`` only its shards are written, beside other ranks: no lock is held, and the records are files of this call's
+    own. The manifest is written by the one that finds all shards done, else by ``merge``.
 
     Finished shards are recognised by their fingerprint and never made again. Interrupted at any moment, the next call
     goes on from there and ends with the same bytes.
@@ -90,7 +73,14 @@ def convert(
         SpaceError, BusyError, WriteError: as their names say.
     """
     progress, options = progress or Silent(), options or dataset.options
-    with hold(layout.lock_paths):
+    part = f"{share.name}-{run_name()}" if share else ""
+    if share and options.consume:
+        raise UsageError(
+            f"{share}: raw data that several ranks read can't give its space to shards",
+            Phrase("expected {consume} without {rank}"),
+            "leave one of the two out",
+        )
+    with contextlib.nullcontext() if share else hold(layout.lock_paths):
         planned = dataset.plan(layout, engine, options, progress)
         _refuse_doubtful(planned, layout)
         if options.consume:
@@ -98,24 +88,33 @@ def convert(
         notes = tuple(map(progress.worded, planned.notes))
         for note in notes:
             progress.note(note)
-        with Journal(layout.journal_path) as journal:
+        key = partition_key(planned.splits)
+        with Journal(layout.journal_path, part) as journal:
             planned, changed = _compared(planned, layout, journal, engine, options)
-            splits = planned.splits
-            _remove_superseded(layout, journal, splits, changed, options)
+            splits = share.of_splits(planned.splits) if share else planned.splits
+            _remove_superseded(layout, journal, planned.splits, changed, options)
             journal.forget(changed)
-            with unfinished(layout) as own:
+            own_folder = unfinished_of(layout, f"rank-{key}-{run_name()}") if share else unfinished(layout, key)
+            with own_folder as own:
                 todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, layout, options)
                 refuse_lack(_needs(works, layout, engine, options))
                 dataset.prepare()
                 save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
-                remember(splits, todo, layout, journal)
+                remember(splits, todo, layout, journal, part)
+                if share:
+                    manifest_to_come(planned).save(layout.planned_path)
                 if options.consume:
                     works = begin_consuming(works, layout, progress)
-                tasks = prepare_tasks(works, own, options, progress)
+                tasks = prepare_tasks(works, own, options, progress, syncs=share is not None)
                 problems = _run(tasks, own, splits, todo, engine, journal, progress)
-        summaries = tuple(_summary(split, todo, journal) for split in splits)
-        _manifest(planned, journal, summaries).save(layout.manifest_path)
+            if share is None:
+                filled(manifest_to_come(planned), journal).save(layout.manifest_path)
+                take_in_parts(layout, journal)
+        summaries = tuple(summary_of(split, todo, journal) for split in splits)
+        if share:
+            _finish_if_last(planned, layout, share, progress)
+            return ConvertSummary(summaries, tuple(problems), notes)
         if options.consume:
             finish_consuming(splits, layout)
         for summary in summaries:
@@ -131,6 +130,7 @@ def foresee(
     options: MakingOptions | None = None,
     *,
     dataset: Dataset = ILSVRC2012,
+    share: Share | None = None,
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
     """What the shards that are not done yet will take of the disk; the images are listed, and nothing is written.
@@ -148,7 +148,7 @@ def foresee(
     with Journal(layout.journal_path) as journal:
         planned, changed = _compared(planned, layout, journal, engine, options)
         journal.forget(changed)
-        splits = planned.splits
+        splits = share.of_splits(planned.splits) if share else planned.splits
         todo = _still_to_make(splits, layout, journal, options)
     return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
 
@@ -181,6 +181,7 @@ def _compared(
     planned: PlannedSet, layout: Layout, journal: Journal, engine: Engine, options: MakingOptions
 ) -> tuple[PlannedSet, Mapping[str, str]]:
     """The set whose plans know which finished shards are theirs, and those that differ; see ``recognise``."""
+    settle(layout, journal, {plan.fingerprint for split in planned.splits for plan in split.plans})
     manifest = usable_manifest(layout.manifest_path)
     journal.forget_contradicted(manifest.shards if manifest else {})
     splits, changed = recognise(planned.splits, layout, journal, engine)
@@ -336,7 +337,7 @@ def _run(
     Returns:
         The images set aside.
     """
-    total = sum(len(split.catalog) for split in splits)
+    total = sum(count_images(plan) for split in splits for plan in split.plans)
     progress.begin("convert", total, "images", done=total - sum(map(count_images, todo)))
     made = make_shards(tasks, layout, engine, journal, progress)
     progress.end()
@@ -345,57 +346,25 @@ def _run(
     problems = [problem for outcome in made.outcomes for problem in outcome.problems]
     refused = sum(outcome.info is None for outcome in made.outcomes)
     if refused:
-        raise _refusal(problems, refused, progress)
+        raise refusal_of(problems, refused, progress)
     return problems
-
-
-def _summary(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -> SplitSummary:
-    name = split.catalog.split
-    infos = [info for plan in split.plans if (info := journal.get(plan_name(plan)))]
-    return SplitSummary(
-        split=name,
-        images=sum(info.records for info in infos),
-        shards=len(split.plans),
-        made=sum(plan.split == name for plan in todo),
-        set_aside=sum(len(info.set_aside) for info in infos),
-        repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
-    )
-
-
-def _refusal(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
-    for problem in problems:
-        progress.note(f"bad image: {problem.worded(progress.worded)}")
-    return DataProblemsError(
-        f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
-        f"{number_of(refused, 'shard was', 'shards were')} not made",
-        problems[0].detail,
-        Phrase("get sound copies of them, or leave them out: {skip_bad}, in a recipe skip_bad: true"),
-    )
 
 
 # the record of it ----------------------------------------------------------------------------------------------
 
 
-def _manifest(planned: PlannedSet, journal: Journal, summaries: Sequence[SplitSummary]) -> Manifest:
-    turned = {each.split: each.turned for each in summaries if each.turned}
-    infos: dict[str, ShardInfo] = {}
-    splits = planned.splits
-    for split in splits:
-        infos.update((plan_name(plan), info) for plan in split.plans if (info := journal.get(plan_name(plan))))
-    return Manifest(
-        version=__version__,
-        dataset=dataclasses.replace(planned.entry, turned=turned),
-        settings=dict(planned.settings),
-        sources={split.catalog.split: source_record(split) for split in splits},
-        totals={
-            split.catalog.split: SplitTotals(
-                images=sum(infos[plan_name(plan)].records for plan in split.plans),
-                expected=planned.expected[split.catalog.split],
-                classes=len(split.catalog.count_by_label().keys() - {0}),
-                boxes=len(split.catalog.boxes) // 4,
-                shards=len(split.plans),
-            )
-            for split in splits
-        },
-        shards=infos,
-    )
+def _finish_if_last(planned: PlannedSet, layout: Layout, share: Share, progress: Progress) -> None:
+    """Write the manifest if the shards of all ranks are done, else say how many are not."""
+    to_come = manifest_to_come(planned)
+    with Journal(layout.journal_path) as journal:
+        settle(layout, journal, {info.fingerprint for info in to_come.shards.values()})
+        left = not_done(layout, to_come, journal)
+        if not left:
+            filled(to_come, journal).save(layout.manifest_path)
+    of = number_of(len(to_come.shards), "shard")
+    if not left:
+        progress.note(f"{share} was the last: all {of} are done, and the manifest is written")
+        return
+    merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+    left_over = f"{len(left):,} of {of}"
+    progress.note(progress.worded(Phrase("{} is done; others have to make {}, then: {}", str(share), left_over, merge)))

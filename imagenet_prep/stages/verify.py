@@ -6,13 +6,15 @@ import dataclasses
 import json
 from collections import defaultdict
 
+from imagenet_prep.checks.examiner import SetFindings
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import Checked, fingerprint, group
-from imagenet_prep.errors import Phrase, SpaceError, WorkerError, WriteError, in_a_line
+from imagenet_prep.errors import Call, Phrase, SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
+from imagenet_prep.shards.share import Share
 from imagenet_prep.storage.atomic import atomic_file
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import find_holder
@@ -25,13 +27,15 @@ def verify(
     *,
     depth: Depth = "full",
     allow_incomplete: bool = False,
+    share: Share | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Check every shard, and the set as a whole.
 
     "quick" looks at names, sizes and indexes only; "full" reads every byte; "decode" decodes every image too.
     ``allow_incomplete`` takes shards without a manifest for a part of ILSVRC2012. The findings are kept in
-    ``layout.problems_path`` and ``layout.verdict_path``; nothing else is written.
+    ``layout.problems_path`` and ``layout.verdict_path``; nothing else is written. With a ``share`` its shards alone are
+    checked, and the findings kept in files of its own: nothing is said then of the set as a whole.
 
     Raises:
         InputError: there are no shards.
@@ -43,19 +47,26 @@ def verify(
     dataset = known_set(layout, manifest)
     dataset.refuse_unfinished(layout, problems[0].detail if problems else "")
     inventory = take_inventory(layout, dataset, manifest)
+    inventory = _restricted(inventory, share) if share else inventory
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     notes = list(dataset.notes(inventory, is_part=is_part))
+    if manifest is None and layout.planned_path.exists():
+        merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+        said = Phrase("ranks make these shards; to finish the set, or to know which ranks to run again: {}", merge)
+        notes.append(progress.worded(said))
+    if share:
+        notes.append(f"{share}: its shards alone; missing and doubled images, totals and order show in the whole set")
     if depth == "quick":
         problems += check_sizes(inventory, layout)
-        problems += _missing_splits(inventory, is_part)
+        problems += [] if share else _missing_splits(inventory, is_part)
         verdict = Verdict(depth, (), _quick_totals(inventory), is_part, manifest is not None)
     else:
         foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
         examiner = dataset.examiner(foreign, decode=depth == "decode")
         check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), dataset.compares_records)
         checked, failures = _check_shards(inventory, check, engine, progress)
-        across = dataset.check_set(inventory, checked, examiner, is_part=is_part)
+        across = _found(checked) if share else dataset.check_set(inventory, checked, examiner, is_part=is_part)
         problems += [*failures, *across.problems]
         notes += across.notes
         verdict = Verdict(
@@ -67,7 +78,7 @@ def verify(
             flavour=across.flavour,
             differences=across.differences,
             order=across.order,
-            fingerprint=fingerprint(checked.reports, inventory.expected),
+            fingerprint="" if share else fingerprint(checked.reports, inventory.expected),
         )
     kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
     for problem in problems:
@@ -79,7 +90,7 @@ def verify(
         faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
         notes=tuple(notes),
     )
-    kept = _keep(verdict.worded(progress.worded), layout)
+    kept = _keep(verdict.worded(progress.worded), layout, share)
     return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
 
 
@@ -113,6 +124,20 @@ def _compression(inventory: Inventory) -> Compression | None:
 
 
 # the set as a whole --------------------------------------------------------------------------------------------
+
+
+def _restricted(inventory: Inventory, share: Share) -> Inventory:
+    """The shards of a rank; the first one also sees to files that are no shards of the set."""
+    own = set(share.of(inventory.expected))
+    shards = {split: [name for name in names if name in own] for split, names in inventory.shards.items()}
+    strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
+    sizes = {name: size for name, size in inventory.sizes.items() if name in own or name in strays}
+    return dataclasses.replace(inventory, shards=shards, sizes=sizes)
+
+
+def _found(checked: Checked) -> SetFindings:
+    """What the reports of some shards say, each for itself."""
+    return SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
 
 
 def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
@@ -154,16 +179,19 @@ def _quick_totals(inventory: Inventory) -> tuple[SplitReport, ...]:
     return tuple(rows)
 
 
-def _keep(verdict: Verdict, layout: Layout) -> list[str]:
+def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
     """Keep the findings for other commands; a folder that can't be written to is only worth a note."""
-    path = layout.problems_path
+    path = layout.found_by(share.name if share else "")[0]
     try:
+        if share is None:
+            for part in layout.found_by_ranks():
+                part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
                 file.writelines(json.dumps(problem_dict(problem)).encode() + b"\n" for problem in verdict.problems)
         else:
             path.unlink(missing_ok=True)
-        save_verdict(verdict, layout)
+        save_verdict(verdict, layout, share.name if share else "")
     except OSError as error:
         return [f"the findings were not kept in {path}: {error.strerror}"]
     except (SpaceError, WriteError) as error:

@@ -22,6 +22,9 @@ from imagenet_prep.state.entries import (
 from imagenet_prep.storage.appending import Appender, append_to, parts_of
 from imagenet_prep.storage.plain import plain_lines
 
+Entry: TypeAlias = "tuple[ShardInfo, MadeFrom | None]"
+"""A finished shard, and what it was made from."""
+
 
 class Journal:
     """One JSON line a finished shard, appended when the shard stands under its final name.
@@ -35,7 +38,7 @@ class Journal:
     that know of no such thing pass over that line, and still read the entry. One version had it within the entry.
 
     Each writer may have a ``part`` of its own, a file beside ``path``: all parts are read as one, and what the own part
-    says of a shard goes before what the others say.
+    says of a shard goes before what the others say, unless something is chosen among the ``rivals``.
     """
 
     def __init__(self, path: Path, part: str = "") -> None:
@@ -43,10 +46,13 @@ class Journal:
         self._infos: dict[str, ShardInfo] = {}
         self._made_from: dict[str, MadeFrom | None] = {}
         self._unsealed: set[str] = set()
-        others = {path, *parts_of(path)} - {self._path}
+        self._others = sorted({path, *parts_of(path)} - {self._path})
+        self._parts_of: dict[str, dict[Path, Entry]] = {}
         with many_objects():
-            for each in (*sorted(others), self._path):
+            for each in (*self._others, self._path):
                 for info, made_from, is_sealed in _read_lines(each):
+                    if self._others:
+                        self._parts_of.setdefault(info.name, {})[each] = info, made_from
                     self._infos[info.name], self._made_from[info.name] = info, made_from
                     (self._unsealed.discard if is_sealed else self._unsealed.add)(info.name)
         self._appender: Appender | None = None
@@ -89,6 +95,27 @@ class Journal:
         """Every shard with an entry."""
         return self._infos.keys()
 
+    def rivals(self) -> dict[str, list[Entry]]:
+        """The shards of which parts say different things, and what: the own part last."""
+        found = ((name, list(parts.values())) for name, parts in self._parts_of.items())
+        return {name: entries for name, entries in found if any(entry != entries[0] for entry in entries)}
+
+    def choose(self, name: str, entry: Entry) -> None:
+        """Let one of the entries of a shard count: one that is proven."""
+        self._infos[name], self._made_from[name] = entry
+        self._unsealed.discard(name)
+
+    def take_in(self) -> None:
+        """Make what counts of the ranks' parts durable in the own part, and remove theirs."""
+        theirs = {path for path in self._others if path.stem.partition("-")[2].startswith("rank-")}
+        for name, parts in list(self._parts_of.items()):
+            info = self._infos.get(name)
+            if info and info not in [entry[0] for path, entry in parts.items() if path not in theirs]:
+                self.append(info, self._made_from[name])
+        self.sync()
+        for path in theirs:
+            path.unlink(missing_ok=True)
+
     def append(self, info: ShardInfo, made_from: MadeFrom | None = None) -> None:
         """Record a finished shard, and what it was made from."""
         if self._appender is None:
@@ -96,6 +123,8 @@ class Journal:
         self._appender.append(_lines(info, made_from))
         self._infos[info.name], self._made_from[info.name] = info, made_from
         self._unsealed.discard(info.name)
+        if self._others:
+            self._parts_of.setdefault(info.name, {})[self._path] = info, made_from
 
     def sync(self) -> None:
         """Make every line appended so far durable."""

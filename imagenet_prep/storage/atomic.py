@@ -7,6 +7,7 @@ import glob
 import io
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -51,7 +52,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 def _create_partial(path: Path) -> tuple[Path, int]:
     """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
     while True:
-        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}-{_host()}.partial")
         try:
             return partial, take(partial, os.O_EXCL)
         except (BlockingIOError, FileExistsError):  # another writer is about to remove it, or has the same name
@@ -60,9 +61,20 @@ def _create_partial(path: Path) -> tuple[Path, int]:
             return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
+def _host() -> str:
+    """What tells this machine from others, short enough for any file's name."""
+    return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
+
+
 def remove_abandoned(path: Path) -> None:
-    """Remove what writers of ``path`` left that were killed; no file that a living one holds."""
+    """Remove what writers of ``path`` left that were killed; no file that a living one holds.
+
+    Nor one of another machine: it may hold a lock that is not seen here. An earlier version did not say whose it was.
+    """
     for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        *_, machine = (partial.name.split(".")[-2] + "--").split("-")[:3]  # process, random number, machine
+        if machine not in ("", _host()):
+            continue
         with contextlib.suppress(OSError):  # it is held, or gone
             descriptor = take(partial)
             try:

@@ -219,10 +219,35 @@ class Layout:
     """The findings of the last verify, one JSON line each."""
     recipe_path = _Below("state_dir", "recipe.json")
     """Which recipe the shards were made by, if it wasn't ImageNet's own (JSON)."""
+    planned_path = _Below("state_dir", "planned.json")
+    """While ranks make its shards: the manifest to come, without what only finished shards tell (JSON)."""
+
+    def rank_parts(self) -> list[str]:
+        """The names of the ranks' parts of journal and sources: ``rank-3-of-8-HOST-...``."""
+        return [path.stem.partition("-")[2] for path in self.state_dir.glob("*-rank-*")]
+
     conversion_path = _Below("state_dir", "conversion.json")
     """What the last conversion set out to make, and with which options (JSON)."""
     sources_path = _Below("state_dir", "sources.json")
-    """Where the images of finished shards lay, and a stamp of each place (JSON)."""
+    """Where the images of finished shards lay, and a stamp of each place (JSON); ``sources-PART.json``: a rank's."""
+
+    def found_by(self, part: str) -> tuple[Path, Path]:
+        """Findings and verdict of a verify: of one that checked a rank's shards, or with "" of all."""
+        paths = self.problems_path, self.verdict_path
+        return (paths[0].with_stem(f"problems-{part}"), paths[1].with_stem(f"verdict-{part}")) if part else paths
+
+    def found_by_ranks(self) -> list[Path]:
+        """All that was found by ranks."""
+        return [*self.state_dir.glob("problems-rank-*.jsonl"), *self.state_dir.glob("verdict-rank-*.json")]
+
+    def sources_part(self, part: str) -> Path:
+        """That of one writer."""
+        return self.sources_path.with_name(f"sources-{part}.json") if part else self.sources_path
+
+    def sources_parts(self) -> list[Path]:
+        """Those of ranks."""
+        return sorted(self.state_dir.glob("sources-rank-*.json"))
+
     demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
     """That the demo made this folder: how many classes and images it has (JSON)."""
     consumed_dir = _Below("data_dir", f"{STATE_NAME}/consumed")

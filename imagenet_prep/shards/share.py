@@ -1,0 +1,82 @@
+"""Share: which shards of a set are one rank's, of several that make or check it side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.errors import Phrase, UsageError
+from imagenet_prep.storage.layout import by_number
+
+_NAME = re.compile("rank-([0-9]+)-of-([0-9]+)-").match
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Every ``world``-th shard from number ``rank`` on, counted over all splits.
+
+    So each rank gets as many shards as any other, of every split, whatever the others have done. Shards that are done
+    are known by the journal and not by whose they were: ranks may be run again with another ``world``.
+
+    Raises:
+        UsageError: there is no such rank.
+    """
+
+    rank: int
+    world: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world:
+            raise UsageError(
+                f"rank {self.rank} of {self.world}",
+                f"expected a rank from 0 to {self.world - 1}" if self.world > 0 else "expected at least one rank",
+                Phrase("give {rank} and {world_size}, ranks counted from 0"),
+            )
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.world}"
+
+    @property
+    def name(self) -> str:
+        """What the names of its files begin with."""
+        return f"rank-{self.rank}-of-{self.world}"
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """Its part of all shards of a set."""
+        return sorted(names, key=by_number)[self.rank :: self.world]
+
+    def of_splits(self, splits: Sequence[PlannedSplit]) -> tuple[PlannedSplit, ...]:
+        """The splits, each with its own plans alone."""
+        own = set(self.of([plan_name(plan) for split in splits for plan in split.plans]))
+        return tuple(
+            dataclasses.replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
+            for split in splits
+        )
+
+
+def partition_key(splits: Iterable[PlannedSplit]) -> str:
+    """What ranks of one and the same set share: a short digest of which shards are to be made, and of what."""
+    digest = hashlib.sha256()
+    for plan in (plan for split in splits for plan in split.plans):
+        digest.update(plan_name(plan).encode() + plan.fingerprint.encode())
+    return digest.hexdigest()[:16]
+
+
+def ranks_of(names: Collection[str], shards: Iterable[str], parts: Iterable[str]) -> tuple[list[int], int] | None:
+    """The ranks whose shards these are, and how many there are in all; None if no file of a rank tells that.
+
+    Args:
+        names: of some shards.
+        shards: all of the set.
+        parts: names of the ranks' files.
+    """
+    worlds = [int(found[2]) for found in map(_NAME, parts) if found]
+    if not worlds:
+        return None
+    world = max(worlds, key=worlds.count)
+    numbered = enumerate(sorted(shards, key=by_number))
+    return sorted({number % world for number, name in numbered if name in names}), world

@@ -1,0 +1,76 @@
+"""Shards that the ranks of a job array have made -> one set: its manifest, and one record of it in place of theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from imagenet_prep.checks.completion import all_not_done, filled, settle
+from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.model import Progress, Silent
+from imagenet_prep.shards.run import take_in_parts
+from imagenet_prep.shards.share import ranks_of
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.text import listed, number_of
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSummary:
+    """A finished set: shards and images by split."""
+
+    shards: dict[str, int]
+    images: dict[str, int]
+
+
+def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
+    """Finish a set whose shards the ranks of ``convert`` have made; no raw data is read, and nothing is made.
+
+    What killed ranks left is removed, and the records of all ranks become one. A finished set stays as it is.
+
+    Raises:
+        InputError: no ranks have made anything there; or shards are missing: the error names the ranks to run again.
+        BusyError, SpaceError, WriteError: as their names say.
+    """
+    progress = progress or Silent()
+    with hold(layout.lock_paths):
+        planned = load_manifest(layout.planned_path)
+        if planned is None:
+            return _finished_before(layout)
+        with Journal(layout.journal_path) as journal:
+            settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
+            if missing := all_not_done(layout, planned, journal):
+                raise _unfinished(layout, planned, missing)
+            manifest = filled(planned, journal)
+            manifest.save(layout.manifest_path)
+            take_in_parts(layout, journal)
+        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: {layout.manifest_path} says so")
+    return _summary(manifest)
+
+
+def _finished_before(layout: Layout) -> MergeSummary:
+    manifest = load_manifest(layout.manifest_path)
+    if manifest is None:
+        raise InputError(
+            f"no rank has begun a set in {layout.output_dir}",
+            f"expected {layout.planned_path}, which each rank of a job array writes as it begins",
+            Phrase("run {convert} with {rank}, or without: then nothing is to be merged"),
+        )
+    return _summary(manifest)
+
+
+def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
+    found = ranks_of(set(missing), planned.shards, layout.rank_parts())
+    hint = Phrase("run them again, or the same {convert} without {rank}: what is done is kept")
+    detail = "expected all"
+    if found is not None:
+        ranks, world = found
+        detail = f"they are those of {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
+    of = number_of(len(planned.shards), "shard is", "shards are")
+    return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
+
+
+def _summary(manifest: Manifest) -> MergeSummary:
+    totals = manifest.totals
+    return MergeSummary({each: totals[each].shards for each in totals}, {each: totals[each].images for each in totals})

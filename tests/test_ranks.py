@@ -1,0 +1,448 @@
+"""Job arrays: ranks that make the shards of one set side by side, in any order, any number of times, and merge."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bounded import kill_group
+from existing import existing
+from made_sets import ENGINE, PART
+
+from imagenet_prep.cli.schedulers import find_share
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.errors import BusyError, InputError, UsageError
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.model import Silent
+from imagenet_prep.shards.maker import ShardTask
+from imagenet_prep.shards.run import Made, make_shards
+from imagenet_prep.shards.share import Share
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.merge import merge
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+pytestmark = pytest.mark.once
+
+WORLD = 8
+SHARDS = ("--train-shards", "24", "--validation-shards", "16")
+OPTIONS = ("--allow-incomplete", *SHARDS, "--check", "decode", "--workers", "1")
+ROOT = Path(__file__).parent.parent
+
+
+def run(*words: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A command of ours, begun, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "imagenet_prep", *map(str, words)],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def said(process: subprocess.Popen[str], status: int = 0) -> str:
+    """What a command said until its end, which must be this one."""
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == status, out
+    return out
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Shards, indexes, and what a conversion keeps beside them, but for the order of lines in the journal."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
+    found = {name: data for name, data in found.items() if not name.startswith(("raw-data", "imagenet-prep/verdict"))}
+    journal = found["imagenet-prep/journal.jsonl"]
+    return {**found, "imagenet-prep/journal.jsonl": b"\n".join(sorted(set(journal.splitlines())))}
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Archives of pictures that take a moment each: a kill comes in the middle of something."""
+    folder = tmp_path_factory.mktemp("raw")
+    make(folder, classes=10, per_class=40, validation=160, tiny=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What one convert leaves of the same set."""
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    said(run("convert", folder, "--raw", raw, *OPTIONS))
+    return contents(folder)
+
+
+# all of it -----------------------------------------------------------------------------------------------------
+
+
+def play(folder: Path, raw: Path, draw: random.Random) -> int:
+    """Eight ranks in random order, at most four at a time; three are killed and run again, two run twice at once.
+
+    Returns:
+        How many kills met a rank at work.
+    """
+    ranks = list(range(WORLD))
+    draw.shuffle(ranks)
+    killed, twice = draw.sample(ranks, 3), draw.sample(ranks, 2)
+    waiting = [rank for rank in ranks for _ in range(1 + (rank in twice))]  # those that run twice follow each other
+    running: list[tuple[int, subprocess.Popen[str]]] = []
+    met = 0
+    while waiting or running:
+        while waiting and len(running) < 4:
+            rank = waiting.pop(0)
+            running.append(
+                (rank, run("convert", folder, "--raw", raw, *OPTIONS, "--rank", rank, "--world-size", WORLD))
+            )
+        for rank, process in running:
+            is_at_work = any(folder.glob(f"imagenet-prep/journal-rank-{rank}-of-*"))
+            if rank in killed and is_at_work and process.poll() is None:
+                kill_group(process)
+                killed.remove(rank)
+                waiting.append(rank)
+                met += 1
+        ended = [each for each in running if each[1].poll() is not None]
+        for each in ended:
+            running.remove(each)
+            out, _ = each[1].communicate()
+            assert each[1].returncode in (0, -signal.SIGKILL), out
+        time.sleep(0.005)
+    return met
+
+
+def check_round(folder: Path, raw: Path, plain: dict[str, bytes], seed: int) -> int:
+    """A round of ranks, merged: the very files of a plain convert, and nothing else; verify finds no fault."""
+    met = play(folder, raw, random.Random(seed))
+    said(run("merge", folder))
+    assert contents(folder) == plain
+    assert verify(Layout(folder), ENGINE).problems == ()
+    shutil.rmtree(folder)
+    return met
+
+
+def test_ranks_in_any_order_killed_and_twice_at_once(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
+    """Merged, two rounds leave what a plain convert leaves."""
+    assert sum(check_round(tmp_path / "data", raw, plain, seed) for seed in range(2)) >= 2
+
+
+@pytest.mark.exhaustive
+def test_twenty_rounds(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
+    """The same twenty times, each in another order."""
+    met = sum(check_round(tmp_path / "data", raw, plain, seed) for seed in range(100, 120))
+    assert met >= 40
+
+
+# merge ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def layout(tmp_path: Path, made_tiny: MadeSet) -> Layout:
+    """A set to be made of archives that lie elsewhere."""
+    return Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+
+
+def make_ranks(layout: Layout, *ranks: int, world: int = 4) -> list[str]:
+    """Run these ranks; what they note."""
+    progress = Silent()
+    for rank in ranks:
+        convert(layout, ENGINE, PART, share=Share(rank, world), progress=progress)
+    return progress.notes
+
+
+def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
+    """Ranks that have not run, and one whose shard is gone: merge says which to run again, and changes nothing."""
+    make_ranks(layout, 0, 2)
+    layout.shard_path("train-00004-of-00008").unlink()
+    before = existing(layout.state_dir, "*")
+    with pytest.raises(InputError, match=r"9 of 16 shards are not done, train-00001-of-00008 first") as caught:
+        merge(layout)
+    assert caught.value.detail == "they are those of ranks 0, 1, 3 of 4"
+    assert existing(layout.state_dir, "*") == before
+    make_ranks(layout, 1, 3, 0)
+    merge(layout)
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_the_last_rank_finishes_the_set(layout: Layout) -> None:
+    """Whichever it is; merge then only tidies up, and once more does nothing."""
+    assert not any("was the last" in note for note in make_ranks(layout, 3, 1, 0))
+    assert not layout.manifest_path.exists()
+    assert "rank 2 of 4 was the last: all 16 shards are done, and the manifest is written" in make_ranks(layout, 2)
+    written = layout.manifest_path.read_bytes()
+    first = merge(layout)
+    assert (first.shards, first.images) == ({"train": 8, "validation": 8}, {"train": 300, "validation": 80})
+    assert merge(layout) == first
+    assert layout.manifest_path.read_bytes() == written
+    left = {path.name for path in existing(layout.state_dir, "*")}
+    assert left == {"conversion.json", "index", "journal.jsonl", "manifest.json", "sources.json"}
+
+
+def test_nothing_to_merge(tmp_path: Path) -> None:
+    """Where no rank has begun, merge says so."""
+    with pytest.raises(InputError, match="no rank has begun a set"):
+        merge(Layout(tmp_path))
+
+
+def test_a_plain_convert_finishes_what_ranks_began(layout: Layout) -> None:
+    """It makes what is missing, and leaves one record; the ranks' shards stay as they are."""
+    make_ranks(layout, 1)
+    times = {path: path.stat().st_mtime_ns for path in existing(layout.output_dir, "*-of-*")}
+    convert(layout, ENGINE, PART)
+    assert times == {path: path.stat().st_mtime_ns for path in times}
+    assert len(existing(layout.output_dir, "*-of-*")) == 16
+    assert not list(layout.state_dir.glob("*rank*"))
+    assert not layout.planned_path.exists()
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_a_rank_run_again_makes_nothing(layout: Layout) -> None:
+    """Nor does one of another number of ranks, for what is done."""
+    make_ranks(layout, 0, 1, 2, 3)
+    for share in (Share(2, 4), Share(0, 3)):
+        assert [split.made for split in convert(layout, ENGINE, PART, share=share).splits] == [0, 0]
+
+
+def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
+    """A rank does not make shards beside others of another set; with overwrite all ranks do, and merge takes theirs."""
+    convert(layout, ENGINE, PART)
+    before = contents(layout.data_dir)
+    other = dataclasses.replace(PART, compression="gzip")
+    with pytest.raises(UsageError, match="made from other inputs or with other settings"):
+        convert(layout, ENGINE, other, share=Share(0, 2))
+    assert contents(layout.data_dir) == before
+    for rank in (1, 0):
+        convert(layout, ENGINE, dataclasses.replace(other, overwrite=True), share=Share(rank, 2))
+    merge(layout)
+    assert verify(layout, ENGINE).problems == ()
+    assert all(path.read_bytes()[:2] == b"\x1f\x8b" for path in existing(layout.output_dir, "*-of-*"))
+    assert [split.made for split in convert(layout, ENGINE, other).splits] == [0, 0]
+
+
+def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
+    """One rank would take away what another reads."""
+    with pytest.raises(UsageError, match="rank 0 of 2: raw data that several ranks read"):
+        convert(layout, ENGINE, dataclasses.replace(PART, consume=True), share=Share(0, 2))
+    assert not layout.data_dir.exists()
+
+
+def test_a_bundle_each_where_a_file_is_read_in_its_order(layout: Layout) -> None:
+    """Sequential reading with ranks: each passes over the archives for its own shards."""
+    options = dataclasses.replace(PART, read_order="sequential")
+    for rank in (1, 0):
+        convert(layout, ENGINE, options, share=Share(rank, 2))
+    merge(layout)
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_raw_data_may_lie_elsewhere_on_each_machine(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Copies without their times: each rank keeps where its images lay, and merge and the next convert believe it."""
+    for rank in range(2):
+        raw = tmp_path / f"node-{rank}"
+        raw.mkdir()
+        for archive in made_tiny.archives.values():
+            shutil.copyfile(archive, raw / archive.name)
+            os.utime(raw / archive.name, ns=(rank, 1_600_000_000_000_000_000 + rank))
+        convert(Layout(layout.data_dir, raw=raw), ENGINE, PART, share=Share(rank, 2))
+    merge(layout)
+    assert verify(layout, ENGINE).problems == ()
+    for rank in range(2):
+        again = convert(Layout(layout.data_dir, raw=tmp_path / f"node-{rank}"), ENGINE, PART)
+        assert [split.made for split in again.splits] == [0, 0]
+
+
+@pytest.mark.parametrize("is_other", [True, False])
+def test_a_set_that_is_finished_or_replaced_stops_ranks(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, is_other: bool
+) -> None:
+    """A rank at work gives nothing its name any more once a convert has finished the set, or begun another there."""
+    begun: list[str] = []
+
+    def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
+        if own.run.startswith("rank-") and not begun:
+            begun.append(own.run)
+            convert(layout, ENGINE, dataclasses.replace(PART, train_shards=4) if is_other else PART)
+        return make_shards(tasks, own, *rest)
+
+    monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
+    with pytest.raises(BusyError, match="was not finished"):
+        convert(layout, ENGINE, PART, share=Share(0, 2))
+    assert begun
+    assert verify(layout, ENGINE).problems == ()
+
+
+def with_another_begun(layout: Layout, monkeypatch: pytest.MonkeyPatch, options: ConvertOptions) -> list[int]:
+    """Run a rank, beside which a plain convert begins and is stopped at once: what the rank makes."""
+    begun: list[str] = []
+
+    def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
+        if begun:
+            raise KeyboardInterrupt  # of the plain convert, before it has made anything
+        begun.append(own.run)
+        with pytest.raises(KeyboardInterrupt):
+            convert(layout, ENGINE, options)
+        return make_shards(tasks, own, *rest)
+
+    monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
+    return [split.made for split in convert(layout, ENGINE, PART, share=Share(0, 2)).splits]
+
+
+def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both make what is missing, of the same bytes, and neither is disturbed by the other's beginning."""
+    assert with_another_begun(layout, monkeypatch, PART) == [4, 4]
+
+
+def test_a_rank_of_another_set_is_stopped_at_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the convert with other settings has made anything: nothing of the former set comes in its way."""
+    with pytest.raises(BusyError, match="was not finished"):
+        with_another_begun(layout, monkeypatch, dataclasses.replace(PART, compression="gzip"))
+    assert not list(layout.output_dir.glob("*-of-*"))
+
+
+# verify --------------------------------------------------------------------------------------------------------
+
+
+def test_each_rank_verifies_its_shards(layout: Layout) -> None:
+    """Damage is found by the rank whose shard it is in, a stray file by the first; the findings have a file each."""
+    convert(layout, ENGINE, PART)
+    damaged = layout.shard_path("train-00006-of-00008")
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    layout.shard_path("train-00000-of-00009").touch()
+    found = [verify(layout, ENGINE, share=Share(rank, 4)) for rank in range(4)]
+    assert [sorted({problem.subject for problem in each.problems}) for each in found] == [
+        ["train-00000-of-00009"],
+        [],
+        ["train-00006-of-00008"],
+        [],
+    ]
+    assert sum(each.records or 0 for verdict in found for each in verdict.totals) == 380
+    assert [path.name for path in existing(layout.state_dir, "problems-*")] == [
+        "problems-rank-0-of-4.jsonl",
+        "problems-rank-2-of-4.jsonl",
+    ]
+    assert len(list(layout.state_dir.glob("verdict-rank-*"))) == 4
+    whole = verify(layout, ENGINE)
+    assert {problem.subject for problem in whole.problems} == {"train-00000-of-00009", "train-00006-of-00008"}
+    assert layout.found_by_ranks() == []
+
+
+def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:
+    """Without a manifest, where ranks are at work: what finishes the set."""
+    make_ranks(layout, 0, 1, 2, 3)
+    layout.manifest_path.unlink()
+    assert any("ranks make these shards" in note and "merge" in note for note in verify(layout, ENGINE).notes)
+    merge(layout)
+    assert not any("ranks make" in note for note in verify(layout, ENGINE).notes)
+
+
+# which rank ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("world", "count"), [(1, 5), (3, 24), (8, 24), (50, 24)])
+def test_every_shard_is_one_ranks(world: int, count: int) -> None:
+    """And no rank has more than one more than another."""
+    names = [f"a-{number:05d}-of-{count:05d}" for number in range(count)]
+    shares = [Share(rank, world).of(reversed(names)) for rank in range(world)]
+    assert sorted(name for share in shares for name in share) == names
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize(("rank", "world"), [(8, 8), (-1, 8), (0, 0)])
+def test_there_is_no_such_rank(rank: int, world: int) -> None:
+    """Ranks are counted from 0 to one less than there are."""
+    with pytest.raises(UsageError, match=f"rank {rank} of {world}"):
+        Share(rank, world)
+
+
+SLURM = {
+    "SLURM_ARRAY_TASK_ID": "5",
+    "SLURM_ARRAY_TASK_MIN": "0",
+    "SLURM_ARRAY_TASK_MAX": "7",
+    "SLURM_ARRAY_TASK_COUNT": "8",
+    "SLURM_ARRAY_TASK_STEP": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "world", "expected"),
+    [
+        (SLURM, None, (5, 8)),
+        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "8"}, None, (4, 8)),
+        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2"}, 8, (5, 8)),
+        ({**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None, (5, 8)),
+        ({**SLURM, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}, None, (21, 32)),
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, None, (3, 4)),
+        ({"PBS_ARRAY_INDEX": "3"}, 8, (3, 8)),
+        ({"SGE_TASK_ID": "8", "SGE_TASK_FIRST": "1", "SGE_TASK_LAST": "8", "SGE_TASK_STEPSIZE": "1"}, None, (7, 8)),
+        ({"SGE_TASK_ID": "8"}, 8, (7, 8)),
+        ({"LSB_JOBINDEX": "2", "LSB_JOBINDEX_END": "4"}, None, (1, 4)),
+        ({"JOB_COMPLETION_INDEX": "2"}, 3, (2, 3)),
+    ],
+)
+def test_the_rank_by_a_scheduler(environment: dict[str, str], world: int | None, expected: tuple[int, int]) -> None:
+    """Slurm, PBS, Grid Engine, LSF, Kubernetes: the number of this task, and of how many."""
+    assert find_share("auto", world, environment) == Share(*expected)
+
+
+@pytest.mark.parametrize(
+    ("rank", "world", "environment", "match"),
+    [
+        ("auto", None, {}, "no job array"),
+        ("auto", None, {"SGE_TASK_ID": "undefined"}, "no job array"),
+        ("auto", None, {"LSB_JOBINDEX": "0"}, "no job array"),
+        ("auto", None, {"JOB_COMPLETION_INDEX": "2"}, "nothing says how many"),
+        ("auto", None, {**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps"),
+        ("auto", 4, SLURM, "rank 5 of 4"),
+        ("3", None, {}, "without --world-size"),
+        (None, 8, SLURM, "without --rank"),
+    ],
+)
+def test_what_no_scheduler_says_is_refused(
+    rank: str | None, world: int | None, environment: dict[str, str], match: str
+) -> None:
+    """Rather than make too few shards, or the wrong ones."""
+    with pytest.raises(UsageError, match=match):
+        find_share(rank, world, environment)
+
+
+def test_without_rank_the_environment_makes_no_difference() -> None:
+    """A convert that happens to run within a job makes all shards."""
+    assert find_share(None, None, SLURM) is None
+
+
+# the script of the documentation -------------------------------------------------------------------------------
+
+
+def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
+    """As Slurm runs it: a task at a time with its variables, then the second script; the set is that of a plain one."""
+    folder = tmp_path / "data"
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "imagenet-prep").write_text(f'#!/bin/sh\nexec {sys.executable} -m imagenet_prep "$@"\n')
+    (tools / "imagenet-prep").chmod(0o755)
+    script = ROOT / "docs" / "cluster" / "imagenet.sbatch"
+    text = script.read_text()
+    assert "#SBATCH --array=0-7" in text
+    usual = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "DATA_DIR": str(folder),
+        "CONVERT": f"--raw {raw} {' '.join(OPTIONS)}",
+    }
+    for task in random.Random(1).sample(range(WORLD), WORLD):
+        environment = {**os.environ, **usual, **SLURM, "SLURM_ARRAY_TASK_ID": str(task), "SLURM_CPUS_PER_TASK": "1"}
+        ran = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert f"rank {task} of 8" in ran.stdout + ran.stderr
+    said(run("merge", folder))
+    assert contents(folder) == plain
