@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench simulate rehearsal screenshots clean
+.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench simulate bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -25,6 +25,7 @@ help:
 	@echo "make torture                 power cuts, full disks, refused calls, on a disk of their own; takes root, half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make simulate                1,000 nodes in a model: time, waste and cost beside ideal; docs/images/scale.svg"
+	@echo "make bench-planning          processor time and memory of planning 13 million images that are made up"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
 	@echo "make clean                   removes what make made"
@@ -112,6 +113,11 @@ bench: $(VENV)/dev
 
 simulate: $(VENV)/dev
 	$(BIN)/python scripts/simulate.py $(ARGS)
+
+PLANNING_ARGS ?= --images 13153500 --classes 19167 --shards 10240
+
+bench-planning: $(VENV)/run
+	$(BIN)/python scripts/bench_planning.py $(PLANNING_ARGS)
 
 rehearsal: $(VENV)/run
 	@test -n "$(DIR)" || { echo "usage: make rehearsal DIR=/path/with/4/GB" >&2; exit 2; }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -24,7 +23,8 @@ from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import MadeFrom, ShardInfo, Silent
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.sources.fingerprint import earlier_fingerprint
+from imagenet_prep.sources.fingerprint import Fingerprints, earlier_fingerprint
+from imagenet_prep.sources.numbers import Rows
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
@@ -523,11 +523,19 @@ def test_an_earlier_set_whose_times_are_lost_is_refused(earlier: Path) -> None:
         made_few(Layout(earlier / "imagenet"))
 
 
+class RowByRow(Fingerprints):
+    """What the version before gave as fingerprints; the golden ones are in test_columns.py."""
+
+    def of(self, rows: Rows) -> str:
+        """The fingerprint of these rows."""
+        return earlier_fingerprint(self._catalog, rows, self._settings, has_times=False)
+
+
 @pytest.fixture
 def before_last(tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    """A set with the fingerprints of the version that went from row to row; the golden ones are in test_columns.py."""
+    """A set with the fingerprints of the version that went from row to row."""
     with monkeypatch.context() as then:
-        then.setattr(plan, "fingerprint", functools.partial(earlier_fingerprint, has_times=False))
+        then.setattr(plan, "Fingerprints", RowByRow)
         return converted(tmp_path / "data", made_tiny)
 
 

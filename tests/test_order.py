@@ -51,15 +51,16 @@ def test_few_are_shuffled_as_by_python_2(seed: int, expected: list[int]) -> None
     assert list(shuffled(len(expected), seed)) == expected
 
 
-@given(st.integers(0, 300), st.integers(0, 2**40), st.integers(1, 400))
-def test_numbers_are_drawn_many_at_a_time(count: int, seed: int, drawn: int) -> None:
+@given(st.integers(0, 300), st.integers(0, 2**40), st.integers(1, 400), st.integers(1, 8), st.integers(1, 9))
+def test_many_are_exchanged_at_a_time(count: int, seed: int, drawn: int, apart: int, fewest: int) -> None:
     """However many at a time, the order is that of one after the other, with Python's own numbers."""
     draw, expected = random.Random(seed).random, list(range(count))
     for i in range(count - 1, 0, -1):
         j = int(draw() * (i + 1))
         expected[i], expected[j] = expected[j], expected[i]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "_DRAWN", drawn)
+        for name, value in (("_DRAWN", drawn), ("_APART", apart), ("_FEWEST", fewest)):
+            patch.setattr(order, name, value)
         assert list(shuffled(count, seed)) == expected
 
 

@@ -13,7 +13,7 @@ from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import InputError, Phrase, PrepError, Settings, Text
 from imagenet_prep.model import MadeFrom, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint, names_and_sizes
+from imagenet_prep.sources.fingerprint import Fingerprints, earlier_fingerprint, names_and_sizes
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
 from imagenet_prep.storage.layout import shard_name
 
@@ -83,10 +83,11 @@ def cut(
     settings = json.dumps(deciding, sort_keys=True)
     digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
     arranged = catalog.picked(rows)
+    fingerprints = Fingerprints(arranged, settings)
     plans = []
     for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
         shard = range(start, stop)
-        items = fingerprint(arranged, shard, settings)
+        items = fingerprints.of(shard)
         plans.append(ShardPlan(catalog.split, i, count, start, stop, items, MadeFrom(items, arranged.times(shard))))
     return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), settings, stamps)
 

@@ -130,7 +130,7 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
     owner = np.zeros(len(listing), np.uint16)
     for number, division in enumerate(divisions, 1):
         for rows in blocks(division.rows):
-            places = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
+            places = slice(rows.start, rows.stop) if isinstance(rows, range) else rows.rows
             if owner[places].any():
                 row = next(row for row in division.rows if owner[row])
                 raise InputError(

@@ -24,7 +24,7 @@ from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.numbers import Numbers, Rows, blocks, column_of, some
+from imagenet_prep.sources.numbers import Numbers, Places, Rows, blocks, column_of, some
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
@@ -185,8 +185,8 @@ def _catalog(
 
     rows: Rows = division.rows
     if not division.is_ordered and not _is_rising(labelled.labels, rows):
-        every = np.asarray(rows, np.int64)
-        rows = every[np.argsort(some(labelled.labels, every), kind="stable")]  # names are in order already
+        every = Places(rows)
+        rows = every.rows[np.argsort(some(labelled.labels, every), kind="stable")]  # names are in order already
     catalog = dataclasses.replace(listing.picked(rows))
     catalog.split, catalog.wnids, catalog.texts = prefix, labelled.classes.names, labelled.classes.texts
     catalog.labels = column_of("I", (some(labelled.labels, block) for block in blocks(rows)))

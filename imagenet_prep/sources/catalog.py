@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
@@ -75,20 +75,18 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: every column as narrow as its numbers allow."""
-        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        narrow = {name: cols.packed(values.pop(name)) for name in (*_COLUMNS, "box_starts")}
-        return _unpacked, (values, narrow)
-
     # putting it together ---------------------------------------------------------------------------------------
 
     def append(self, name: str, offset: int, length: int, stamp: int, label: int | None = None) -> None:
         """Add a file of the first container, and its label where labels are known; in memory."""
+        assert isinstance(self.offsets, array), "a table that is put together row by row is short"
         self.names.append(name)
-        row = (0, offset, length, stamp) if label is None else (0, offset, length, stamp, label)
-        for column, value in zip(_COLUMNS, row, strict=False):
-            getattr(self, column).append(value)
+        self.container_ids.append(0)  # type: ignore[union-attr]
+        self.offsets.append(offset)
+        self.lengths.append(length)  # type: ignore[union-attr]
+        self.stamps.append(stamp)  # type: ignore[union-attr]
+        if label is not None:
+            self.labels.append(label)  # type: ignore[union-attr]
 
     @classmethod
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
@@ -98,7 +96,7 @@ class Catalog:
         is sorted, nothing has to be sorted again.
         """
         ids: dict[Container, int] = {}
-        names, builders = NamesBuilder(), {name: Builder(getattr(cls(), name).typecode) for name in _COLUMNS}
+        names, builders = NamesBuilder(), cls()._builders()
         for part in parts:
             numbers = [ids.setdefault(container, len(ids)) for container in part.containers] if len(part) else []
             names.add_all(part.names)
@@ -118,30 +116,37 @@ class Catalog:
         """Just these rows, in this order."""
         if isinstance(rows, range) and rows == range(len(self)):
             return self
-        box_starts, boxes = self.boxes_of(rows)
-        return dataclasses.replace(
-            self,
-            names=self.names.picked(rows),
-            container_ids=cols.picked(self.container_ids, rows),
-            offsets=cols.picked(self.offsets, rows),
-            lengths=cols.picked(self.lengths, rows),
-            stamps=cols.picked(self.stamps, rows),
-            labels=cols.picked(self.labels, rows),
-            box_starts=box_starts,
-            boxes=boxes,
-            columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
-        )
+        names, builders = NamesBuilder(), self._builders()
+        for block in cols.blocks(rows):
+            names.add(*self.names.some(block))
+            for name, builder in builders.items():
+                column = getattr(self, name)
+                builder.add(some(column, block) if len(column) else column)
+        found: dict[str, Any] = {name: builder.done() for name, builder in builders.items()}
+        found["box_starts"], found["boxes"] = self.boxes_of(rows)
+        found["columns"] = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return dataclasses.replace(self, names=names.done(), **found)
 
     def whole(self, rows: Rows) -> Catalog:
         """The same with no word of containers and classes that no row needs: to be sent to a worker."""
+        import numpy as np
+
         found = dataclasses.replace(self.picked(rows))
-        ids, found.container_ids = _renumbered(found.container_ids)
-        found.containers = [self.containers[each] for each in ids]
-        labels = {label - 1 for label in found.count_by_label() if label}
-        found.wnids, found.texts = (
-            Words(len(words), {label: words[label] for label in labels}) for words in (self.wnids, self.texts)
-        )
+        every = range(len(found))
+        ids, numbers = np.unique(some(found.container_ids, every), return_inverse=True)
+        found.container_ids = cols.column_of("I", [numbers])
+        found.containers = [self.containers[each] for each in ids.tolist()]
+        labels = np.unique(some(found.labels, every)).tolist() if len(found.labels) else []
+        known = [label - 1 for label in labels if label]
+        found.wnids = Words(len(self.wnids), dict(zip(known, map(self.wnids.__getitem__, known), strict=True)))
+        if self.texts == self.wnids:
+            found.texts = found.wnids
+        else:
+            found.texts = Words(len(self.texts), dict(zip(known, map(self.texts.__getitem__, known), strict=True)))
         return found
+
+    def _builders(self) -> dict[str, Builder]:
+        return {name: Builder(getattr(self, name).typecode) for name in _COLUMNS}
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
@@ -320,14 +325,21 @@ def _mapped(ids: Numbers, numbers: Sequence[int]) -> Numbers:
     return cols.column_of("I", [np.array(numbers, np.uint32)[some(ids, rows)] for rows in chunks(len(ids))])
 
 
-def _renumbered(ids: Numbers) -> tuple[list[int], Numbers]:
-    """The ids that there are, and for each row the place of its own among them."""
-    import numpy as np
-
-    found, places = np.unique(some(ids, range(len(ids))), return_inverse=True)
-    return found.tolist(), cols.column_of("I", [places])
+Narrow: TypeAlias = "tuple[dict[str, Any], dict[str, cols.Packed], bytes]"
+"""A table whose columns are as narrow as their numbers allow."""
 
 
-def _unpacked(values: dict[str, Any], narrow: Mapping[str, cols.Packed]) -> Catalog:
-    values |= {name: cols.unpacked(packed) for name, packed in narrow.items()}
-    return Catalog(**values)
+def narrowed(catalog: Catalog) -> Narrow:
+    """A table on its way to another process: half as many bytes."""
+    values = {each.name: getattr(catalog, each.name) for each in dataclasses.fields(catalog)}
+    names: Names = values.pop("names")
+    columns = {name: cols.packed(values.pop(name)) for name in (*_COLUMNS, "box_starts")}
+    joined, lengths = names.parts()
+    return values, {"names": cols.packed(lengths), **columns}, joined
+
+
+def widened(narrow: Narrow) -> Catalog:
+    """The table that was sent."""
+    values, columns, joined = narrow
+    found: dict[str, Any] = {name: cols.unpacked(packed) for name, packed in columns.items()}
+    return Catalog(names=Names.of_parts(joined, found.pop("names")), **values, **found)

@@ -130,17 +130,18 @@ class _Walk:
         for name, entry in self._entries(self.begin, found):
             if self._is_folder(name, entry, found):
                 folders.append(name)
-        found.rows = found.rows.sorted()
         return found, folders
 
     def __call__(self, folder: str) -> _Found:
         """The files below one folder."""
-        found, pending = self._empty(), [folder]
+        found, pending, inner = self._empty(), [folder], 0
         while pending:
             for name, entry in self._entries(pending.pop(), found):
                 if self._is_folder(name, entry, found):
                     pending.append(name)
-        found.rows = found.rows.sorted()
+                    inner += 1
+        if inner:  # what lies in one folder alone is sorted
+            found.rows = found.rows.sorted()
         return found
 
     def _empty(self) -> _Found:
@@ -153,7 +154,7 @@ class _Walk:
         try:
             with scan(self.base / folder) as entries:
                 is_empty = True
-                for entry in entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
                     is_empty = False
                     name = f"{folder}/{entry.name}" if folder else entry.name
                     if self.accept is not None or not self._is_apart(name, entry, found):

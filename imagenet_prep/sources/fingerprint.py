@@ -13,10 +13,11 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.sources.numbers import Rows, chunks, some
+from imagenet_prep.sources.numbers import Places, Rows, chunks, some
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.catalog import Catalog
+    from imagenet_prep.sources.numbers import Values
 
 VERSION = "2:"
 """What a fingerprint of ``fingerprint`` begins with."""
@@ -24,26 +25,50 @@ VERSION = "2:"
 _NARROW = 1 << 16  # labels below it take 16 bits in an earlier digest, as they did when there were no others
 
 
-def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
-    """The fingerprint of these rows: a SHA-256 of one column after the other, numbers in little-endian order."""
+class Fingerprints:
+    """Gives fingerprints of rows of a table: each a SHA-256 of one column after the other, numbers little-endian."""
+
+    def __init__(self, catalog: Catalog, settings: str) -> None:
+        self._catalog, self._settings = catalog, settings
+        self._words = _words_by_label(catalog)
+
+    def of(self, rows: Rows) -> str:
+        """The fingerprint of these rows, in this order."""
+        import numpy as np
+
+        catalog, places = self._catalog, rows if isinstance(rows, range) else Places(rows)
+        joined, edges = catalog.names.some(places)
+        labels = some(catalog.labels, places) if len(catalog.labels) else np.zeros(len(rows), "<u4")
+        columns = {name: [values[row] for row in rows] for name, values in sorted(catalog.columns.items())}
+        starts, boxes = catalog.boxes_of(rows)
+        digest = hashlib.sha256()
+        for part in (
+            json.dumps([len(rows), self._settings, columns]).encode(),
+            self._words[np.unique(labels)].tobytes(),
+            np.diff(edges).astype("<u4").tobytes(),
+            joined,
+            labels.astype("<u4").tobytes(),
+            some(catalog.lengths, places).astype("<u8").tobytes(),
+            (np.diff(np.asarray(starts)) if starts else np.zeros(len(rows))).astype("<u4").tobytes(),
+            np.asarray(boxes, "<f4").tobytes(),
+        ):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return VERSION + digest.hexdigest()
+
+
+def _words_by_label(catalog: Catalog) -> Values:
+    """A digest of what is said of each label, by its number; of none, 0, too."""
     import numpy as np
 
-    rows = rows if isinstance(rows, range) else np.asarray(rows, np.int64)
-    joined, edges = catalog.names.joined_of(rows) if isinstance(rows, range) else catalog.names.gathered(rows)
-    labels = some(catalog.labels, rows) if len(catalog.labels) else np.zeros(len(rows), "<u4")
-    known = [label for label in np.unique(labels).tolist() if label]
-    words = [(label, catalog.wnids[label - 1], catalog.texts[label - 1]) for label in known]
-    columns = {name: [values[row] for row in rows] for name, values in sorted(catalog.columns.items())}
-    texts = json.dumps([len(rows), settings, words, columns], ensure_ascii=False).encode("utf-8", "surrogatepass")
-    starts, boxes = catalog.boxes_of(rows)
-    digest = hashlib.sha256(len(texts).to_bytes(8, "little") + texts)
-    digest.update(np.diff(edges).astype("<u4").tobytes())
-    digest.update(joined)
-    digest.update(labels.astype("<u4").tobytes())
-    digest.update(some(catalog.lengths, rows).astype("<u8").tobytes())
-    digest.update((np.diff(np.asarray(starts)) if starts else np.zeros(len(rows))).astype("<u4").tobytes())
-    digest.update(np.asarray(boxes, "<f4").tobytes())
-    return VERSION + digest.hexdigest()
+    words = (json.dumps(each).encode() for each in zip(catalog.wnids, catalog.texts, strict=True))
+    digests = [bytes(32), *(hashlib.sha256(each).digest() for each in words)]
+    return np.frombuffer(b"".join(digests), np.dtype((np.void, 32)))
+
+
+def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
+    """The fingerprint of these rows alone."""
+    return Fingerprints(catalog, settings).of(rows)
 
 
 def earlier_fingerprint(catalog: Catalog, rows: Rows, settings: str, *, has_times: bool) -> str:

@@ -7,16 +7,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from imagenet_prep.sources import numbers as cols
-from imagenet_prep.sources.numbers import Builder, Numbers, OnDisk, Rows, blocks, chunks, some
+from imagenet_prep.sources.numbers import Builder, Numbers, OnDisk, Places, Rows, blocks, chunks, some
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.numbers import Values
 
 _WORD = 8  # bytes of names that are looked at together; no name holds a zero
-_WINDOW = 1 << 23  # bytes of names that are in memory while some of them are brought to another order
 
 
 @dataclass(slots=True)
@@ -38,13 +37,22 @@ class Names:
         for rows in chunks(len(self)):
             yield from self.texts(rows)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For another process: lengths in place of where each begins."""
+    def parts(self) -> tuple[bytes, Numbers]:
+        """All names in one, and how long each is."""
         import numpy as np
 
-        lengths = cols.column_of("I", [np.diff(some(self.starts, range(len(self.starts))))])
-        joined = bytes(self.joined) if isinstance(self.joined, bytearray) else self.joined
-        return _unpacked, (joined, cols.packed(lengths))
+        joined, edges = self.joined_of(range(len(self)))
+        return joined, cols.column_of("I", [np.diff(edges)])
+
+    @classmethod
+    def of_parts(cls, joined: bytes, lengths: Numbers) -> Names:
+        """The names that have these parts."""
+        import numpy as np
+
+        builder = NamesBuilder()
+        edges = np.cumsum(some(lengths, range(len(lengths))), dtype=np.int64)
+        builder.add(joined, np.concatenate((np.zeros(1, np.int64), edges)))
+        return builder.done()
 
     def append(self, name: str) -> None:
         """Add one, in memory."""
@@ -71,6 +79,10 @@ class Names:
         edges = some(self.starts, range(rows.start, rows.stop + 1)).astype("i8")
         return self._bytes(int(edges[0]), int(edges[-1])), edges - edges[0]
 
+    def some(self, rows: range | Places) -> tuple[bytes | memoryview, Values]:
+        """The bytes of any rows, one name behind the other, and where each begins in them, and the last one ends."""
+        return self.joined_of(rows) if isinstance(rows, range) else self.gathered(rows)
+
     def texts(self, rows: range) -> list[str]:
         """Some of them."""
         joined, edges = self.joined_of(rows)
@@ -79,39 +91,37 @@ class Names:
             return [text[start:stop] for start, stop in pairwise(edges.tolist())]
         return [joined[start:stop].decode() for start, stop in pairwise(edges.tolist())]
 
-    def encoded_of(self, rows: range | Values) -> list[bytes]:
+    def encoded_of(self, rows: range | Places) -> list[bytes]:
         """Some of them in UTF-8."""
-        joined, edges = self.joined_of(rows) if isinstance(rows, range) else self.gathered(rows)
+        found, edges = self.some(rows)
+        joined = bytes(found)
         return [joined[start:stop] for start, stop in pairwise(edges.tolist())]
 
-    def gathered(self, rows: Values) -> tuple[bytes, Values]:
+    def gathered(self, rows: Places) -> tuple[memoryview, Values]:
         """What ``joined_of`` gives, of any rows."""
         import numpy as np
 
-        starts = some(self.starts, rows).astype(np.int64)
-        lengths = some(self.starts, rows + 1).astype(np.int64) - starts
+        starts = np.empty(len(rows), np.int64)
+        lengths = np.empty(len(rows), np.int64)
+        for window, places in rows.windows():
+            edges, near = some(self.starts, range(window.start, window.stop + 1)), rows.rows[places] - window.start
+            starts[places] = edges[near]
+            lengths[places] = edges[near + 1] - edges[near]
         edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         found = np.empty(int(edges[-1]), np.uint8)
-        if not isinstance(self.joined, OnDisk):
-            _move(np.asarray(memoryview(self.joined)), starts, found, edges[:-1], lengths)
-            return found.tobytes(), edges
-        ordered = np.argsort(starts, kind="stable")
-        first = 0
-        while first < len(ordered):
-            begin = int(starts[ordered[first]])
-            last = int(np.searchsorted(starts, begin + _WINDOW, sorter=ordered))
-            some_rows = ordered[first:last]
-            end = int((starts[some_rows] + lengths[some_rows]).max())
-            window = np.frombuffer(self.joined.read(begin, end), np.uint8)
-            _move(window, starts[some_rows] - begin, found, edges[:-1][some_rows], lengths[some_rows])
-            first = last
-        return found.tobytes(), edges
+        for window, places in rows.windows():
+            begin, end = (int(self.starts[row]) for row in (window.start, window.stop))
+            source = np.frombuffer(self._bytes(begin, end), np.uint8)
+            _move(source, starts[places] - begin, found, edges[:-1][places], lengths[places])
+        return found.data, edges
 
     def picked(self, rows: Rows) -> Names:
         """Those of ``rows``, in that order."""
+        if isinstance(rows, range) and rows == range(len(self)):
+            return self
         builder = NamesBuilder()
         for block in blocks(rows):
-            builder.add(*(self.joined_of(block) if isinstance(block, range) else self.gathered(block)))
+            builder.add(*self.some(block))
         return builder.done()
 
     # what is asked of them -------------------------------------------------------------------------------------
@@ -125,8 +135,15 @@ class Names:
         """The first row whose name the next row has too."""
         import numpy as np
 
-        found = (first + int(row) for first, signs in self.compared() for row in np.flatnonzero(signs == 0)[:1])
-        return next(found, None)
+        last: Values | None = None
+        for rows, tails in self._tails():
+            tails = tails if last is None else np.concatenate((last, tails))
+            first = rows.stop - len(tails)
+            for row in (np.flatnonzero(tails[:-1] == tails[1:]) + first).tolist():
+                if self.encoded(row) == self.encoded(row + 1):
+                    return int(row)
+            last = tails[-1:]
+        return None
 
     def find(self, name: bytes, start: int = 0, stop: int | None = None) -> int:
         """Where a name is or would be among ``start`` to ``stop``, which are in the order of their bytes."""
@@ -192,7 +209,10 @@ def _words(joined: bytes, begin: Values, left: Values) -> Values:
     import numpy as np
 
     every = np.ndarray(len(joined) + 1, ">u8", joined + bytes(_WORD), strides=(1,))
-    unused = 8 * (_WORD - np.clip(left.astype(np.int64), 0, _WORD)).astype(np.uint64)
+    if left.min(initial=_WORD) >= _WORD:
+        whole: Values = every[begin].astype(np.uint64)
+        return whole
+    unused = 8 * (_WORD - np.clip(left, 0, _WORD)).astype(np.uint64)
     found = every[np.minimum(begin, len(joined))].astype(np.uint64) >> np.minimum(unused, 63)
     shortened: Values = np.where(unused > 63, np.uint64(0), found << np.minimum(unused, 63))
     return shortened
@@ -202,16 +222,14 @@ def _compared(joined: bytes, edges: Values) -> Values:
     """For each name but the last -1, 0 or 1: whether it is less than the next one, the same, or more."""
     import numpy as np
 
-    edges = edges.astype(np.int64)
     lengths = np.diff(edges)
     signs = np.zeros(max(len(lengths) - 1, 0), np.int8)
-    rows = np.arange(len(signs))
-    place = 0
-    while len(rows):
-        one, other = (_words(joined, edges[each] + place, lengths[each] - place) for each in (rows, rows + 1))
-        signs[rows] = (one > other).astype(np.int8) - (one < other)
-        place += _WORD
-        rows = rows[(one == other) & (np.maximum(lengths[rows], lengths[rows + 1]) > place)]
+    for place in range(0, int(lengths.max(initial=0)), _WORD):
+        words = _words(joined, edges[:-1] + place, lengths - place)
+        steps = (words[:-1] > words[1:]).view(np.int8) - (words[:-1] < words[1:]).view(np.int8)
+        signs = np.where(signs == 0, steps, signs)
+        if signs.all():
+            break
     return signs
 
 
@@ -219,25 +237,23 @@ def _move(source: Values, starts: Values, target: Values, places: Values, length
     """Copy pieces from ``starts`` of one array to ``places`` of another: all that are of one length together."""
     import numpy as np
 
-    ordered = np.argsort(lengths, kind="stable")
+    if len(lengths) and lengths.min() == lengths.max():
+        _move_alike(source, starts, target, places, int(lengths[0]))
+        return
+    ordered = np.argsort(lengths.astype(np.uint16), kind="stable")  # a name has less than 8192 bytes
     edges = np.flatnonzero(np.diff(lengths[ordered])) + 1
     for group in np.split(ordered, edges):
-        length = int(lengths[group[0]]) if len(group) else 0
-        if length:
-            form = np.dtype((np.void, length))
-            pieces = np.ndarray(len(source) - length + 1, form, source, strides=(1,))
-            np.ndarray(len(target) - length + 1, form, target, strides=(1,))[places[group]] = pieces[starts[group]]
+        _move_alike(source, starts[group], target, places[group], int(lengths[group[0]]) if len(group) else 0)
 
 
-def _unpacked(joined: bytes | OnDisk, lengths: cols.Packed) -> Names:
+def _move_alike(source: Values, starts: Values, target: Values, places: Values, length: int) -> None:
+    """The same for pieces of one length."""
     import numpy as np
 
-    found = cols.unpacked(lengths)
-    starts = np.cumsum(some(found, range(len(found))), dtype=np.uint64)
-    return Names(
-        bytearray(joined) if isinstance(joined, bytes) else joined,
-        cols.column_of("Q", [np.zeros(1, np.uint64), starts]),
-    )
+    if length:
+        form = np.dtype((np.void, length))
+        pieces = np.ndarray(len(source) - length + 1, form, source, strides=(1,))
+        np.ndarray(len(target) - length + 1, form, target, strides=(1,))[places] = pieces[starts]
 
 
 def names_of(texts: Iterable[str]) -> Names:
@@ -255,7 +271,7 @@ class NamesBuilder:
         self._joined, self._starts = Builder("B"), Builder("Q")
         self._starts.add(array("Q", [0]))
 
-    def add(self, joined: bytes, edges: Values) -> None:
+    def add(self, joined: bytes | memoryview, edges: Values) -> None:
         """Append some: their bytes, and where each begins in them, and the last one ends."""
         self._starts.add(edges[1:] + len(self._joined))
         self._joined.add_bytes(joined)

@@ -29,7 +29,7 @@ CHUNK = 1 << 16
 
 _FLUSH = 1 << 20
 _BLOCK = 1 << 22  # rows that are brought to another order together: a long column is read once for each
-_WINDOW = 1 << 23  # bytes of a long column that are in memory meanwhile
+_WINDOW = 1 << 18  # rows of a long column that are in memory meanwhile; 65,536 windows are enough for any table
 
 
 class OnDisk(Sequence[int]):
@@ -160,7 +160,36 @@ def scratch_folder() -> Path:
     return Path(named)
 
 
-def some(column: Numbers, rows: range | Values) -> Values:
+class Places:
+    """Any rows, and which of them lie near each other: what is on disk is read window by window, once for all."""
+
+    def __init__(self, rows: Sequence[int] | Values) -> None:
+        import numpy as np
+
+        self.rows: Values = np.asarray(rows, np.int64)
+        self._ordered: Values | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def windows(self) -> Iterator[tuple[range, Values]]:
+        """Each range of rows that holds some of these, and where they stand among them."""
+        import numpy as np
+
+        numbers = (self.rows // _WINDOW).astype(np.uint16)  # of 16 bits they are sorted at a touch
+        if self._ordered is None:
+            self._ordered = np.argsort(numbers, kind="stable")
+        edges = np.cumsum(np.bincount(numbers))
+        start = 0
+        for number, stop in enumerate(edges.tolist()):
+            if stop > start:
+                places = self._ordered[start:stop]
+                found = self.rows[places]
+                yield range(max(number * _WINDOW, int(found.min())), int(found.max()) + 1), places
+            start = stop
+
+
+def some(column: Numbers, rows: range | Places) -> Values:
     """Some rows as an array of NumPy's: of a range a view where it can be, of others a copy in memory."""
     import numpy as np
 
@@ -170,48 +199,22 @@ def some(column: Numbers, rows: range | Values) -> Values:
             return np.frombuffer(column.read(rows.start, max(rows.start, rows.stop)), column.typecode)
         return np.asarray(column)[rows.start : rows.stop]
     if not isinstance(column, OnDisk):
-        return np.asarray(column)[rows]
+        return np.asarray(column)[rows.rows]
     found = np.empty(len(rows), column.typecode)
-    for window, places in _windows(rows, _WINDOW // found.itemsize):
-        found[places] = some(column, window)[rows[places] - window.start]
+    for window, places in rows.windows():
+        found[places] = some(column, window)[rows.rows[places] - window.start]
     return found
-
-
-def _windows(rows: Values, most: int) -> Iterator[tuple[range, Values]]:
-    """All of ``rows`` by where they lie: a range that holds some of them, and their places; at most ``most`` wide."""
-    import numpy as np
-
-    ordered = np.argsort(rows, kind="stable")
-    start = 0
-    while start < len(ordered):
-        first = int(rows[ordered[start]])
-        stop = int(np.searchsorted(rows, first + most, sorter=ordered))
-        yield range(first, int(rows[ordered[stop - 1]]) + 1), ordered[start:stop]
-        start = stop
-
-
-def picked(column: Numbers, rows: Rows) -> Numbers:
-    """The column of these rows, in this order."""
-    builder = Builder(column.typecode)
-    for block in blocks(rows) if len(column) else ():
-        builder.add(some(column, block))
-    return builder.done()
 
 
 Rows: TypeAlias = "Sequence[int] | Values"
 """Numbers of rows: a range, or any others."""
 
 
-def blocks(rows: Rows) -> Iterator[range | Values]:
+def blocks(rows: Rows) -> Iterator[range | Places]:
     """Rows, some millions at a time; ranges as ranges."""
-    import numpy as np
-
     for start in range(0, len(rows), _BLOCK):
         part = rows[start : start + _BLOCK]
-        if isinstance(part, range) and part.step == 1:
-            yield part
-        else:
-            yield np.asarray(part, np.int64)
+        yield part if isinstance(part, range) and part.step == 1 else Places(part)
 
 
 def chunks(count: int) -> Iterator[range]:

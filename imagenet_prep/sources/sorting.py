@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.numbers import Numbers, chunks, some
+from imagenet_prep.sources.numbers import Numbers, Places, chunks, some
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.numbers import Values
@@ -38,18 +38,18 @@ def sorted_rows(names: Names, labels: Numbers) -> Iterator[Values]:
     count = len(names)
     edges = []
     if count > MOST:
-        sample = sorted(_keys(names, labels, np.arange(0, count, _SAMPLED)))
+        sample = sorted(_keys(names, labels, Places(range(0, count, _SAMPLED))))
         edges = sample[MOST // _SAMPLED :: MOST // _SAMPLED]
     parts = np.zeros(count, np.uint16)
     for rows in chunks(count) if edges else ():
         parts[rows.start : rows.stop] = [bisect_right(edges, key) for key in _keys(names, labels, rows)]
     for part in range(len(edges) + 1):
         found = np.flatnonzero(parts == part)
-        keys = _keys(names, labels, found)
+        keys = _keys(names, labels, Places(found))
         yield found[sorted(range(len(found)), key=keys.__getitem__)]
 
 
-def _keys(names: Names, labels: Numbers, rows: range | Values) -> list[bytes]:
+def _keys(names: Names, labels: Numbers, rows: range | Places) -> list[bytes]:
     """What compares as label and name do."""
     import numpy as np
 

@@ -1,0 +1,169 @@
+"""Plans a set that is not there: processor time of each step, and the most memory, for millions of files.
+
+    python scripts/bench_planning.py --images 13153500 --classes 19167 --shards 10240
+
+What is made up is the listing: in place of looking into a folder and asking the system about each file, which no
+planning can avoid, each class folder gives names like ImageNet's, with lengths and times. That time is not counted. All
+else is what convert does with a recipe of class folders: each part is pickled as a worker would send it, joined,
+checked, labelled, divided, shuffled, cut into shards with their fingerprints; then every task is made and pickled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import pickle
+import resource
+import sys
+import tempfile
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, os.environ.get("PLANNED_BY", str(Path(__file__).resolve().parent.parent)))
+
+from imagenet_prep.datasets import order, plan
+from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.model import Done, Silent
+from imagenet_prep.recipes import contents, loading
+from imagenet_prep.shards.run import Work, prepare_tasks
+from imagenet_prep.sources import class_folders
+from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.storage.layout import Layout
+
+SPENT: Counter[str] = Counter()
+_running: list[tuple[str, float]] = []
+
+
+def timed(where: Any, name: str, step: str) -> None:
+    """Count the processor time of a function as that of a step, and of no other one; nothing where it isn't there."""
+    function = getattr(where, name, None)
+    if function is not None:
+        setattr(where, name, _wrapped(function, step))
+
+
+def _wrapped(function: Callable[..., Any], step: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*given: Any, **named: Any) -> Any:
+        _switch(step)
+        try:
+            return function(*given, **named)
+        finally:
+            _switch(None)
+
+    return run
+
+
+def _switch(step: str | None) -> None:
+    """Begin a step within the one that runs, or end it."""
+    now = time.process_time()
+    if _running:
+        SPENT[_running[-1][0]] += now - _running[-1][1]
+    if step is None:
+        _running.pop()
+    else:
+        _running.append((step, now))
+    if _running:
+        _running[-1] = _running[-1][0], now
+
+
+class Here:
+    """An engine of one process that sends each result as a worker does."""
+
+    workers = 1
+
+    def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+        """One task after the other."""
+        for task in tasks:
+            _switch("(made up)")
+            value = pickle.dumps(function(task))
+            _switch(None)
+            yield Done(task, pickle.loads(value))
+
+
+def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], Any]]:
+    """The folders of classes, and what a walk of one finds."""
+    folders = [f"n{number:08d}" for number in range(classes)]
+
+    def walk(self: Any, folder: str) -> Any:
+        number, lead = int(folder[1:]), f"{folder}/{folder}_".encode()
+        count = images * (number + 1) // classes - images * number // classes
+        names = sorted(lead + b"%d.JPEG" % (7 * each % 100_003) for each in range(count))
+        found = Catalog(containers=[class_folders.Folder(self.base)])
+        found.names = type(found.names)(bytearray().join(names), array("Q", accumulate(map(len, names), initial=0)))
+        numbers = np.arange(count)
+        for column, values in (
+            (found.container_ids, np.zeros(count, np.uint32)),
+            (found.offsets, np.zeros(count, np.uint64)),
+            (found.lengths, 90_000 + (numbers * 7919 % 60_007).astype(np.uint64)),
+            (found.stamps, 1_600_000_000_000_000_000 + numbers * 7_919_000_123),
+        ):
+            column.frombytes(values.tobytes())  # type: ignore[union-attr]
+        return class_folders._Found(found, Remarks())
+
+    return folders, walk
+
+
+def main() -> int:
+    """Plan, and print what it took."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--images", type=int, default=1_000_000)
+    parser.add_argument("--classes", type=int, default=19_167)
+    parser.add_argument("--shards", type=int, default=1024)
+    given = parser.parse_args()
+    folders, walk = made_up(given.images, given.classes)
+    empty = functools.partial(class_folders._Found, rows=Catalog())
+    class_folders._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
+    class_folders._Walk.__call__ = walk  # type: ignore[method-assign]
+    for where, name, step in (
+        (loading, "find_inputs", "list: join the parts"),
+        (contents, "decide", "look at the endings"),
+        (contents, "keep", "look at the endings"),
+        (loading, "_labelled", "label"),
+        (loading, "_catalog", "pick each split"),
+        (plan, "names_and_sizes", "digest the listing"),
+        (Catalog, "stamps_of_containers", "digest the listing"),
+        (order, "shuffled", "shuffle"),
+        (plan.Fingerprints, "of", "fingerprints") if hasattr(plan, "Fingerprints") else (plan, "", ""),
+        (Catalog, "fingerprint", "fingerprints"),
+        (Catalog, "times", "fingerprints"),
+        (Catalog, "picked", "bring to record order"),
+    ):
+        timed(where, name, step)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "set").mkdir()
+        recipe = Path(folder) / "recipe.yaml"
+        recipe.write_text(f"source: {{folders: set}}\nshards: {given.shards}\nrecord: inception\n")
+        _switch("the rest")
+        planned = loading.load(recipe, None, Here()).cut()  # type: ignore[arg-type]
+        _switch("tasks: make and pickle")
+        (split,) = planned.splits
+        works = [Work(split, split.plans, 0, in_order=False)]
+        sizes = [
+            len(pickle.dumps(task)) for task in prepare_tasks(works, Layout(Path(folder)), MakingOptions(), Silent())
+        ]
+        _switch(None)
+    _running.clear()
+    made = SPENT.pop("(made up)")
+    for step, seconds in SPENT.items():
+        print(f"{step:28} {seconds:8.2f} s")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    images = len(split.catalog)
+    print(f"{images:,} images of {given.classes:,} classes in {len(sizes):,} shards: {sum(SPENT.values()):.1f} s of")
+    print(
+        f"processor time, {most:,.0f} MB at most, {1000 * sum(sizes) / images / 1000:.1f} kB of tasks for 1,000 images;"
+    )
+    print(f"not counted: {made:.1f} s to make the listing up; by the clock {time.monotonic() - begun:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
