@@ -12,7 +12,7 @@ from imagenet_prep.images.jpeg import read_header
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
 from imagenet_prep.reporting.feature_census import FeaturesCensus
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Shown, see
-from imagenet_prep.reporting.samples import _thumbnail
+from imagenet_prep.reporting.samples import SAMPLE, _thumbnail
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 
 
@@ -115,6 +115,6 @@ def test_a_thumbnail_is_small() -> None:
     """No side of a thumbnail has more than 400 pixels, whatever the image; its own size is told beside it."""
     buffer = io.BytesIO()
     Image.new("RGB", (1000, 500), (200, 30, 30)).save(buffer, "JPEG")
-    thumbnail, size = _thumbnail(memoryview(buffer.getvalue()))
+    thumbnail, size = _thumbnail(memoryview(buffer.getvalue()), SAMPLE)
     header = read_header(thumbnail)
     assert (size, header.width, header.height) == ((1000, 500), 400, 200)

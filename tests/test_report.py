@@ -37,8 +37,9 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, Census, TakeCensus, bin_of
+from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, TINY, Census, TakeCensus, bin_of
 from imagenet_prep.reporting.charts import draw_charts
+from imagenet_prep.reporting.duplicates import alike
 from imagenet_prep.reporting.lenient import look
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.reporting.subject import Subject
@@ -97,11 +98,16 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self._is_shown = True
+        self._section = ""
+        self.samples: list[tuple[str, dict[str, str | None]]] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep an element."""
         self.elements.append((tag, dict(attrs)))
+        self._section = dict(attrs).get("id") or "" if tag == "h2" else self._section
+        if self._section == "samples":
+            self.samples.append((tag, dict(attrs)))
         self._is_shown = tag not in ("script", "style")
 
     def handle_endtag(self, tag: str) -> None:
@@ -113,8 +119,8 @@ class Page(HTMLParser):
         self.text += data if self._is_shown else ""
 
     def images(self) -> list[dict[str, str | None]]:
-        """The attributes of every image."""
-        return [attributes for tag, attributes in self.elements if tag == "img"]
+        """The attributes of every sample image."""
+        return [attributes for tag, attributes in self.samples if tag == "img"]
 
 
 def write_shard(layout: Layout, records: list[bytes], name: str = "train-00000-of-00001") -> None:
@@ -334,7 +340,7 @@ def test_odd_images_of_other_tools(tmp_path: Path) -> None:
     sized = features(image__encoded=None, image__width=Int64List((640,)), image__height=Int64List((480,)))
     write_shard(layout, [*records, encode_example(sized), b"\xff\xff\xff"])
     census = census_of(layout)
-    assert {kind: odd.count for kind, odd in census.odd.items()} == {GREY: 1, FOUR: 1, PNG: 1, "broken": 2}
+    assert {kind: odd.count for kind, odd in census.odd.items()} == {GREY: 1, FOUR: 1, PNG: 1, TINY: 4, "broken": 2}
     assert (census.splits["train"].records, census.unread) == (7, 1)
     assert census.splits["train"].width.greatest == 640
 
@@ -351,6 +357,77 @@ def test_foreign_shards_make_a_page(tmp_path: Path) -> None:
     assert "unknown: there is no manifest" in page.text
     assert "record 2 of train-00000-of-00001" in page.text
     assert "label 1" in page.text
+
+
+def _record(number: int, image: bytes, label: int = 1) -> bytes:
+    name = f"n01440764_{number}.JPEG".encode()
+    return encode_example(
+        features(
+            image__encoded=BytesList((image,)),
+            image__filename=BytesList((name,)),
+            image__class__label=Int64List((label,)),
+        )
+    )
+
+
+def test_sizes_and_shapes_that_are_odd_are_told(tmp_path: Path) -> None:
+    """One image at each bound, and one beyond it; of what most are, nothing is said."""
+    layout = Layout(tmp_path)
+    sizes = ((32, 32), (31, 100), (4000, 1000), (4001, 1000), (500, 100), (501, 100), *[(64, 64)] * 4)
+    write_shard(layout, [_record(number, picture(*size)) for number, size in enumerate(sizes)])
+    write_report(layout, ENGINE, VERDICT)
+    odd = _odd(layout)
+    assert odd["Tiny"] == ["n01440764_1.JPEG"]
+    assert odd["Huge"] == ["n01440764_3.JPEG"]
+    assert odd["Extreme shape"] == ["n01440764_5.JPEG"]
+    write_shard(layout, [_record(number, picture(20, 20)) for number in range(3)])
+    write_report(layout, ENGINE, VERDICT)
+    assert "Tiny" not in _odd(layout)
+
+
+def _odd(layout: Layout) -> dict[str, list[str]]:
+    """By the title of its kind, the names of the odd images that have a picture."""
+    articles = re.findall(r'<article class="odd">(.*?)</article>', page_of(layout), re.DOTALL)
+    titles = [re.search(r"<h3>(.*?) <span", article) for article in articles]
+    return {
+        title[1]: re.findall(r'data-name="([^"]*)"', article)
+        for title, article in zip(titles, articles, strict=True)
+        if title
+    }
+
+
+def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
+    """The same bytes within a split, across splits, and under another label; not what differs in one byte amid."""
+    layout = Layout(tmp_path)
+    images = [bytes([*picture(90, 60, quality=quality), *bytes(1000)]) for quality in (50, 60, 70)]
+    near = images[0][:600] + b"\1" + images[0][601:]
+    write_shard(layout, [_record(n, images[k]) for n, k in enumerate((0, 1, 2, 1))])
+    other = [_record(7, images[2], label=2), _record(8, near)]
+    write_shard(layout, other, "validation-00000-of-00001")
+    write_report(layout, ENGINE, VERDICT)
+    odd = _odd(layout)
+    assert odd["Duplicates within a split"] == ["n01440764_1.JPEG", "n01440764_3.JPEG"]
+    assert odd["Duplicates across splits"] == ["n01440764_2.JPEG", "n01440764_7.JPEG"]
+    text = Page(page_of(layout)).text
+    assert "the same as n01440764_2.JPEG, under another label" in text
+    assert "the same as n01440764_1.JPEG" in text
+    assert len(images[0]) == len(near), "told apart by their digests alone"
+
+
+def test_only_likely_copies_are_read(layout: Layout) -> None:
+    """A set without copies has no image read for it."""
+    assert alike(census_of(layout).keys) == {}
+
+
+def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
+    """Those that the manifest names, each with what was done to it; and what annotate left out is told."""
+    wanted = {image.filename for image in made.images.values() if image.kind in REPAIRED}
+    assert set(_odd(layout)["Repaired"]) == wanted
+    text = Page(page_of(layout)).text
+    assert "boxes left out: nothing of them is within the image" in text
+    (layout.data_dir / "imagenet-prep/annotate.json").write_text('{"train": {"totals": [1]}}')
+    write_report(layout, ENGINE, VERDICT)
+    assert "boxes left out" not in Page(page_of(layout)).text
 
 
 def test_many_boxes_share_a_bin(tmp_path: Path) -> None:
@@ -424,7 +501,7 @@ def _shown(page: str) -> dict[str, tuple[str, list[str]]]:
     """By file name, each sample's image and the styles of its boxes."""
     shown: dict[str, tuple[str, list[str]]] = {}
     name = ""
-    for tag, attributes in Page(page).elements:
+    for tag, attributes in Page(page).samples:
         if tag == "img":
             name = attributes["data-name"] or ""
             shown[name] = (attributes["src"] or "", [])
@@ -505,7 +582,8 @@ def test_the_page_needs_nothing_else(layout: Layout) -> None:
     assert digest is not None
     scripts: list[str] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts] == [digest[1]]
-    assert len([tag for tag, _ in page.elements if tag == "script"]) == 1
+    types = [each.get("type") for tag, each in page.elements if tag == "script"]
+    assert types == ["application/json", None]
     assert str(layout.output_dir.parent) not in text
 
 
@@ -548,7 +626,7 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     )
     write_report(layout, ENGINE, verdict)
     page = Page(page_of(layout))
-    assert [tag for tag, _ in page.elements].count("script") == 1
+    assert [tag for tag, _ in page.elements].count("script") == 2
     assert "b<" not in {tag for tag, _ in page.elements}
     assert len(page.images()) == 1
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]

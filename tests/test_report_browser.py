@@ -27,6 +27,7 @@ from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, enco
 from imagenet_prep.tfrecord.framing import frame, iter_records
 from imagenet_prep.tfrecord.inception_reader import read_record
 
+SAMPLES = "section:has(#samples) .grid"
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 
@@ -70,7 +71,7 @@ def test_the_page_does_not_scroll_sideways(shown: Shown) -> None:
 def test_every_image_and_chart_is_there(shown: Shown) -> None:
     """All 48 sample images are decoded and visible; every chart has a size and keeps its labels within it."""
     sizes = shown.page.eval_on_selector_all(
-        ".grid img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
+        SAMPLES + " img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
     )
     assert len(sizes) == 48
     assert all(natural > 0 and width > 50 for natural, width in sizes)
@@ -111,7 +112,7 @@ def test_boxes_lie_where_the_records_say(shown: Shown, layout: Layout) -> None:
         for path in existing(layout.output_dir, "*-of-*")
         for record in (read_record(each.data) for each in iter_records(memoryview(path.read_bytes())))
     }
-    tiles = shown.page.eval_on_selector_all(".grid li", PLACES)
+    tiles = shown.page.eval_on_selector_all(SAMPLES + " li", PLACES)
     assert len(tiles) == 48
     assert sum(len(found) for _, _, found in tiles) > 30
     for name, image, found in tiles:
@@ -128,11 +129,11 @@ def _place(box: Box, image: list[float]) -> list[float]:
 def test_boxes_can_be_hidden(shown: Shown) -> None:
     """The switch of the legend hides every box, and shows them again."""
     visible = "all => all.filter(each => each.checkVisibility()).length"
-    before = shown.page.eval_on_selector_all(".grid .box", visible)
+    before = shown.page.eval_on_selector_all(SAMPLES + " .box", visible)
     shown.page.click("text=bounding boxes")
-    assert shown.page.eval_on_selector_all(".grid .box", visible) == 0
+    assert shown.page.eval_on_selector_all(SAMPLES + " .box", visible) == 0
     shown.page.click("text=bounding boxes")
-    assert shown.page.eval_on_selector_all(".grid .box", visible) == before > 30
+    assert shown.page.eval_on_selector_all(SAMPLES + " .box", visible) == before > 30
 
 
 CONTRASTS = """() => {
@@ -225,7 +226,7 @@ def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layo
     assert shown.said == []
     assert [url for url in shown.requests if not url.startswith("data:")] == [hostile.report_path.resolve().as_uri()]
     assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    tiles = shown.page.eval_on_selector_all(".grid li", PLACES)
+    tiles = shown.page.eval_on_selector_all(SAMPLES + " li", PLACES)
     assert len(tiles) == 3
     for _, image, found in tiles:
         assert found == [pytest.approx(_place(Box(0.25, 0.5, 1.0, 0.75), image), abs=1)]
@@ -274,5 +275,5 @@ def test_the_page_of_a_recipe(
     marks = "all => all.map(each => [getComputedStyle(each).backgroundColor, getComputedStyle(each).border].join())"
     keys = shown.page.eval_on_selector_all("section:has(#distributions) .legend .key", marks)
     assert len(keys) == len(set(keys)) == 3
-    assert shown.page.eval_on_selector_all(".grid img", "all => all.length") == (45 if name == "images" else 0)
+    assert shown.page.eval_on_selector_all(SAMPLES + " img", "all => all.length") == (45 if name == "images" else 0)
     shown.page.context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from browsing import VIEWS, show
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
@@ -60,13 +62,13 @@ def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
     assert (place["x"], place["y"], place["width"], place["height"]) == (0, 0, window["width"], window["height"])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tile.locator("img").bounding_box()["width"] > 0.4 * window["width"]
-    facts = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
-    number, shard = facts["record"].removeprefix("number ").split(", ")[0].split(" of ")
-    offset = int(facts["record"].partition("from byte ")[2].removesuffix(" on").replace(",", ""))
+    told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
+    number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
+    offset = int(told["record"].partition("from byte ")[2].removesuffix(" on").replace(",", ""))
     record = next(record for record in Shard.open(layout.shard_path(shard)).records() if record.number == int(number))
-    assert (record.offset, record.filename, record.wnid) == (offset, facts["file"], facts["WordNet id"])
-    assert (str(record.label), record.text) == (facts["label"], tile.locator("b").inner_text())
-    assert f"show on photographs/{shard} with record={number}" in facts["to see it"].replace("`", "")
+    assert (record.offset, record.filename, record.wnid) == (offset, told["file"], told["WordNet id"])
+    assert (str(record.label), record.text) == (told["label"], tile.locator("b").inner_text())
+    assert f"show on photographs/{shard} with record={number}" in told["to see it"].replace("`", "")
     assert len(record.boxes) == tile.locator(".box").count()
     assert not page.is_visible("h1")
     page.click("#image-3 .close")
@@ -102,3 +104,149 @@ def test_a_view_can_be_sent(page: Any, browser: Any, layout: Layout) -> None:
     other.goto(f"{layout.report_path.resolve().as_uri()}#image-5")
     assert other.is_visible("#image-5 dl")
     other.close()
+
+
+# the classes -----------------------------------------------------------------------------------------------------
+
+
+def names(page: Any) -> list[str]:
+    """The classes of the table, from top to bottom."""
+    return [str(each) for each in page.locator("table.classes tbody th .name").all_text_contents()]
+
+
+def numbers(page: Any, column: int) -> list[int]:
+    """What each class has in one column of the table, over the splits that are shown."""
+    page.locator("table.classes").scroll_into_view_if_needed()
+    page.locator("table.classes tbody td span:visible").first.wait_for()  # what is out of sight is not laid out
+    rows = page.locator("table.classes tbody tr").all()
+    parts = [row.locator("td").nth(column - 1).locator("span:visible").all_inner_texts() for row in rows]
+    return [sum(int(part.replace(",", "")) for part in each if part.strip()) for each in parts]
+
+
+@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: "-".join(map(str, view)))
+def opened(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Any]:
+    """The page with script at each width, light and dark."""
+    shown = show(browser, layout.report_path, *request.param)
+    yield shown.page
+    assert shown.said == []
+    shown.page.context.close()
+
+
+@pytest.fixture
+def scripted(opened: Any) -> Iterator[Any]:
+    """The page with the table ready; it is loaded again afterwards."""
+    opened.wait_for_selector("#search")
+    yield opened
+    opened.reload()
+
+
+def test_every_class_is_in_the_table(page: Any, made: MadeSet) -> None:
+    """Its words, WordNet id and label, and how many images and boxes it has; with script or without."""
+    assert names(page) == [record_words(label) for label in sorted({image.label for image in made.images.values()})]
+    counts = Counter(image.label for image in made.images.values())
+    assert numbers(page, 1) == [counts[label] for label in sorted(counts)]
+    lines = Counter(made.images[line.partition(",")[0]].label for line in made.boxes_csv.decode().splitlines())
+    assert numbers(page, 2) == [lines[label] for label in sorted(counts)]
+    small = page.locator("table.classes tbody small").all_text_contents()
+    assert small[0] == f"{facts.synsets()[0]}, label 1"
+
+
+def record_words(label: int) -> str:
+    """The words of a class of ILSVRC2012."""
+    return facts.texts()[facts.synsets()[label - 1]]
+
+
+@pytest.mark.parametrize("by", ["words", "wnid", "label"])
+def test_classes_are_found(scripted: Any, by: str) -> None:
+    """By a part of the words or of the WordNet id, or by the label; how many are found is said."""
+    every = names(scripted)
+    wanted = every[2]
+    wnid, label = scripted.locator("table.classes tbody small").nth(2).text_content().split(", label ")
+    scripted.get_by_label("Search").fill({"words": wanted[1:].upper(), "wnid": wnid[1:], "label": label}[by])
+    assert names(scripted) == [wanted]
+    assert scripted.get_by_role("status").inner_text() == f"1 of {len(every)} classes"
+    scripted.get_by_label("Search").fill("no such class")
+    assert names(scripted) == []
+    scripted.get_by_label("Search").fill("")
+    assert names(scripted) == every
+
+
+@pytest.mark.parametrize(("head", "column"), [("images", 1), ("boxes", 2)])
+def test_classes_are_sorted_by_numbers(scripted: Any, head: str, column: int) -> None:
+    """The largest first, the smallest first at the second press, by keyboard too; aria-sort says which."""
+    button = scripted.locator("table.classes thead").get_by_role("button", name=head, exact=True)
+    button.focus()
+    for order, is_reversed in (("descending", True), ("ascending", False)):
+        scripted.keyboard.press("Enter")
+        found = numbers(scripted, column)
+        assert found == sorted(found, reverse=is_reversed)
+        assert len(set(found)) > 1
+        sorted_heads = scripted.locator("table.classes th[aria-sort]")
+        assert sorted_heads.count() == 1
+        assert sorted_heads.get_attribute("aria-sort") == order
+
+
+def test_classes_are_sorted_by_words(scripted: Any) -> None:
+    """And by WordNet id, and by label."""
+    head, every = scripted.locator("table.classes thead"), names(scripted)
+    head.get_by_role("button", name="class", exact=True).click()
+    assert names(scripted) == sorted(every, key=str.lower)
+    for key in ("WordNet id", "label"):
+        head.get_by_role("button", name=key).click()
+        assert names(scripted) == every
+
+
+def test_a_class_shows_its_images(scripted: Any, layout: Layout) -> None:
+    """Some beside its name once it comes into view; a click on the name shows them with boxes and records."""
+    row = scripted.locator("table.classes tbody tr").nth(1)
+    row.scroll_into_view_if_needed()
+    row.locator(".thumbs img").nth(2).wait_for(timeout=5000)
+    assert row.locator(".thumbs img").count() == 3
+    name = row.locator("button.name")
+    name.focus()
+    scripted.keyboard.press("Enter")
+    dialog = scripted.get_by_role("dialog")
+    assert dialog.get_by_role("heading").inner_text() == name.inner_text()
+    assert scripted.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for tile in dialog.locator("li").all():
+        told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
+        number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
+        assert f"show on photographs/{shard} with record={number}" in told["to see it"].replace("`", "")
+        found = next(each for each in Shard.open(layout.shard_path(shard)).records() if each.number == int(number))
+        assert (found.filename, found.text) == (told["file"], name.inner_text())
+        image = tile.locator("img").bounding_box()
+        assert image["width"] / image["height"] == pytest.approx(found.width / found.height, rel=0.03)
+        boxes = [each.bounding_box() for each in tile.locator(".box").all()]
+        places = [(image["x"] + box.xmin * image["width"], box.xmax - box.xmin) for box in found.boxes]
+        assert [(box["x"], box["width"] / image["width"]) for box in boxes] == [
+            pytest.approx(place, abs=1, rel=0.02) for place in places
+        ]
+    scripted.keyboard.press("Escape")
+    assert dialog.count() == 0
+    assert name.evaluate("each => each === document.activeElement")
+
+
+# the splits ------------------------------------------------------------------------------------------------------
+
+
+def test_a_split_is_left_out(page: Any, made: MadeSet) -> None:
+    """A chip hides all that is of a split, without script too: totals, classes, samples, and its part of charts."""
+    tiles = page.locator(".tile:visible").count()
+    page.get_by_role("checkbox", name="train").uncheck()
+    validation = Counter(image.label for image in made.of("validation"))
+    assert sum(numbers(page, 1)) == sum(validation.values())
+    assert 0 < page.locator(".tile:visible").count() < tiles
+    assert page.locator("table.totals:visible").count() == 1
+    assert page.locator("#chart-bytes .of-0").first.is_hidden()
+    page.get_by_role("checkbox", name="train").check()
+    assert page.locator(".tile:visible").count() == tiles
+    assert sum(numbers(page, 1)) == len(made.images)
+
+
+def test_a_split_left_out_does_not_count(scripted: Any, made: MadeSet) -> None:
+    """Classes are sorted by what is shown of them."""
+    scripted.locator("table.classes thead").get_by_role("button", name="images").click()
+    scripted.get_by_role("checkbox", name="train").uncheck()
+    found = numbers(scripted, 1)
+    assert found == sorted(found, reverse=True)
+    assert set(found) == set(Counter(image.label for image in made.of("validation")).values())

@@ -148,6 +148,13 @@ def encode(image: Image.Image, quality: int) -> bytes:
     return buffer.getvalue()
 
 
+def encode_webp(image: Image.Image, quality: int) -> bytes:
+    """A WebP without anything but the picture: of small pictures half a JPEG's bytes, whose tables alone are 600."""
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=quality, exif=b"", icc_profile=b"")
+    return buffer.getvalue()
+
+
 def decode_rgb(data: Buffer) -> Image.Image:
     """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.reporting.duplicates import key_of
 from imagenet_prep.reporting.feature_census import FeaturesCensus, Spread
 from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, see
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -33,6 +35,11 @@ SHOWN_NAMES = 8
 """Images of an odd kind that are named; the rest are counted."""
 
 GREY, FOUR, ROTATED, PNG, BROKEN = "grey", "four-component", "rotated", "png", "broken"
+TINY, HUGE, EXTREME, CHANGED = "tiny", "huge", "extreme", "changed"
+"""Kinds of odd images; changed are those that the manifest says were repaired or turned."""
+
+SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
+"""In pixels; and of how much one side may be longer than the other."""
 
 
 def bin_of(value: float, steps: int) -> int:
@@ -67,12 +74,15 @@ class Odd:
 class SplitCensus:
     """What the records of one split hold, in numbers.
 
-    ``labels`` counts images a class, ``sides`` bins of width and height, ``boxes`` images with so many boxes;
+    ``labels`` counts images a class, ``class_boxes`` and ``class_bytes`` what these have, ``sides`` bins of width and
+    height, ``boxes`` images with so many boxes;
     ``candidates`` are by label, None where a record has none.
     """
 
     records: int = 0
     labels: Counter[int] = field(default_factory=Counter)
+    class_boxes: Counter[int] = field(default_factory=Counter)
+    class_bytes: Counter[int] = field(default_factory=Counter)
     sides: Counter[tuple[int, int]] = field(default_factory=Counter)
     aspects: Counter[int] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)
@@ -85,7 +95,7 @@ class SplitCensus:
     def merge(self, other: SplitCensus, keep: int) -> None:
         """Take what another one has seen; ``keep`` candidates a class are enough."""
         self.records += other.records
-        for name in ("labels", "sides", "aspects", "sizes", "boxes"):
+        for name in ("labels", "class_boxes", "class_bytes", "sides", "aspects", "sizes", "boxes"):
             getattr(self, name).update(getattr(other, name))
         for name in ("width", "height", "bytes"):
             getattr(self, name).merge(getattr(other, name))
@@ -97,14 +107,18 @@ class SplitCensus:
 class Census:
     """What all shards counted so far hold.
 
-    ``words`` names classes by label; ``shards`` are bytes by name; ``odd`` is by kind; ``unread`` counts records that
-    are no Examples; ``faults`` are shards that could not be read to their end, each with the reason.
+    ``keys`` has by shard what copies of an image share, a number a record.
+
+    ``words`` and ``wnids`` name classes by label; ``shards`` are bytes by name; ``odd`` is by kind; ``unread`` counts
+    records that are no Examples; ``faults`` are shards that could not be read to their end, each with the reason.
     """
 
     splits: dict[str, SplitCensus] = field(default_factory=dict)
     words: dict[int, str] = field(default_factory=dict)
+    wnids: dict[int, str] = field(default_factory=dict)
     shards: dict[str, int] = field(default_factory=dict)
     odd: dict[str, Odd] = field(default_factory=dict)
+    keys: dict[str, array[int]] = field(default_factory=dict)
     unread: int = 0
     faults: dict[str, str] = field(default_factory=dict)
     features: FeaturesCensus = field(default_factory=FeaturesCensus)
@@ -120,9 +134,12 @@ class Census:
             self.splits.setdefault(split, SplitCensus()).merge(found, keep)
         for label, words in other.words.items():
             self.words[label] = min(words, self.words.get(label, words))
+        for label, wnid in other.wnids.items():
+            self.wnids[label] = min(wnid, self.wnids.get(label, wnid))
         for kind, odd in other.odd.items():
             self.odd.setdefault(kind, Odd()).merge(odd)
         self.shards.update(other.shards)
+        self.keys.update(other.keys)
         self.faults.update(other.faults)
         self.unread += other.unread
         self.features.merge(other.features)
@@ -141,19 +158,20 @@ class TakeCensus:
     """Counts what single shards hold, by name; picklable.
 
     ``keep``: candidates a class to hand back. ``promise`` is that of a recipe, None for records of Inception's layout;
-    ``words_of`` tells the words of classes that those leave out.
+    ``words_of`` tells the words of classes that those leave out. ``changed`` names images that were changed, by shard.
     """
 
     layout: Layout
     keep: int
     promise: Promise | None = None
     words_of: Words = no_words
+    changed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
         parsed = parse_shard_name(name)
         assert parsed is not None, name
-        counting = _Counting(name, parsed[0], self.promise, self.words_of)
+        counting = _Counting(name, parsed[0], self.promise, self.words_of, self.changed.get(name, frozenset()))
         try:
             shard = Shard.open(self.layout.shard_path(name))
             counting.census.shards[name] = len(shard.view)
@@ -171,15 +189,25 @@ class TakeCensus:
 class _Counting:
     """One pass over a shard."""
 
-    def __init__(self, name: str, split: str, promise: Promise | None, words_of: Words = no_words) -> None:
+    def __init__(
+        self,
+        name: str,
+        split: str,
+        promise: Promise | None,
+        words_of: Words = no_words,
+        changed: frozenset[str] = frozenset(),
+    ) -> None:
         self._name = name
         self._split = SplitCensus()
         self._promise = promise
         self._words_of = words_of
-        self.census = Census(splits={split: self._split})
+        self._changed = changed
+        self._keys = array("Q")
+        self.census = Census(splits={split: self._split}, keys={name: self._keys})
 
     def take(self, number: int, data: memoryview) -> None:
         seen = look(data, words_of=self._words_of) if self._promise is None else self._look(data, self._promise)
+        self._keys.append(key_of(seen.encoded) if seen else 0)
         if seen is None:
             self.census.unread += 1
             return
@@ -188,8 +216,12 @@ class _Counting:
         split.boxes[min(len(seen.boxes), MANY_BOXES)] += 1
         if seen.label is not None:
             split.labels[seen.label] += 1
+            split.class_boxes[seen.label] += len(seen.boxes)
+            split.class_bytes[seen.label] += len(seen.encoded or b"")
             if seen.words:
                 self.census.words.setdefault(seen.label, seen.words)
+            if seen.wnid:
+                self.census.wnids.setdefault(seen.label, seen.wnid)
         size = self._look_at_image(number, seen)
         if size is not None:
             self._count_size(size)
@@ -222,6 +254,10 @@ class _Counting:
         except ImageError:
             self._note(BROKEN, number, seen)
             return seen.size
+        sides = sorted((header.width, header.height))
+        kinds += [TINY if sides[0] < SMALL_SIDE else "", HUGE if sides[1] > LARGE_SIDE else ""]
+        kinds += [EXTREME if sides[1] > MOST_EXTREME * sides[0] else ""]
+        kinds += [CHANGED if seen.filename in self._changed else ""]
         for kind in filter(None, kinds):
             self._note(kind, number, seen)
         self._propose(number, seen)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus
-from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks
+from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks, part_of
 from imagenet_prep.reporting.feature_census import Spread
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.layout import parse_shard_name
@@ -43,9 +43,10 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One split to draw: what was counted, how it looks, and the sizes of its shards in bytes by number."""
+    """One split to draw: its number, what was counted, how it looks, and the sizes of its shards in bytes by number."""
 
     split: str
+    number: int
     found: SplitCensus
     look: Style
     shards: Mapping[int, int]
@@ -78,8 +79,8 @@ def _series(census: Census, subject: Subject) -> list[Series]:
         if parsed is not None:
             shards.setdefault(parsed[0], {})[parsed[1]] = size
     return [
-        Series(split, census.splits[split], look, shards.get(split, {}))
-        for split, look in looks(subject.splits).items()
+        Series(split, number, census.splits[split], look, shards.get(split, {}))
+        for number, (split, look) in enumerate(looks(subject.splits).items())
         if split in census.splits
     ]
 
@@ -95,7 +96,7 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
         sizes = Counter(each.found.labels.values())  # a step for all classes of one size: 70,000 would be 3 MB
         counts = sorted(sizes, reverse=True)
         edges = [0.5 + k for k in itertools.accumulate((sizes[count] for count in counts), initial=0)]
-        axes.stairs(counts, edges, **_style(each.look))
+        axes.stairs(counts, edges, **_style(each))
     axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
     axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
     axes.set_xlabel("classes, the largest first")
@@ -136,27 +137,27 @@ def _square(x: int, y: int) -> list[tuple[float, float]]:
 
 
 def _draw_aspects(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each.look, each.found.aspects) for each in series], ASPECT_STEPS)
+    _draw_shares(axes, [(each, each.found.aspects) for each in series], ASPECT_STEPS)
     _name_ticks(axes, _RATIOS)
     axes.set_xlabel("width : height")
 
 
 def _draw_bytes(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each.look, each.found.sizes) for each in series], BYTE_STEPS)
+    _draw_shares(axes, [(each, each.found.sizes) for each in series], BYTE_STEPS)
     sizes = [digit * 10**power for digit in (1, 3) for power in (5, 4, 6, 3, 7, 2, 8, 1, 0)]
     _name_ticks(axes, {size_text(size): size for size in sizes})
     axes.set_xlabel("size of the image file")
 
 
-def _draw_shares(axes: Axes, counters: Sequence[tuple[Style, Counter[int]]], steps: int) -> None:
+def _draw_shares(axes: Axes, counters: Sequence[tuple[Series, Counter[int]]], steps: int) -> None:
     """Histograms on a logarithmic axis, each in percent of its own split."""
     every = [each for _, counter in counters for each in counter]
     first, last = min(every) - 1, max(every) + 1
     edges = [(k - 0.5) / steps for k in range(first, last + 2)]
-    for look, counter in counters:
+    for series, counter in counters:
         total = counter.total() or 1
         shares = [100 * counter[k] / total if counter[k] else math.nan for k in range(first, last + 1)]
-        axes.stairs(shares, edges, **_style(look))
+        axes.stairs(shares, edges, **_style(series))
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}%")
@@ -179,7 +180,7 @@ def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
     for each in series:
         for k in sorted(each.found.boxes):
             share = 100 * each.found.boxes[k] / each.found.records
-            axes.stairs([share], [k - 0.35, k + 0.35], **_style(each.look))
+            axes.stairs([share], [k - 0.35, k + 0.35], **_style(each))
     names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
     axes.set_xticks(range(most + 1), names)
     axes.set_xlim(-0.6, most + 0.6)
@@ -204,6 +205,7 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
             markeredgewidth=0 if look.is_filled else 1.5,
             markerfacecolor=look.colour if look.is_filled else "none",
             color=look.colour,
+            gid=part_of(each.number),
         )
     most = max((number for each in series for number in each.shards), default=0)
     largest = max(size for each in series for size in each.shards.values())
@@ -227,9 +229,10 @@ def _extremes(shards: Mapping[int, int]) -> list[int]:
     return sorted(found)
 
 
-def _style(look: Style) -> dict[str, Any]:
-    alpha = 0.75 if look.is_filled else 1
-    return {"fill": look.is_filled, "color": look.colour, "alpha": alpha, "linewidth": 1.8, "linestyle": look.line}
+def _style(series: Series) -> dict[str, Any]:
+    look = series.look
+    lines = {"linewidth": 1.8, "linestyle": look.line, "gid": part_of(series.number)}
+    return {"fill": look.is_filled, "color": look.colour, "alpha": 0.75 if look.is_filled else 1, **lines}
 
 
 # the same in numbers -------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ _STYLE: dict[str, Any] = {
     "ytick.minor.size": 0,
 }
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_PART = re.compile(r"of-\d+")
 _FONT = re.compile(r"font: [^;]*?([\d.]+px)[^;]*")
 _FAMILY = re.compile(r"font-family: [^;]*;? *")
 
@@ -94,6 +95,11 @@ def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
     return _to_page(drawing.getvalue(), title)
 
 
+def part_of(split: int) -> str:
+    """What a part of a drawing is called that is of the split of this number: the page can hide it."""
+    return f"of-{split}"
+
+
 def looks(splits: Sequence[str]) -> dict[str, Style]:
     """The look of each split."""
     return {split: LOOKS[number % len(LOOKS)] for number, split in enumerate(splits)}
@@ -110,7 +116,9 @@ def _to_page(drawing: bytes, title: str) -> str:
                 parent.remove(child)
     used = set(re.findall(r"#([\w-]+)", drawing.decode()))
     for element in root.iter():
-        if element.get("id") not in used:
+        if _PART.fullmatch(element.get("id", "")):
+            element.set("class", element.attrib.pop("id"))
+        elif element.get("id") not in used:
             element.attrib.pop("id", None)
         if element.get("style"):
             element.set("style", _themed(element.attrib["style"]))

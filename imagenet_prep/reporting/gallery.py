@@ -1,48 +1,24 @@
-"""What the page says of images: the classes, the samples, the odd ones."""
+"""The images of the page: the samples and the odd ones, each a tile in a grid that can be enlarged."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import Call
-from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Box
-from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, SHOWN_NAMES
 from imagenet_prep.reporting.charts import TIMES, size_text
+from imagenet_prep.reporting.odd import OddRow, odd_images
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.text import number_of
 
-SHOWN_CLASSES = 2000
-"""Rows of the table of classes."""
-
 MOST_OBLONG = 2.5
 """Images more oblong than this, either way, leave some of their place in the grid empty."""
-
-_ODD = {
-    GREY: ("Grey", "one colour component; the record says RGB and 3 channels all the same, as in 2016"),
-    ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width, height and boxes are those before turning"),
-    FOUR: ("Four colour components", "CMYK or YCCK, not repaired: many decoders refuse it"),
-    PNG: ("PNG", "not repaired: it is no JPEG, whatever its name says"),
-    BROKEN: ("Not readable", "its header can't be read"),
-}
-_ODD_BY_RECIPE = {
-    **_ODD,
-    GREY: ("Grey", "one colour component; records of the Inception layout say RGB and 3 channels all the same"),
-    ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width and height are those before turning"),
-}
-
-
-def classes(facts: Facts) -> list[tuple[int, str, list[int]]]:
-    """Label, words, and images of each split: a row a class."""
-    splits = [facts.census.splits[split] for split in facts.splits]
-    labels = sorted(set().union(*(found.labels for found in splits)))
-    words = facts.census.words
-    return [(label, words.get(label, ""), [found.labels[label] for found in splits]) for label in labels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +27,8 @@ class Tile:
 
     ``number`` tells it from the others of the page, ``split`` is the number of its split. ``ratio`` is the image's
     width / height, ``shape`` that of its place; ``url`` is its thumbnail, "" if there is none; ``boxes`` are CSS.
-    ``facts`` are for the large view: name, value, and whether the value is one to copy.
+    ``facts`` are for the large view: name, value, and whether the value is one to copy; ``reason`` tells why it is
+    shown.
     """
 
     number: int
@@ -65,9 +42,10 @@ class Tile:
     url: str
     boxes: list[str]
     facts: list[tuple[str, str, bool]]
+    reason: str
 
     @classmethod
-    def of(cls, number: int, sample: Sample, facts: Facts) -> Tile:
+    def of(cls, number: int, sample: Sample, facts: Facts, reason: str = "") -> Tile:
         """A sample with the words of its class; in a set without classes there is no title."""
         ratio = sample.size[0] / sample.size[1]
         title = _class_text(sample, facts)
@@ -87,6 +65,7 @@ class Tile:
             f"data:image/jpeg;base64,{base64.b64encode(sample.thumbnail).decode()}" if sample.thumbnail else "",
             [_place(box) for box in sample.boxes],
             list(_told(sample, facts)),
+            reason,
         )
 
 
@@ -140,32 +119,24 @@ def _place(box: Box) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OddRow:
-    """Odd images of one kind: ``names`` are the first of ``count``."""
+class OddGroup:
+    """Odd images of one kind: tiles of some, names of others."""
 
-    title: str
-    meaning: str
-    count: int
-    names: list[str]
+    row: OddRow
+    tiles: list[Tile]
 
 
-def odd_images(facts: Facts) -> Iterator[OddRow]:
-    """A row for each kind of odd image that there is."""
-    for kind, (title, meaning) in (_ODD_BY_RECIPE if facts.subject.is_own else _ODD).items():
-        odd = facts.census.odd.get(kind)
-        if odd is not None:
-            names = [name or f"record {number} of {shard}" for shard, number, name in odd.first]
-            yield OddRow(title, meaning, odd.count, names)
-    infos = facts.manifest.shards.values() if facts.manifest else ()
-    changed = sorted(name for info in infos for name in info.repairs)
-    turned = [name for name in changed if TURNED in count_changes([name])]
-    repaired = [name for name in changed if not name.endswith(f" ({TURNED})")]
-    if turned:
-        meaning = "encoded again, and turned as the EXIF orientation asks: width and height are those after turning"
-        yield OddRow("Turned upright", meaning, len(turned), turned[:SHOWN_NAMES])
-    if repaired:
-        meaning = "a PNG or a JPEG of four components, decoded and encoded as an RGB JPEG"
-        yield OddRow("Repaired", meaning, len(repaired), repaired[:SHOWN_NAMES])
-    set_aside = sorted(name for info in infos for name in info.set_aside)
-    if set_aside:
-        yield OddRow("Set aside", "damaged, and left out by skip_bad", len(set_aside), set_aside[:SHOWN_NAMES])
+def odd_groups(facts: Facts, after: int) -> list[OddGroup]:
+    """The odd images, with pictures that are numbered from the one ``after`` which the others end."""
+    numbers = itertools.count(after + 1)
+    return [
+        OddGroup(
+            row,
+            [
+                Tile.of(next(numbers), facts.odd_samples[place], facts, reason)
+                for place, reason in row.places
+                if place in facts.odd_samples
+            ],
+        )
+        for row in odd_images(facts)
+    ]

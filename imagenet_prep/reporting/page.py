@@ -13,7 +13,9 @@ from pathlib import Path
 
 from imagenet_prep.reporting import gallery, wording
 from imagenet_prep.reporting.charts import draw_charts
+from imagenet_prep.reporting.class_table import SHOWN_CLASSES, class_data, class_rows
 from imagenet_prep.reporting.drawing import looks
+from imagenet_prep.reporting.odd import box_rows
 from imagenet_prep.reporting.origin import origin
 from imagenet_prep.reporting.wording import Facts
 
@@ -26,12 +28,15 @@ def render(facts: Facts) -> bytes:
     import jinja2
     from markupsafe import Markup
 
+    rows = class_rows(facts)
     loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["number"] = wording.number_text
     script = (_HERE / "page.js").read_text(encoding="utf-8")
-    text = environment.get_template("page.html").render(
+    text = environment.get_template(
+        "page.html"
+    ).render(
         script=Markup(script),  # noqa: S704 - our own file
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         name=facts.title,
@@ -48,12 +53,14 @@ def render(facts: Facts) -> bytes:
             for chart in draw_charts(facts.census, facts.subject)
         ],
         keys={split: look.key for split, look in looks(facts.subject.splits).items()},
-        splits=facts.splits,
         has_images=facts.census.has_images or not facts.subject.is_own,
-        classes=gallery.classes(facts),
-        shown_classes=gallery.SHOWN_CLASSES,
+        splits=[(facts.subject.splits.index(split), split) for split in facts.splits],
+        classes=rows[:SHOWN_CLASSES],
+        class_count=len(rows),
+        class_data=Markup(class_data(rows[:SHOWN_CLASSES], facts)),  # noqa: S704 - JSON without a <
         samples=[gallery.Tile.of(number, sample, facts) for number, sample in enumerate(facts.samples, 1)],
-        odd=list(gallery.odd_images(facts)),
+        odd=gallery.odd_groups(facts, len(facts.samples)),
+        box_rows=box_rows(facts),
         origin=list(origin(facts.verdict, facts.manifest, is_own=facts.subject.is_own)),
     )
     # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.

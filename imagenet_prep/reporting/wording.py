@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.examiner import Published
@@ -11,6 +11,7 @@ from imagenet_prep.errors import Text
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census
 from imagenet_prep.reporting.charts import size_text
+from imagenet_prep.reporting.duplicates import Copy
 from imagenet_prep.reporting.feature_census import FeatureCensus, Spread
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.subject import Subject
@@ -35,8 +36,9 @@ _DEPTHS_BY_RECIPE = {
 class Facts:
     """All that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``subject`` is what is in it; ``worded``
-    says how a stage is called.
+    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``of_classes`` are images by label,
+    ``odd_samples`` by shard and number; ``duplicates`` are copies of one image each; ``annotations`` are what annotate
+    counted, by split; ``subject`` is what is in it; ``worded`` says how a stage is called.
     """
 
     name: str
@@ -45,6 +47,10 @@ class Facts:
     manifest: Manifest | None
     census: Census
     samples: Sequence[Sample]
+    of_classes: Mapping[int, Sequence[Sample]]
+    odd_samples: Mapping[tuple[str, int], Sample]
+    duplicates: Sequence[tuple[Copy, ...]]
+    annotations: Mapping[str, Mapping[str, int]]
     subject: Subject
     worded: Callable[[Text], str] = str
 

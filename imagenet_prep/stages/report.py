@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.errors import WorkerError, in_a_line
+from imagenet_prep.errors import InputError, WorkerError, in_a_line
 from imagenet_prep.model import Done, Engine, Progress, Silent
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.census import Candidate, Census, Promise, TakeCensus
+from imagenet_prep.reporting.census import Census, Promise, TakeCensus
+from imagenet_prep.reporting.duplicates import Copy, TakeDigests, alike, groups_of
 from imagenet_prep.reporting.lenient import Naming
+from imagenet_prep.reporting.odd import Place, odd_places
 from imagenet_prep.reporting.page import render
-from imagenet_prep.reporting.samples import Sample, TakeSamples, choose
+from imagenet_prep.reporting.samples import (
+    ODD,
+    OF_A_CLASS,
+    SAMPLE,
+    Form,
+    Sample,
+    TakeSamples,
+    choose,
+    choose_of_classes,
+    form_of_classes,
+    within_limit,
+)
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.state.manifest import Manifest, usable_manifest
 from imagenet_prep.storage.atomic import save_bytes
 from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.plain import load_json
 
 R = TypeVar("R")
 
@@ -60,16 +76,31 @@ def write_report(
     dataset = known_set(layout, manifest)
     promise = _promise(dataset, manifest)
     names = list(layout.find_shards(dataset.splits))
-    census = _take_census(names, TakeCensus(layout, samples, promise, dataset.words_of), engine, progress)
-    chosen = choose(census.splits, samples)
-    shown = _take_samples(layout, engine, chosen, promise.naming if promise else None, progress)
+    keep = max(samples, OF_A_CLASS)
+    take = TakeCensus(layout, keep, promise, dataset.words_of, _changed(manifest))
+    census = _take_census(names, take, engine, progress)
+    naming = promise.naming if promise else None
+    duplicates = _find_duplicates(layout, engine, census, naming, progress)
+    of_classes = choose_of_classes(census.splits)
+    in_classes = form_of_classes(len(of_classes))
+    wanted = {
+        SAMPLE: [(each.shard, each.number) for each in choose(census.splits, samples)],
+        in_classes: [(each.shard, each.number) for each in chain(*of_classes.values())],
+        ODD: odd_places(census, duplicates),
+    }
+    shown = _take_samples(layout, engine, wanted, naming, progress)
+    shown.sort(key=lambda sample: _in_order(sample, dataset.splits))
     facts = Facts(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
         verdict=verdict.worded(progress.worded),
         manifest=manifest,
         census=census,
-        samples=sorted(shown, key=lambda sample: _in_order(sample, dataset.splits)),
+        samples=[sample for sample in shown if sample.form == SAMPLE],
+        of_classes=within_limit(_by_label(sample for sample in shown if sample.form == in_classes)),
+        odd_samples={(sample.shard, sample.number): sample for sample in shown if sample.form == ODD},
+        duplicates=duplicates,
+        annotations=_annotations(layout, dataset.splits) if dataset.published else {},
         subject=Subject.of(dataset, manifest, census),
         worded=progress.worded,
     )
@@ -96,15 +127,56 @@ def _take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progres
     return census
 
 
+def _changed(manifest: Manifest | None) -> dict[str, frozenset[str]]:
+    """The names of images that were repaired or turned, by shard."""
+    infos = manifest.shards if manifest else {}
+    names = {shard: frozenset(each.rpartition(" (")[0] for each in info.repairs) for shard, info in infos.items()}
+    return {shard: found for shard, found in names.items() if found}
+
+
+def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
+    """What annotate counted, by split; nothing of what can't be understood."""
+    found: dict[str, dict[str, int]] = {}
+    with contextlib.suppress(InputError, OSError, KeyError, TypeError, AttributeError):
+        value = load_json(layout.annotate_path)
+        for split in splits:
+            if split in value:
+                totals = value[split]["totals"].items()
+                found[split] = {str(name): count for name, count in totals if type(count) is int}
+    return found
+
+
+def _find_duplicates(
+    layout: Layout, engine: Engine, census: Census, naming: Naming | None, progress: Progress
+) -> list[tuple[Copy, ...]]:
+    numbers = alike(census.keys)
+    take = TakeDigests(layout, numbers, naming)
+    found = _each(engine, take, sorted(numbers), "duplicates", progress) if numbers else ()
+    return groups_of(copy for _, copies in found if isinstance(copies, list) for copy in copies)
+
+
 def _take_samples(
-    layout: Layout, engine: Engine, chosen: Sequence[Candidate], naming: Naming | None, progress: Progress
-) -> Iterator[Sample]:
-    numbers = defaultdict(set)
-    for candidate in chosen:
-        numbers[candidate.shard].add(candidate.number)
-    take = TakeSamples(layout, {name: frozenset(found) for name, found in numbers.items()}, naming)
-    for _, found in _each(engine, take, sorted(numbers), "samples", progress):
-        yield from found if isinstance(found, list) else []
+    layout: Layout,
+    engine: Engine,
+    wanted: Mapping[Form, Iterable[Place]],
+    naming: Naming | None,
+    progress: Progress,
+) -> list[Sample]:
+    forms: defaultdict[str, dict[int, frozenset[Form]]] = defaultdict(dict)
+    for form, places in wanted.items():
+        for shard, number in places:
+            forms[shard][number] = forms[shard].get(number, frozenset()) | {form}
+    take = TakeSamples(layout, dict(forms), naming)
+    found = _each(engine, take, sorted(forms), "samples", progress)
+    return [sample for _, samples in found if isinstance(samples, list) for sample in samples]
+
+
+def _by_label(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
+    found: defaultdict[int, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.label is not None:
+            found[sample.label].append(sample)
+    return dict(found)
 
 
 def _in_order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
