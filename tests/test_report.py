@@ -376,16 +376,16 @@ def test_sizes_and_shapes_that_are_odd_are_told(tmp_path: Path) -> None:
     sizes = ((32, 32), (31, 100), (4000, 1000), (4001, 1000), (500, 100), (501, 100), *[(64, 64)] * 4)
     write_shard(layout, [_record(number, picture(*size)) for number, size in enumerate(sizes)])
     write_report(layout, ENGINE, VERDICT)
-    odd = _odd(layout)
+    odd = odd_of(layout)
     assert odd["Tiny"] == ["n01440764_1.JPEG"]
     assert odd["Huge"] == ["n01440764_3.JPEG"]
     assert odd["Extreme shape"] == ["n01440764_5.JPEG"]
     write_shard(layout, [_record(number, picture(20, 20)) for number in range(3)])
     write_report(layout, ENGINE, VERDICT)
-    assert "Tiny" not in _odd(layout)
+    assert "Tiny" not in odd_of(layout)
 
 
-def _odd(layout: Layout) -> dict[str, list[str]]:
+def odd_of(layout: Layout) -> dict[str, list[str]]:
     """By the title of its kind, the names of the odd images that have a picture."""
     articles = re.findall(r'<article class="odd">(.*?)</article>', page_of(layout), re.DOTALL)
     titles = [re.search(r"<h3>(.*?) <span", article) for article in articles]
@@ -405,7 +405,7 @@ def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
     other = [_record(7, images[2], label=2), _record(8, near)]
     write_shard(layout, other, "validation-00000-of-00001")
     write_report(layout, ENGINE, VERDICT)
-    odd = _odd(layout)
+    odd = odd_of(layout)
     assert odd["Duplicates within a split"] == ["n01440764_1.JPEG", "n01440764_3.JPEG"]
     assert odd["Duplicates across splits"] == ["n01440764_2.JPEG", "n01440764_7.JPEG"]
     text = Page(page_of(layout)).text
@@ -422,7 +422,7 @@ def test_only_likely_copies_are_read(layout: Layout) -> None:
 def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
     """Those that the manifest names, each with what was done to it; and what annotate left out is told."""
     wanted = {image.filename for image in made.images.values() if image.kind in REPAIRED}
-    assert set(_odd(layout)["Repaired"]) == wanted
+    assert set(odd_of(layout)["Repaired"]) == wanted
     text = Page(page_of(layout)).text
     assert "boxes left out: nothing of them is within the image" in text
     (layout.data_dir / "imagenet-prep/annotate.json").write_text('{"train": {"totals": [1]}}')
