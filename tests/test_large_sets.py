@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 LARGE = pytest.mark.exhaustive
-PAGE = 2_000_000  # bytes that a report may take, whatever it is about
+PAGE = 8_000_000  # bytes that a report may take, whatever it is about
 
 
 def png(number: int) -> bytes:

@@ -15,9 +15,6 @@ from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.storage.layout import parse_shard_name
 
-SHOWN_CLASSES = 2000
-"""Rows of the table of classes."""
-
 
 @dataclass(frozen=True, slots=True)
 class SplitOfClass:

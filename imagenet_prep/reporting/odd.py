@@ -116,8 +116,11 @@ def _duplicates(facts: Facts) -> Iterator[OddRow]:
 
 def _by_reach(groups: Sequence[Sequence[Copy]]) -> tuple[list[Sequence[Copy]], list[Sequence[Copy]]]:
     """Those across several splits, and those within one."""
-    across = [group for group in groups if len({_split(copy) for copy in group}) > 1]
-    return across, [group for group in groups if group not in across]
+    across: list[Sequence[Copy]] = []
+    within: list[Sequence[Copy]] = []
+    for group in groups:
+        (across if len({_split(copy) for copy in group}) > 1 else within).append(group)
+    return across, within
 
 
 def _split(copy: Copy) -> str:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from imagenet_prep.reporting import gallery, wording
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.class_table import SHOWN_CLASSES, class_data, class_rows
+from imagenet_prep.reporting.class_table import class_data, class_rows
 from imagenet_prep.reporting.drawing import looks
 from imagenet_prep.reporting.odd import box_rows
 from imagenet_prep.reporting.origin import origin
+from imagenet_prep.reporting.samples import SHOWN_CLASSES
 from imagenet_prep.reporting.wording import Facts
 
 _HERE = Path(__file__).parent

@@ -38,6 +38,9 @@ ODD = Form(max_side=240, format="jpeg", quality=75)
 OF_A_CLASS = 3
 """Images of each class that are shown beside its name."""
 
+SHOWN_CLASSES = 2000
+"""Classes, by label, that the page lists, and shows images of."""
+
 _CLASS_BYTES, _MOST_BYTES_A_PIXEL = 3_000_000, 0.15
 """Of all of these together, and of one by its longer side squared: photographs have about as many."""
 
@@ -81,10 +84,11 @@ def choose(splits: Mapping[str, SplitCensus], count: int) -> list[Candidate]:
 
 
 def choose_of_classes(splits: Mapping[str, SplitCensus]) -> dict[int, list[Candidate]]:
-    """OF_A_CLASS records of each class by its label: turn by turn one of each split, the largest split first."""
+    """OF_A_CLASS records of each class listed, by label: turn by turn one of each split, the largest split first."""
     by_size = sorted(splits, key=lambda split: (-splits[split].records, split))
     chosen = {}
-    for label in sorted({label for found in splits.values() for label in found.candidates if label is not None}):
+    labels = sorted({label for found in splits.values() for label in found.candidates if label is not None})
+    for label in labels[:SHOWN_CLASSES]:
         turns = itertools.zip_longest(*(sorted(splits[split].candidates.get(label, ())) for split in by_size))
         found = (each for turn in turns for each in turn if each is not None)
         chosen[label] = list(itertools.islice(found, OF_A_CLASS))
