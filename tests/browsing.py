@@ -41,3 +41,16 @@ def show(browser: Any, page_path: Path, width: int, scheme: str, **how: Any) -> 
     shown.page.on("request", lambda request: shown.requests.append(request.url))
     shown.page.goto(page_path.resolve().as_uri(), wait_until="load")
     return shown
+
+
+def serious_findings(page: Any) -> list[str]:
+    """What axe finds on a page that keeps people out: rule and place, those of a serious or critical impact."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {node['target']}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"][:3]
+    ]

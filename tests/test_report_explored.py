@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browsing import VIEWS, show
+from browsing import VIEWS, serious_findings, show
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -15,6 +16,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
@@ -250,3 +252,40 @@ def test_a_split_left_out_does_not_count(scripted: Any, made: MadeSet) -> None:
     found = numbers(scripted, 1)
     assert found == sorted(found, reverse=True)
     assert set(found) == set(Counter(image.label for image in made.of("validation")).values())
+
+
+# who can use it --------------------------------------------------------------------------------------------------
+
+
+def test_nobody_is_kept_out(browser: Any, layout: Layout) -> None:
+    """axe finds nothing serious on the page, wide and narrow, light and dark; nor with an image shown large."""
+    for width, scheme in VIEWS:
+        shown = show(browser, layout.report_path, width, scheme)
+        assert serious_findings(shown.page) == []
+        shown.page.click("#tile-3")
+        assert serious_findings(shown.page) == []
+        shown.page.context.close()
+
+
+# charts ----------------------------------------------------------------------------------------------------------
+
+
+def test_charts_tell_values_where_the_pointer_is(page: Any, layout: Layout) -> None:
+    """A part of each chart has words of its own and is marked under the pointer; shares of a split are all of it."""
+    told = {
+        chart: page.locator(f"#chart-{chart} .tip title").evaluate_all("all => all.map(each => each.textContent)")
+        for chart in ("classes", "sizes", "aspects", "bytes", "boxes", "shards")
+    }
+    assert all(told.values()), told
+    for chart in ("aspects", "bytes", "boxes"):
+        for split in ("train", "validation"):
+            shares = [float(found[1]) for text in told[chart] if (found := re.search(rf"{split} ([\d.e+-]+)%", text))]
+            assert abs(sum(shares) - 100) < 1, (chart, split)
+    sizes = layout.find_shards(("train",))
+    assert told["shards"][0].startswith(f"shard 0: train {size_text(sizes['train-00000-of-00002'])}")
+    images = sum(int(text.rpartition(": ")[2].split()[0]) for text in told["sizes"])
+    assert images == 72
+    tip = page.locator("#chart-boxes .tip").first
+    tip.hover(force=True)
+    assert tip.locator("path").evaluate("each => getComputedStyle(each).fillOpacity") == "0.14"
+    page.mouse.move(0, 0)

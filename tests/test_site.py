@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browsing import serious_findings
 from existing import existing
 
 import imagenet_prep
@@ -67,23 +73,32 @@ def test_nothing_comes_from_elsewhere(site: Path) -> None:
         assert not re.search(loading, path.read_text()), path.name
 
 
-@pytest.mark.browser
-def test_the_search_finds_a_page(site: Path) -> None:
-    """In a browser, from a web server, the word of an option leads to the page that explains it."""
-    import functools
-    import threading
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
-    playwright = pytest.importorskip("playwright.sync_api")
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """The site as a web server has it, which the search needs."""
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(site))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, playwright.sync_playwright() as found:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = found.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
-        page.get_by_role("textbox", name="Search").fill("consume")
-        page.locator(".md-search-result__link").first.wait_for(timeout=60_000)
-        links = page.locator(".md-search-result__link").evaluate_all("all => all.map(each => each.href)")
-        browser.close()
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+def test_the_search_finds_a_page(address: str, browser: Any) -> None:
+    """The word of an option leads to the page that explains it."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{address}/index.html")
+    page.get_by_role("textbox", name="Search").fill("consume")
+    page.locator(".md-search-result__link").first.wait_for(timeout=60_000)
+    links = page.locator(".md-search-result__link").evaluate_all("all => all.map(each => each.href)")
+    page.close()
     assert any("/cli.html" in link for link in links)
+
+
+@pytest.mark.parametrize("name", ["index", "run", "cli", "train/pytorch", "troubleshooting"])
+def test_no_page_keeps_anybody_out(address: str, browser: Any, name: str) -> None:
+    """axe finds nothing serious, light and dark."""
+    for scheme in ("light", "dark"):
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        page.goto(f"{address}/{name}.html")
+        assert serious_findings(page) == []
+        page.close()

@@ -6,10 +6,11 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.reporting import tips
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus
 from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks, part_of
 from imagenet_prep.reporting.feature_census import Spread
@@ -92,11 +93,14 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
     """Images a class, the largest class first."""
     from matplotlib.ticker import MaxNLocator
 
+    steps: dict[str, tips.Steps] = {}
     for each in series:
         sizes = Counter(each.found.labels.values())  # a step for all classes of one size: 70,000 would be 3 MB
         counts = sorted(sizes, reverse=True)
         edges = [0.5 + k for k in itertools.accumulate((sizes[count] for count in counts), initial=0)]
         axes.stairs(counts, edges, **_style(each))
+        steps[each.split] = (counts, edges)
+    tips.add_classes(axes, steps, "image")
     axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
     axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
     axes.set_xlabel("classes, the largest first")
@@ -117,6 +121,9 @@ def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
     squares = [_square(*place) for place in bins]
     alphas = [0.15 + 0.85 * (sides[place] / most) ** 0.4 for place in bins]
     axes.add_collection(PolyCollection(squares, facecolors=LOOKS[0].colour, edgecolors="none", alpha=alphas))
+    told = [f"{round(2 ** (x / SIDE_STEPS)):,} {TIMES} {round(2 ** (y / SIDE_STEPS)):,} pixels" for x, y in bins]
+    texts = [f"about {size}: {number_of(sides[place], 'image')}" for size, place in zip(told, bins, strict=True)]
+    tips.add_squares(axes, squares, texts)
     lowest, highest = min(map(min, bins)) - 2, max(map(max, bins)) + 2
     ticks = [k for k in range(17) if lowest < k * SIDE_STEPS < highest]  # at the corner they would touch
     ticks = ticks[:: 1 if len(ticks) <= 6 else 2]
@@ -137,19 +144,21 @@ def _square(x: int, y: int) -> list[tuple[float, float]]:
 
 
 def _draw_aspects(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each, each.found.aspects) for each in series], ASPECT_STEPS)
+    _draw_shares(axes, [(each, each.found.aspects) for each in series], ASPECT_STEPS, lambda ratio: f"{ratio:.2f} : 1")
     _name_ticks(axes, _RATIOS)
     axes.set_xlabel("width : height")
 
 
 def _draw_bytes(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each, each.found.sizes) for each in series], BYTE_STEPS)
+    _draw_shares(axes, [(each, each.found.sizes) for each in series], BYTE_STEPS, size_text)
     sizes = [digit * 10**power for digit in (1, 3) for power in (5, 4, 6, 3, 7, 2, 8, 1, 0)]
     _name_ticks(axes, {size_text(size): size for size in sizes})
     axes.set_xlabel("size of the image file")
 
 
-def _draw_shares(axes: Axes, counters: Sequence[tuple[Series, Counter[int]]], steps: int) -> None:
+def _draw_shares(
+    axes: Axes, counters: Sequence[tuple[Series, Counter[int]]], steps: int, named: Callable[[float], str]
+) -> None:
     """Histograms on a logarithmic axis, each in percent of its own split."""
     every = [each for _, counter in counters for each in counter]
     first, last = min(every) - 1, max(every) + 1
@@ -158,6 +167,7 @@ def _draw_shares(axes: Axes, counters: Sequence[tuple[Series, Counter[int]]], st
         total = counter.total() or 1
         shares = [100 * counter[k] / total if counter[k] else math.nan for k in range(first, last + 1)]
         axes.stairs(shares, edges, **_style(series))
+    tips.add_shares(axes, {each.split: counter for each, counter in counters}, range(first, last + 1), steps, named)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}%")
@@ -182,6 +192,12 @@ def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
             share = 100 * each.found.boxes[k] / each.found.records
             axes.stairs([share], [k - 0.35, k + 0.35], **_style(each))
     names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
+    boxes = {each.split: each.found.boxes for each in series}
+    for k, name in enumerate(names):
+        if any(found[k] for found in boxes.values()):
+            tips.add_strip(
+                axes, k - 0.5, k + 0.5, f"{name} {'box' if name == '1' else 'boxes'}: {tips.shares(boxes, k)}"
+            )
     axes.set_xticks(range(most + 1), names)
     axes.set_xlim(-0.6, most + 0.6)
     axes.set_ylim(bottom=0)
@@ -207,6 +223,12 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
             color=look.colour,
             gid=part_of(each.number),
         )
+    marked = sorted({number for each in series for number in _extremes(each.shards)})
+    texts = (
+        ", ".join(f"{each.split} {size_text(each.shards[k])}" for each in series if k in each.shards) for k in marked
+    )
+    for k, text in zip(marked, texts, strict=True) if len(marked) <= tips.MOST else ():
+        tips.add_strip(axes, k - 0.5, k + 0.5, f"shard {k:,}: {text}")
     most = max((number for each in series for number in each.shards), default=0)
     largest = max(size for each in series for size in each.shards.values())
     axes.set_xlim(-0.02 * most - 0.5, 1.02 * most + 0.5)

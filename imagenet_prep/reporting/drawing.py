@@ -75,6 +75,7 @@ _STYLE: dict[str, Any] = {
 }
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _PART = re.compile(r"of-\d+")
+_TIP = "tip: "
 _FONT = re.compile(r"font: [^;]*?([\d.]+px)[^;]*")
 _FAMILY = re.compile(r"font-family: [^;]*;? *")
 
@@ -100,6 +101,11 @@ def part_of(split: int) -> str:
     return f"of-{split}"
 
 
+def tip_of(text: str) -> str:
+    """What a part of a drawing is called whose words are shown where the pointer is."""
+    return f"{_TIP}{text}"
+
+
 def looks(splits: Sequence[str]) -> dict[str, Style]:
     """The look of each split."""
     return {split: LOOKS[number % len(LOOKS)] for number, split in enumerate(splits)}
@@ -115,8 +121,12 @@ def _to_page(drawing: bytes, title: str) -> str:
             if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):
                 parent.remove(child)
     used = set(re.findall(r"#([\w-]+)", drawing.decode()))
-    for element in root.iter():
-        if _PART.fullmatch(element.get("id", "")):
+    for element in list(root.iter()):
+        if element.get("id", "").startswith(_TIP):
+            title = ElementTree.SubElement(element, f"{{{_SVG}}}title")
+            title.text = element.attrib.pop("id").removeprefix(_TIP)
+            element.set("class", "tip")
+        elif _PART.fullmatch(element.get("id", "")):
             element.set("class", element.attrib.pop("id"))
         elif element.get("id") not in used:
             element.attrib.pop("id", None)

@@ -148,7 +148,7 @@ def _client(path: ObjectPath) -> Any:
 def find(path: ObjectPath) -> Found | None:
     """Size and time of an object, None if there is none."""
     try:
-        with _asking(path):
+        with asking(path):
             found = _library().head(_client(path), path.key)
     except FileNotFoundError:
         return None
@@ -162,7 +162,7 @@ def get(path: ObjectPath, most: int = 1 << 40) -> memoryview:
         FileNotFoundError: there is none.
         InputError: it is larger; nothing of it is kept.
     """
-    with _asking(path):
+    with asking(path):
         found = _library().get(_client(path), path.key)
         if found.meta["size"] > most:
             raise InputError(f"{path} holds {found.meta['size']:,} bytes", f"expected at most {most:,} bytes")
@@ -173,14 +173,14 @@ def get_range(path: ObjectPath, start: int, stop: int) -> memoryview:
     """These bytes of an object, fewer where it is shorter; raises FileNotFoundError."""
     if start >= stop:
         return memoryview(b"")
-    with _asking(path):
+    with asking(path):
         return memoryview(_library().get_range(_client(path), path.key, start=start, end=stop))
 
 
 def get_ranges(path: ObjectPath, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
     """The bytes of several ranges, several requests at a time; those that lie close together in one."""
     starts, stops = zip(*ranges, strict=True)
-    with _asking(path):
+    with asking(path):
         found = _library().get_ranges(_client(path), path.key, starts=starts, ends=stops)
         return [memoryview(each) for each in found]
 
@@ -189,7 +189,7 @@ def put(path: ObjectPath, content: bytes | memoryview, *, is_new: bool = False) 
     """Make an object, whole from one moment to the next; with ``is_new`` only where there is none, and say whether."""
     library = _library()
     try:
-        with _asking(path):
+        with asking(path):
             library.put(_client(path), path.key, content, mode="create" if is_new else "overwrite", use_multipart=False)
     except library.exceptions.AlreadyExistsError:
         return False
@@ -198,25 +198,25 @@ def put(path: ObjectPath, content: bytes | memoryview, *, is_new: bool = False) 
 
 def begin_upload(path: ObjectPath) -> Any:
     """A file to write to, in pieces of PART bytes, that becomes the object when it is closed."""
-    with _asking(path):
+    with asking(path):
         return _library().open_writer(_client(path), path.key, buffer_size=PART, max_concurrency=AT_ONCE)
 
 
 def delete(path: ObjectPath) -> None:
     """Delete an object, if there is one."""
-    with _asking(path), contextlib.suppress(FileNotFoundError):
+    with asking(path), contextlib.suppress(FileNotFoundError):
         _library().delete(_client(path), path.key)
 
 
 def has_below(path: ObjectPath) -> bool:
     """Whether there is an object whose name begins with the path and a slash."""
-    with _asking(path):
+    with asking(path):
         return any(_library().list(_client(path), _prefix(path), chunk_size=1))
 
 
 def list_folder(path: ObjectPath) -> tuple[list[str], list[Found]]:
     """The names of the folders in a folder, and its objects, both in order."""
-    with _asking(path):
+    with asking(path):
         found = _library().list_with_delimiter(_client(path), _prefix(path))
     folders = sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
     return folders, _found(path, found["objects"])
@@ -224,14 +224,14 @@ def list_folder(path: ObjectPath) -> tuple[list[str], list[Found]]:
 
 def list_below(path: ObjectPath) -> Iterator[Found]:
     """Every object below a folder; names are relative to it."""
-    with _asking(path):
+    with asking(path):
         for chunk in _library().list(_client(path), _prefix(path), chunk_size=1000):
             yield from _found(path, chunk)
 
 
 def sign(path: ObjectPath, method: str, options: Mapping[str, Any]) -> str:
     """A URL that allows one request for a few minutes, of a client with these options; it is as good as a secret."""
-    with _asking(path):
+    with asking(path):
         chosen = client(path.scheme, path.bucket, tuple(sorted(options.items())))
         found: str = _library().sign(chosen, method, "request", timedelta(minutes=5))
         return found
@@ -255,7 +255,7 @@ def _nanoseconds(time: datetime) -> int:
 
 
 @contextlib.contextmanager
-def _asking(path: ObjectPath) -> Iterator[None]:
+def asking(path: ObjectPath) -> Iterator[None]:
     """Turn what obstore says of a request into the error that names the object; see ``failure``."""
     exceptions = _library().exceptions
     try:
@@ -264,9 +264,6 @@ def _asking(path: ObjectPath) -> Iterator[None]:
         raise
     except (exceptions.BaseError, OSError) as error:
         raise failure(path, error) from None  # what it says holds addresses, and what the server answers
-
-
-asking = _asking
 
 
 def failure(path: ObjectPath, error: Exception) -> Exception:
