@@ -40,6 +40,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return markdown if source in ELSEWHERE.values() else _relinked(markdown, ROOT / "docs" / source, source)
 
 
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Give the search a name: a screen reader says of a dialog without one that it is a dialog."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def api_page() -> str:
     """A page with the docstring of every public name."""
     names = [f"imagenet_prep.{name}" for name in imagenet_prep.__all__ if name != "records"]

@@ -118,8 +118,8 @@ def names(page: Any) -> list[str]:
 
 def numbers(page: Any, column: int) -> list[int]:
     """What each class has in one column of the table, over the splits that are shown."""
-    page.locator("table.classes").scroll_into_view_if_needed()
-    page.locator("table.classes tbody td span:visible").first.wait_for()  # what is out of sight is not laid out
+    table = page.locator(".all-classes")
+    table.evaluate("each => each.style.contentVisibility = 'visible'")  # what is not laid out has no text
     rows = page.locator("table.classes tbody tr").all()
     parts = [row.locator("td").nth(column - 1).locator("span:visible").all_inner_texts() for row in rows]
     return [sum(int(part.replace(",", "")) for part in each if part.strip()) for each in parts]

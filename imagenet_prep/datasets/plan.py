@@ -84,11 +84,14 @@ def cut(
     digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
     arranged = catalog.picked(rows)
     fingerprints = Fingerprints(arranged, settings)
-    plans = []
+
+    def made_from(shard: range) -> MadeFrom:
+        return MadeFrom(fingerprints.of(shard), arranged.times(shard))
+
+    nothing, plans = made_from(range(0)), []  # there may be many more shards than images
     for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
-        shard = range(start, stop)
-        items = fingerprints.of(shard)
-        plans.append(ShardPlan(catalog.split, i, count, start, stop, items, MadeFrom(items, arranged.times(shard))))
+        found = made_from(range(start, stop)) if start < stop else nothing
+        plans.append(ShardPlan(catalog.split, i, count, start, stop, found.items, found))
     return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), settings, stamps)
 
 

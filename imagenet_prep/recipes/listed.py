@@ -137,7 +137,10 @@ class RecipeDataset:
         if manifest is not None:
             return "upright" not in manifest.settings
         with Journal(layout.journal_path) as journal:
-            return any(is_begun(plan, split, journal) for split in self.cut().splits for plan in split.plans)
+            is_new = not journal.names()  # then there is nothing to compare, and the plan costs time
+            return not is_new and any(
+                is_begun(plan, split, journal) for split in self.cut().splits for plan in split.plans
+            )
 
     def without_turning(self) -> RecipeDataset | None:
         """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""

@@ -123,8 +123,8 @@ def _to_page(drawing: bytes, title: str) -> str:
     used = set(re.findall(r"#([\w-]+)", drawing.decode()))
     for element in list(root.iter()):
         if element.get("id", "").startswith(_TIP):
-            title = ElementTree.SubElement(element, f"{{{_SVG}}}title")
-            title.text = element.attrib.pop("id").removeprefix(_TIP)
+            words = ElementTree.SubElement(element, f"{{{_SVG}}}title")
+            words.text = element.attrib.pop("id").removeprefix(_TIP)
             element.set("class", "tip")
         elif _PART.fullmatch(element.get("id", "")):
             element.set("class", element.attrib.pop("id"))

@@ -23,7 +23,7 @@ Steps = tuple[Sequence[int], Sequence[float]]
 
 def add_strip(axes: Axes, left: float, right: float, text: str) -> None:
     """Words for all that is drawn between two values of x."""
-    axes.axvspan(left, right, facecolor="none", edgecolor="none", gid=tip_of(text))
+    axes.axvspan(left, right, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text))
 
 
 def add_strips(axes: Axes, edges: Sequence[float], texts: Sequence[str]) -> None:
@@ -72,4 +72,4 @@ def add_squares(axes: Axes, squares: Sequence[Sequence[tuple[float, float]]], te
 
     if len(squares) <= MOST:
         for square, text in zip(squares, texts, strict=True):
-            axes.add_patch(Polygon(square, facecolor="none", edgecolor="none", gid=tip_of(text)))
+            axes.add_patch(Polygon(square, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text)))
