@@ -184,10 +184,12 @@ class Answer(FaultHandler):
     def reply(self, status: int | str, headers: Mapping[str, str | None], body: bytes = b"") -> None:
         """Send an answer; a header that is None is left out."""
         line = status if isinstance(status, str) else f"HTTP/1.1 {status} So it is"
-        self.raw(head(line, headers) + body)
         if self.headers.get("Range") != PROBE:
-            with self.server.lock:
+            with (
+                self.server.lock
+            ):  # before the client has any: it may be gone, and the next one counted, once all is sent
                 self.server.body_bytes += len(body)
+        self.raw(head(line, headers) + body)
 
     def reply_with(self, **changes: str | None) -> None:
         """Send the right answer with these headers changed, which are named with "_" for "-"."""
