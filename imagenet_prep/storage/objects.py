@@ -14,12 +14,13 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from imagenet_prep.storage.object_path import ObjectPath
 
 RETRY_SECONDS = 120
@@ -31,8 +32,8 @@ PART = 8 << 20
 AT_ONCE = 4
 """Parts of an upload that are on their way at a time."""
 
-_TIMES_OUT = timedelta(seconds=120)  # a part on a slow line
-_SILENT = timedelta(seconds=20)
+_TIMES_OUT = 120.0  # seconds for a part on a slow line
+_SILENT = 20.0  # seconds
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names"
@@ -107,9 +108,12 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             "start workers by spawn or forkserver: multiprocessing_context='spawn' of a PyTorch DataLoader",
         )
     seconds = _retry_seconds()
+    from datetime import timedelta  # not above: every command of local folders knows this module
+
     backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
     retry = {"max_retries": 50, "retry_timeout": timedelta(seconds=seconds), "backoff": backoff}
-    http: dict[str, Any] = {"timeout": _TIMES_OUT, "read_timeout": min(_SILENT, timedelta(seconds=max(seconds, 1)))}
+    silent = timedelta(seconds=min(_SILENT, max(seconds, 1)))
+    http: dict[str, Any] = {"timeout": timedelta(seconds=_TIMES_OUT), "read_timeout": silent}
     if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes") and scheme == "s3":
         http["allow_http"] = True
     make, name = {
@@ -231,6 +235,8 @@ def list_below(path: ObjectPath) -> Iterator[Found]:
 
 def sign(path: ObjectPath, method: str, options: Mapping[str, Any]) -> str:
     """A URL that allows one request for a few minutes, of a client with these options; it is as good as a secret."""
+    from datetime import timedelta
+
     with asking(path):
         chosen = client(path.scheme, path.bucket, tuple(sorted(options.items())))
         found: str = _library().sign(chosen, method, "request", timedelta(minutes=5))
