@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from browsing import VIEWS, Shown, show
 from existing import existing
+from made_sets import annotated
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo import photographs
@@ -19,7 +20,6 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.layout import Layout
@@ -36,8 +36,7 @@ PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True
 def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made`` with their report. Read only."""
     folder = tmp_path_factory.mktemp("report") / "photographs"
-    annotate(Layout(folder, raw=made.archives["train"].parent), ENGINE)
-    convert(Layout(folder, raw=made.archives["train"].parent), ENGINE, PART)
+    annotated(folder, made, PART)
     report(Layout(folder), ENGINE)
     return Layout(folder)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from browsing import VIEWS, serious_findings, show
+from made_sets import annotated
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -17,8 +18,6 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.charts import size_text
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -31,8 +30,7 @@ PART = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True
 def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made`` with their report. Read only."""
     folder = tmp_path_factory.mktemp("explored") / "photographs"
-    annotate(Layout(folder, raw=made.archives["train"].parent), ENGINE)
-    convert(Layout(folder, raw=made.archives["train"].parent), ENGINE, PART)
+    annotated(folder, made, PART)
     report(Layout(folder), ENGINE)
     return Layout(folder)
 

@@ -328,15 +328,15 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 
 
 @cli.command()
-@click.argument("first", type=o.set_of_shards)
-@click.argument("second", type=o.set_of_shards)
+@click.argument("first", metavar="A", type=o.set_of_shards)
+@click.argument("second", metavar="B", type=o.set_of_shards)
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Look into so many records.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @o.quiet
 def diff(first: Path, second: Path, limit: int, as_json: bool, quiet: bool) -> int:
     """Which records of two sets of shards differ, and in which feature (exit status 3 if any does).
 
-    Either may be a manifest.json instead. Nothing is read that records on disk tell; verify proves those.
+    Either may be a manifest.json instead. What manifests and indexes tell is believed; verify proves it.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
