@@ -47,7 +47,7 @@ $(VENV)/extra-%: $(VENV)/run
 	@touch $@
 
 imagenet: $(VENV)/run $(EXTRAS:%=$(VENV)/extra-%)
-	@test -n "$(DATA_DIR)" || { echo "usage: make imagenet DATA_DIR=/path/with/300/GB" >&2; exit 2; }
+	@test -n "$(DATA_DIR)" || { echo "usage: make imagenet DATA_DIR=/path/with/330/GB" >&2; exit 2; }
 	$(BIN)/imagenet-prep run "$(DATA_DIR)" $(ARGS)
 
 demo: $(VENV)/run

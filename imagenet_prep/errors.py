@@ -152,6 +152,10 @@ class WorkerError(PrepError):
     """A bug of ours that surfaced in a worker; ``detail`` holds the worker's traceback."""
 
 
+NOTHING_KEPT = "nothing was converted yet"
+"""What a Terminated or a KeyboardInterrupt says that stopped work of which nothing is kept."""
+
+
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
 

@@ -255,6 +255,16 @@ class Portable(Generic[T]):
         return task
 
 
+class Stepwise(Portable[T], Generic[T, R]):
+    """A function that tells how far it is, while it works on a task."""
+
+    __slots__ = ()
+
+    def telling(self, tell: Callable[[T, int], None]) -> Callable[[T], R]:
+        """The same function, which calls ``tell`` with its task and how much of it is done, a few times a second."""
+        raise NotImplementedError
+
+
 class Engine(Protocol):
     """Where work runs. Every task yields exactly one outcome, in any order; tasks are taken as they are needed."""
 
@@ -263,6 +273,12 @@ class Engine(Protocol):
         """How many tasks run at once."""
         ...
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the generator stops the workers."""
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
+    ) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the generator stops the workers.
+
+        If it is Stepwise, ``moved`` is called, by the thread that asks for outcomes, with a task and how much of it is
+        done: less than before where it is done again, and not at all by an engine of several machines.
+        """
         ...

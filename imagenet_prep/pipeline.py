@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
-from imagenet_prep.errors import Phrase, UsageError
-from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.errors import AccessError, Call, NetworkError, Phrase, UsageError
+from imagenet_prep.fetch.access import SignIn
 from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
@@ -17,6 +18,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source, has_images
+from imagenet_prep.ilsvrc2012.nothing_found import own_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
@@ -26,7 +28,9 @@ from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
+from imagenet_prep.stages.compare import ComparisonSummary, write_comparison
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.diff import diff
 from imagenet_prep.stages.download import DownloadSummary, Incoming, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
@@ -35,7 +39,10 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, size_text
+
+COMPARED = 200
+"""Records of each split that a page about two sets looks into, of those that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def run(
     layout: Layout,
     engine: Engine,
     *,
-    credentials: Credentials | None = None,
+    credentials: SignIn | None = None,
     fetching: DownloadOptions = DownloadOptions(),
     extract: bool = False,
     boxes: Path | None = None,
@@ -97,6 +104,9 @@ def run(
     """
     layout.refuse_urls()
     progress = progress or Silent()
+    if own := own_images(layout):
+        proposed = progress.worded(Phrase("for a data set of your own: {}", Call("init", own)))
+        progress.note(f"{own} holds images that are not ImageNet's; {proposed}")
     with hold(layout.lock_paths):
         wanted = _Wanted.find(layout, fetching, boxes, options, extract)
         fetched = _fetch(layout, credentials, wanted, progress)
@@ -194,6 +204,32 @@ def report(
     return write_report(layout, engine, verdict, samples=samples, page=page, progress=progress)
 
 
+def compare(
+    first: Path,
+    second: Path,
+    engine: Engine,
+    *,
+    samples: int = SAMPLES,
+    page: Path | None = None,
+    progress: Progress | None = None,
+) -> ComparisonSummary:
+    """Make the page about two sets of shards beside each other: what differs between them, by ``diff``.
+
+    It shows at most ``samples`` images of each, and goes to ``page``, or ``first``/imagenet-prep/comparison.html.
+
+    Raises:
+        UsageError: one of the two is not a folder.
+        InputError: one holds no shards, or its framing or manifest is damaged.
+    """
+    for place in (first, second):
+        if not place.is_dir():
+            raise UsageError(
+                f"{place} is not a folder", "expected two folders of shards", Phrase("{diff} takes a manifest")
+            )
+    difference = diff(first, second, look_into=COMPARED, progress=progress)
+    return write_comparison(difference, engine, samples=samples, page=page, progress=progress)
+
+
 def _kept_verdict(layout: Layout) -> Verdict | None:
     """The last verdict, if every byte was read for it and neither shards nor manifest have come or gone since."""
     kept = load_verdict(layout)
@@ -264,9 +300,7 @@ class _Wanted:
         return [*(each.need(layout) for each in incoming), *behind]
 
 
-def _fetch(
-    layout: Layout, credentials: Credentials | None, wanted: _Wanted, progress: Progress
-) -> DownloadSummary | None:
+def _fetch(layout: Layout, credentials: SignIn | None, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
     """The stage download, if anything is missing, once it is sure that every later step has its room, too."""
 
     def before(incoming: Sequence[Incoming]) -> None:
@@ -274,9 +308,10 @@ def _fetch(
         refuse_lack(needs)
         if wanted.site is None and incoming:
             names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
-            progress.note(f"image-net.org: {names}: {to_come:,} bytes to fetch")
+            progress.note(f"image-net.org: {names}: {size_text(to_come)} to fetch")
         for room in rooms_for(needs):
-            progress.note(f"{room.folder}: about {room.size:,} bytes are needed in all steps, {room.free:,} are free")
+            needed, free = size_text(room.size), size_text(room.free)
+            progress.note(f"{room.folder}: about {needed} are needed in all steps, {free} are free")
 
     fetching, part = wanted.fetching, wanted.options.part
     if not wanted.keys:
@@ -287,16 +322,30 @@ def _fetch(
         return download_copy(
             layout, wanted.site, connections=fetching.connections, part=part, before=before, progress=progress
         )
-    return download(
-        layout,
-        only=wanted.keys,
-        base_url=fetching.base_url,
-        credentials=credentials,
-        cookies=fetching.cookies,
-        connections=fetching.connections,
-        check_digest=fetching.check_digest,
-        digests=fetching.digests,
-        part=part,
-        before=before,
-        progress=progress,
-    )
+    with _or_without_boxes(layout, wanted):
+        return download(
+            layout,
+            only=wanted.keys,
+            base_url=fetching.base_url,
+            credentials=credentials,
+            cookies=fetching.cookies,
+            connections=fetching.connections,
+            check_digest=fetching.check_digest,
+            digests=fetching.digests,
+            part=part,
+            before=before,
+            progress=progress,
+        )
+
+
+@contextlib.contextmanager
+def _or_without_boxes(layout: Layout, wanted: _Wanted) -> Iterator[None]:
+    """Where nothing but boxes could not be fetched, say also how to go on without any."""
+    try:
+        yield
+    except (AccessError, NetworkError) as error:
+        if not set(wanted.keys) & set(facts.SPLITS) and not wanted.options.validation_boxes:
+            convert = Call("convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen()))
+            also = Phrase("the images are here, only their boxes are missing; without boxes: {}", convert)
+            error.hint = Phrase("{}; {}", error.hint, also) if error.hint else also
+        raise

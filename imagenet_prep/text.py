@@ -21,14 +21,13 @@ def byte_count(text: str) -> int | None:
 
 
 def size_text(count: float) -> str:
-    """A number of bytes in the unit that suits it, powers of 1000: "512 B", "22.7 MB"."""
-    if count < 1000:
-        return f"{count:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        count /= 1000
+    """A number of bytes in the unit that suits it, powers of 1000, to a tenth of it: "512 B", "3 kB", "22.7 MB"."""
+    count = round(count)
+    for unit in ("B", "kB", "MB", "GB"):
         if count < 999.95:
-            return f"{count:,.1f} {unit}"
-    return f"{count / 1000:,.1f} TB"
+            return f"{f'{count:.1f}'.removesuffix('.0')} {unit}"
+        count /= 1000
+    return f"{f'{count:,.1f}'.removesuffix('.0')} TB"
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:

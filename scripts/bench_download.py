@@ -4,8 +4,8 @@
     python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
 
 The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Ours
-writes it, logs that, computes its SHA-256 or MD5, whichever is faster here, and syncs it. Ratios are medians of those
-within rounds.
+writes it, logs that, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
+show what a system's own tools make of the same work. Ratios are medians of those within rounds.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
     with paced_server(folder / "served") as url:
         ways: dict[str, Callable[[], None]] = {
             "curl": lambda: curl(url, folder / "came"),
+            "curl, sync": lambda: shell(f"curl -sfo a.tar {url}a.tar && sync a.tar", folder / "came"),
+            "curl, sha256sum, sync": lambda: shell(
+                f"curl -sf {url}a.tar | tee a.tar | sha256sum && sync a.tar", folder / "came"
+            ),
             "ours, 1 connection": lambda: ours(url, folder / "came", 1, digests),
             "ours, 4 connections": lambda: ours(url, folder / "came", 4, digests),
             "ours, 4, no digest": lambda: ours(url, folder / "came", 4, []),
@@ -99,6 +103,11 @@ def make_file(folder: Path, megabytes: int) -> list[str]:
 def curl(url: str, folder: Path) -> None:
     """Fetch with curl."""
     subprocess.run(["curl", "--silent", "--fail", "--output", folder / "a.tar", f"{url}a.tar"], check=True)
+
+
+def shell(line: str, folder: Path) -> None:
+    """Run a line of a shell in a folder."""
+    subprocess.run(["sh", "-c", line], cwd=folder, stdout=subprocess.DEVNULL, check=True)
 
 
 def ours(url: str, folder: Path, connections: int, digests: list[str]) -> None:

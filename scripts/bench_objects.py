@@ -1,26 +1,32 @@
 """How fast a set is made in an object store, and from one to another, beside bare loops of obstore, in one run.
 
-    python scripts/bench_objects.py                    # 6,000 photographs, 0.7 GB, 5 rounds: minutes
-    python scripts/bench_objects.py --images 2000 --repeat 3
+    python scripts/bench_objects.py                    # 6,000 photographs, 0.6 GB, 5 rounds: minutes
+    python scripts/bench_objects.py --images 12000 --repeat 3 --folder /data/bench     # kept there for the next time
 
 The store is SeaweedFS on this machine, so that the network is none and the server shares the processors. The bare loops
 move the same bytes with as many threads: they upload the finished shards, or download the archives and then upload the
-shards. Images are looked at by their headers: to decode them would take longer than all else. Each way runs once a
-round, in turn; ratios are medians of those within rounds. Processor time is that of the client, its workers included,
-and not the server's. It takes what the extra `dev` installs.
+shards. The archives come from front to back there; a third loop asks for the range of each image in the order of the
+shards, as whoever makes shuffled shards must. Conversions run by the command line, its start included; what that takes
+whatever the size of the set shows in the row of a set of 40 images. Images are looked at by their headers: to decode
+them would take longer than all else. Each way runs once a round, in turn; ratios are medians of those within rounds.
+Processor time is that of the client, its workers included, and not the server's. It takes what `dev` installs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -28,15 +34,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from object_server import run_object_server  # noqa: E402
 
 from imagenet_prep.demo.archives import make  # noqa: E402
-from imagenet_prep.engines import make_engine  # noqa: E402
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions  # noqa: E402
+from imagenet_prep.engines.processes import ProcessEngine  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
-from imagenet_prep.stages.convert import convert  # noqa: E402
 from imagenet_prep.storage import objects  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
 from imagenet_prep.storage.object_path import ObjectPath, place  # noqa: E402
 
-OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=8, validation_shards=2, check="header")
+T = TypeVar("T")
+
+OPTIONS = ("--allow-incomplete", "--train-shards=8", "--validation-shards=2", "--check=header", "--quiet")
 
 
 def main() -> None:
@@ -47,60 +53,105 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        data_dir = folder / "data"
-        Layout(data_dir).raw_dir.mkdir(parents=True)
-        make(Layout(data_dir).raw_dir, classes=20, per_class=given.images // 20, validation=200)
-        annotate(Layout(data_dir), make_engine(workers=given.workers))
-        convert(Layout(data_dir), make_engine(workers=given.workers), OPTIONS)
-        (folder / "server").mkdir()
-        with run_object_server(folder / "server") as server:
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.folder or Path(name)
+        data_dir, small = folder / f"images-{given.images}", folder / "images-40"
+        make_set(data_dir, given.images, given.workers)
+        make_set(small, 40, given.workers)
+        (Path(name) / "server").mkdir()
+        with run_object_server(Path(name) / "server") as server:
             os.environ.update(server.environment)
-            measure(data_dir, server.new_bucket(), given.repeat, given.workers)
+            measure(data_dir, small, server.new_bucket(), given.repeat, given.workers)
 
 
-def measure(data_dir: Path, base: str, repeat: int, workers: int) -> None:
+def make_set(data_dir: Path, images: int, workers: int) -> None:
+    """Archives of photographs in 20 classes, and their shards here; as they are, if they are there."""
+    if not Layout(data_dir).raw_dir.is_dir():
+        Layout(data_dir).raw_dir.mkdir(parents=True)
+        make(Layout(data_dir).raw_dir, classes=20, per_class=images // 20, validation=max(20, images // 60))
+        annotate(Layout(data_dir), ProcessEngine(workers))
+    command_line(data_dir, workers)
+
+
+def command_line(data_dir: Path | ObjectPath, workers: int, *options: str) -> None:
+    """Convert by a process of its own."""
+    command = [sys.executable, "-m", "imagenet_prep", "convert", str(data_dir), *OPTIONS, f"--workers={workers}"]
+    subprocess.run([*command, *options], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -> None:
     """Every way in turn, ``repeat`` times and once before; prints seconds, speeds, processor time and ratios."""
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
-    raw = place(f"{base}/in")
+    raw, to = place(f"{base}/in"), place(f"{base}/out")
+    assert isinstance(raw, ObjectPath)
     for path in (*archives, Layout(data_dir).boxes_csv):
         upload(path, below(raw, f"raw-data/{path.name}"))
-    ways: dict[str, Callable[[str], object]] = {
-        "bare upload": lambda to: in_threads(workers, lambda path: upload(path, below(place(to), path.name)), shards),
-        "convert to the store": lambda to: convert(
-            Layout(data_dir, output=place(to)), make_engine(workers=workers), OPTIONS
-        ),
-        "bare download and upload": lambda to: (
-            in_threads(workers, lambda path: download(below(raw, f"raw-data/{path.name}")), archives),
-            in_threads(workers, lambda path: upload(path, below(place(to), path.name)), shards),
-        ),
-        "convert from store to store": lambda to: convert(
-            Layout(raw, output=place(to)), make_engine(workers=workers), OPTIONS
-        ),
+    stored = [below(raw, f"raw-data/{path.name}") for path in archives]
+    ranges = ranges_of(archives)
+
+    def upload_all() -> None:
+        in_threads(workers, lambda path: upload(path, below(to, path.name)), shards)
+
+    def in_order() -> None:
+        in_threads(workers, download, stored)
+        upload_all()
+
+    def one_by_one() -> None:
+        for path, found in zip(stored, ranges, strict=True):
+            in_threads(workers, lambda some, path=path: objects.get_ranges(path, some), found)
+        upload_all()
+
+    ways: dict[str, Callable[[], object]] = {
+        "bare upload": upload_all,
+        "convert to the store": lambda: command_line(data_dir, workers, f"--output={to}"),
+        "convert 40 images to it": lambda: command_line(small, workers, f"--output={to}"),
+        "bare download and upload": in_order,
+        "bare ranges and upload": one_by_one,
+        "convert from store to store": lambda: command_line(raw, workers, f"--output={to}"),
     }
     took: dict[str, list[float]] = {name: [] for name in ways}
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(repeat + 1):
         for name, way in ways.items():
-            to = f"{base}/out"
             before, began = os.times(), time.monotonic()
-            way(to)
+            way()
             seconds, after = time.monotonic() - began, os.times()
             if turn:
                 took[name].append(seconds)
                 spent[name].append(sum(after[:4]) - sum(before[:4]))
-            empty(place(to))
+            empty(to)
     print(f"{size / 1e6:,.0f} MB of shards, {len(shards)} of them, {workers} workers, {repeat} rounds")
     for name in ways:
-        cpu = median(spent[name]) / size * 1e9
-        print(f"{name:<28} {median(took[name]):6.2f} s {size / median(took[name]) / 1e6:7.0f} MB/s {cpu:6.2f} CPU s/GB")
-    pairs = {"convert to the store": "bare upload", "convert from store to store": "bare download and upload"}
-    for name, bare in pairs.items():
+        cpu = median(spent[name])
+        rate = (
+            f"{size / median(took[name]) / 1e6:7.0f} MB/s {cpu / size * 1e9:6.2f} CPU s/GB" if "40" not in name else ""
+        )
+        print(f"{name:<28} {median(took[name]):6.2f} s {cpu:6.2f} CPU s {rate}")
+    for name, bare in (
+        ("convert to the store", "bare upload"),
+        ("convert from store to store", "bare download and upload"),
+        ("convert from store to store", "bare ranges and upload"),
+    ):
         ratio = median(b / a for a, b in zip(took[name], took[bare], strict=True))
         print(f"{name}: {ratio:.2f} of the speed of {bare}")
+
+
+def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
+    """Of each archive: its images' ranges in an order by chance, 32 at a time."""
+    found = []
+    for path in archives:
+        with tarfile.open(path) as outer:
+            inner = [each for each in outer if each.name.endswith(".tar")]
+            every = [(each.offset_data, each.offset_data + each.size) for each in outer if each not in inner]
+            for each in inner:
+                with tarfile.open(fileobj=outer.extractfile(each)) as tar:
+                    start = each.offset_data
+                    every += [(start + one.offset_data, start + one.offset_data + one.size) for one in tar]
+        random.Random(7).shuffle(every)
+        found.append([every[start : start + 32] for start in range(0, len(every), 32)])
+    return found
 
 
 def below(folder: Path, name: str) -> ObjectPath:
@@ -110,10 +161,11 @@ def below(folder: Path, name: str) -> ObjectPath:
     return path
 
 
-def in_threads(workers: int, function: Callable[[Path], object], paths: list[Path]) -> None:
-    """Do it for every path, some at a time."""
+def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]) -> None:
+    """Do it for every one, some at a time; nothing of it is kept."""
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(function, paths))
+        for _ in pool.map(lambda each: function(each) and None, given):
+            pass
 
 
 def upload(path: Path, to: ObjectPath) -> None:

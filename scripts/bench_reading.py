@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import mmap
 import os
 import random
@@ -83,7 +82,7 @@ class Folder(Dataset):
             pixels = np.array(image.convert("RGB"))
         return prepare(torch.from_numpy(pixels).permute(2, 0, 1)), 0
 
-count = 0
+began, count = spent(), 0
 for images, labels in DataLoader(Folder(), batch_size=64, shuffle=True, num_workers=2):
     count += len(images)
 """,
@@ -96,7 +95,7 @@ torch.set_num_threads(1)
 def prepare(image):
     return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
 
-count = 0
+began, count = spent(), 0
 dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
 for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
     count += len(images)
@@ -110,24 +109,30 @@ torch.set_num_threads(1)
 def prepare(image):
     return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
 
-count = 0
+began, count = spent(), 0
 dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare, min_side=SIDE)
 for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
     count += len(images)
 """,
     "imagenet_prep.tensorflow": """
 from imagenet_prep.tensorflow import dataset
+began = spent()
 count = sum(len(labels) for _, labels in dataset(sys.argv[1], "train", batch_size=64, image_size=SIDE, training=False))
 """,
 }
 HEAD = """
-import os, sys, warnings
+import os, resource, sys, time, warnings
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 warnings.simplefilter("ignore")
 from pathlib import Path
 paths = sorted(str(path) for path in Path(sys.argv[1]).glob("train-*-of-*"))
 SIDE = 224
+
+def spent():
+    used = [resource.getrusage(who)[:2] for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return time.perf_counter(), sum(map(sum, used))
 """
+LOOP_ENDED = "\nassert count == int(sys.argv[2]), count\nprint(*(now - then for now, then in zip(spent(), began)))\n"
 
 
 def main() -> None:
@@ -146,10 +151,11 @@ def main() -> None:
         processes(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
         make_set(folder / "images", given.images)
         run([sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "images", folder / "images/folders"])
-        ends = f"\nassert count == {given.images}, count\n"
-        decoded = {name: python(HEAD + each + ends, folder / "images", given.images) for name, each in LOADERS.items()}
-        heading = f"{given.images:,} images decoded and resized to {SIDE}, 2 workers, a process each"
-        processes(heading, decoded, given.images, given.repeat)
+        loops = {
+            name: python(HEAD + each + LOOP_ENDED, folder / "images", given.images) for name, each in LOADERS.items()
+        }
+        heading = f"{given.images:,} images decoded and resized to {SIDE}, 2 workers, imports aside"
+        processes(heading, loops, given.images, given.repeat, told)
 
 
 def make_set(folder: Path, count: int) -> None:
@@ -256,12 +262,18 @@ def python(program: str, folder: Path, count: int) -> list[Any]:
     return [sys.executable, "-c", program, folder, str(count)]
 
 
-def processes(heading: str, commands: Mapping[str, list[Any]], count: int, rounds: int) -> None:
+def processes(
+    heading: str,
+    commands: Mapping[str, list[Any]],
+    count: int,
+    rounds: int,
+    measure: Callable[[list[Any]], tuple[float, float]] | None = None,
+) -> None:
     """Run each command once a round; print wall and processor time, items a second, and that over the first one's."""
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            took[name].append(timed(command))
+            took[name].append((measure or timed)(command))
     first = next(iter(commands))
     print(f"{heading}; rounds: {rounds}\n{'':34}{'wall s':>10}{'CPU s':>10}{'a second':>10}{'/ first':>10}")
     for name, each in took.items():
@@ -280,12 +292,19 @@ def timed(command: list[Any]) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def run(command: list[Any]) -> None:
-    """Run a command; show what it printed if it fails."""
+def told(command: list[Any]) -> tuple[float, float]:
+    """The same as the command prints them: of its loop alone, starting its workers included."""
+    wall, used = map(float, run(command).split())
+    return wall, used
+
+
+def run(command: list[Any]) -> str:
+    """Run a command, and return what it prints; show that if it fails."""
     names = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, capture_output=True, text=True, env={**names, "PYTHONPATH": str(ROOT)})
     if done.returncode:
-        sys.exit(io.StringIO(done.stderr).read())
+        sys.exit(done.stderr)
+    return done.stdout
 
 
 if __name__ == "__main__":

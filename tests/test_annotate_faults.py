@@ -127,11 +127,11 @@ def test_a_nul_in_a_name_is_named(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (os.mkfifo, "is no plain file"),
-        (Path.mkdir, "is no plain file"),
+        (os.mkfifo, "is not a plain file"),
+        (Path.mkdir, "is not a plain file"),
         (lambda path: path.symlink_to("nowhere"), "can't be read"),
         (lambda path: path.symlink_to(path), "can't be read"),
-        (lambda path: path.symlink_to("/dev/zero"), "is no plain file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a plain file"),
     ],
     ids=["pipe", "folder", "link to nowhere", "link to itself", "device"],
 )

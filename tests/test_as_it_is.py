@@ -248,13 +248,13 @@ KEY = "n01440764_18"
         ({f"{KEY}.jpg": b"x", f"{KEY}.cls": b"1"}, "expected the label 0, got 1"),
         ({f"{KEY}.jpg": b"x", f"{KEY}.cls": b"9" * 5000}, "expected the label 0, got -1"),
         ({f"{KEY}.jpg": b"x", f"{KEY}.json": b'{"label": "0"}'}, "expected the label 0, got 0"),
-        ({"fish.jpg": b"x", "fish.cls": b"0"}, "'fish.JPEG' is no train image"),
-        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b'{"filename": "../../etc/passwd"}'}, "'passwd' is no train image"),
+        ({"fish.jpg": b"x", "fish.cls": b"0"}, "'fish.JPEG' is not a train image"),
+        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b'{"filename": "../../etc/passwd"}'}, "'passwd' is not a train image"),
         ({f"{KEY}.cls": b"0", f"{KEY}.json": b"{}"}, f"holds no {KEY}.jpg"),
-        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b"[1"}, "is no JSON"),
-        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b"[" * 60_000}, "is no JSON"),
+        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b"[1"}, "is not JSON"),
+        ({f"{KEY}.jpg": b"x", f"{KEY}.json": b"[" * 60_000}, "is not JSON"),
         ({f"{KEY}.jpg": b"x", f"{KEY}.json": b" " * 70_000}, "70,000 bytes"),
-        ({f"{KEY}.jpg": b"x", "a.jpg": b"", f"{KEY}.cls": b"0"}, "'a.JPEG' is no train image"),
+        ({f"{KEY}.jpg": b"x", "a.jpg": b"", f"{KEY}.cls": b"0"}, "'a.JPEG' is not a train image"),
     ],
 )
 def test_a_tar_that_is_not_right(tmp_path: Path, members: dict[str, bytes], said: str) -> None:
@@ -285,7 +285,7 @@ GOOD = {
     ("content", "said"),
     [
         (_record(**{**GOOD, "label": Int64List((3,))}), "expected the label 0, got 3"),
-        (_record(**{**GOOD, "file_name": BytesList((b"\xff",))}), "is no train image"),
+        (_record(**{**GOOD, "file_name": BytesList((b"\xff",))}), "is not a train image"),
         (_record(**{**GOOD, "image": Int64List((1,))}), "expected one value of image"),
         (_record(**{**GOOD, "image": BytesList((b"a", b"b"))}), "expected one value of image"),
         (_record(label=Int64List((0,))), "expected one value of file_name"),

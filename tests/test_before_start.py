@@ -160,8 +160,8 @@ def test_run_fetches_nothing_that_could_not_be_converted(
     with_free(4 * archives)
     progress = Silent()
     assert run(layout, ENGINE, fetching=fetching, options=SMALL, progress=progress).verify.problems == ()
-    assert any(note.startswith("image-net.org: ") and "bytes to fetch" in note for note in progress.notes)
-    assert any("bytes are needed in all steps" in note for note in progress.notes)
+    assert any(note.startswith("image-net.org: ") and " to fetch" in note for note in progress.notes)
+    assert any(" are needed in all steps" in note for note in progress.notes)
 
 
 # the copies of others ------------------------------------------------------------------------------------------

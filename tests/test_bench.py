@@ -263,3 +263,15 @@ def test_reading_is_measured(
     )
     assert all(re.search(rf"^.*{row}.* \d+\.\d\d$", printed, re.MULTILINE) for row in rows)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_is_measured(browser: object) -> None:
+    """The whole program, on a few images; a page that is larger than it may be is a failure."""
+    few = ["--classes", "3", "--per-class", "2", "--repeat", "1"]
+    done = run(sys.executable, SCRIPTS / "bench_report.py", *few)
+    assert (done.returncode, done.stderr) == (0, "")
+    made, report, *windows = done.stdout.splitlines()
+    assert made == "3 classes, 9 images"
+    assert re.fullmatch(r"report: [\d.]+ s, processor [\d.]+ s; the page: [\d.]+ kB", report)
+    assert [line.split()[0] for line in windows] == ["1280", "390"]
+    assert run(sys.executable, SCRIPTS / "bench_report.py", *few, "--largest", "1000").returncode == 1

@@ -567,10 +567,10 @@ def test_one_is_not_plural_and_small_amounts_are_kilobytes(capsys: pytest.Captur
         lines.end()
     starts = [line.rsplit(", ", 1)[0] for line in capsys.readouterr().err.splitlines()]
     assert starts == [
-        "a: 1 image of 1 image",
-        "b: 2 images of 2 images",
+        "a: 1 of 1 image",
+        "b: 2 of 2 images",
         "c: 2.5 kB of 2.5 kB",
-        "d: 3.0 MB of 3.0 MB",
+        "d: 3 MB of 3 MB",
         "e: 7 B of 7 B",
     ]
 

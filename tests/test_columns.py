@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import pickle
 import random
-import tempfile
+import re
+import resource
+import subprocess
+import sys
 from array import array
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,10 +21,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import SpaceError, WriteError
+from imagenet_prep.errors import PrepError, SpaceError, WriteError
 from imagenet_prep.model import Box
 from imagenet_prep.recipes.contents import is_of
-from imagenet_prep.sources import names, numbers, sorting
+from imagenet_prep.sources import arrangement, names, numbers, sorting
+from imagenet_prep.sources.arrangement import Arrangement
 from imagenet_prep.sources.catalog import Catalog, narrowed, widened
 from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint, names_and_sizes
 from imagenet_prep.sources.names import Names, NamesBuilder, names_of
@@ -46,6 +52,7 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def _on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         *((numbers, name, value) for name, value in (("IN_MEMORY", 0), ("_FLUSH", 16), ("_BLOCK", 7), ("_WINDOW", 4))),
+        *((arrangement, name, value) for name, value in (("_BLOCK", 7), ("_WINDOW", 4))),
         *((module, "chunks", _by_threes) for module in (names, numbers, sorting)),
         (numbers, "CHUNK", 3),
         (sorting, "MOST", 8),
@@ -109,7 +116,16 @@ def test_names_are_what_lists_are(kept: str, texts: list[str], chance: random.Ra
     signs = [(one > other) - (one < other) for one, other in pairwise(encoded)]
     assert [int(sign) for _, some_signs in found.compared() for sign in some_signs] == signs
     assert found.first_twice() == (signs.index(0) if 0 in signs else None)
-    assert [int(each) for _, counts in found.count(b"/") for each in counts] == [text.count("/") for text in texts]
+    for lead in ("", "a/"):
+        behind = [row for row, text in enumerate(texts) if text.startswith(lead)]
+        runs = [*found.folders(behind, lead)]
+        assert [place for places, *_ in runs for place in places] == [*range(len(behind))]
+        for places, folder, slashes in runs:
+            within = [texts[behind[place]] for place in places]
+            parts = [text.removeprefix(lead).partition("/") for text in within]
+            assert {name if slash else None for name, slash, _ in parts} == {folder}
+            assert len(within) == 1 or folder is not None
+            assert max(text.count("/") for text in within) == slashes
     assert found.chosen(lambda tail: is_of("image", tail)).tolist() == [is_of("image", text) for text in texts]
     for kind in ("image", "array"):
         assert any(is_of(kind, tail) for tail in found.endings()) == any(is_of(kind, text) for text in texts)
@@ -121,6 +137,18 @@ def test_names_are_what_lists_are(kept: str, texts: list[str], chance: random.Ra
         folder = text.partition("/")[0] + "/"
         below = by_bytes.below(folder)
         assert [row for row, each in enumerate(by_bytes) if each.startswith(folder)] == list(below)
+
+
+def test_folders_of_one_length_are_told_apart(kept: str) -> None:
+    """They differ within the first 8 bytes, behind them, or in nothing."""
+    texts = ["ab/1", "ac/1", "ac/2", "ad/1/2", "12345678a/1", "12345678b/1", "12345678b/2", "1"]
+    found = [(len(places), folder, slashes) for places, folder, slashes in _names(texts).folders(range(len(texts)), "")]
+    joined: dict[str | None, tuple[int, int]] = {}
+    for count, folder, slashes in found:
+        before, most = joined.get(folder, (0, 0))
+        joined[folder] = before + count, max(most, slashes)
+    expected = {"ab": (1, 1), "ac": (2, 1), "ad": (1, 2), "12345678a": (1, 1), "12345678b": (2, 1), None: (1, 0)}
+    assert joined == expected
 
 
 def _catalog(texts: list[str], chance: random.Random, *, is_labelled: bool) -> Catalog:
@@ -205,19 +233,96 @@ def test_a_long_column_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert numbers.scratch_folder() == Path("/var/tmp")
 
 
-def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a column can't be written for want of space, the error names the folder, and how to name another one."""
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file system of 256 KB for long columns."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a tmpfs takes root")
+    monkeypatch.setenv("TMPDIR", str(disk))
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
 
-    class Full:
-        def write(self, _: bytes) -> int:
-            raise OSError(28, "No space left on device")
 
-    _on_disk(monkeypatch)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
-    with pytest.raises(SpaceError, match=r"the plan can't be kept in .*No space(.*\n)+name another folder in TMPDIR"):
-        _column("Q", [*range(100)])
-    monkeypatch.undo()
-    _on_disk(monkeypatch)
+def _need_clear(error: PrepError, folder: Path, reason: str, hint: str) -> None:
+    """What the error says: where, why, what is needed there, what is free, and what to do."""
+    assert error.what == f"the plan can't be kept in {folder}: {reason}"
+    assert re.fullmatch(
+        r"expected room for some 300 bytes an image while the command runs, got [\d.,]+ (.?B) free", error.detail
+    )
+    assert error.hint == hint
+
+
+def test_a_full_disk_is_named(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No room for a column as it grows, nor for the rows of one in another order: the error names folder and remedy."""
+    hint = "name another folder in TMPDIR and run the same command again"
+    monkeypatch.setattr(numbers, "IN_MEMORY", 0)
+    with pytest.raises(SpaceError) as caught:
+        _column("Q", [*range(60_000)])
+    _need_clear(caught.value, small_disk, "No space left on device", hint)
+    assert "got 0 B free" in caught.value.detail
+    del caught
+    gc.collect()
+    column = _column("Q", [*range(20_000)])
+    assert isinstance(column, OnDisk)
+    with pytest.raises(SpaceError) as caught:
+        Arrangement(range(0, 20_000, 1)[::-1]).column(column)
+    _need_clear(caught.value, small_disk, "No space left on device", hint)
+    del caught
+    gc.collect()
+    assert list(Arrangement(range(9_999, -1, -1)).column(column)) == [*range(9_999, -1, -1)]
+
+
+def test_a_file_that_may_not_grow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ulimit -f, or a file system of small files: the limit is named beside the folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(numbers, "IN_MEMORY", 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(WriteError) as caught:
+            _column("Q", [*range(60_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    hint = "raise ulimit -f, or name another folder in TMPDIR, and run the same command again"
+    _need_clear(caught.value, tmp_path, "File too large", hint)
+
+
+def test_a_folder_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TMPDIR may name a folder that takes no file: the error names it, and nothing is free there."""
     monkeypatch.setenv("TMPDIR", "/proc/nowhere")
-    with pytest.raises(WriteError, match="kept in /proc/nowhere: No such file"):
-        _column("Q", [*range(100)])
+    monkeypatch.setattr(numbers, "IN_MEMORY", 0)
+    with pytest.raises(WriteError) as caught:
+        _column("Q", [*range(60_000)])
+    assert caught.value.what == "the plan can't be kept in /proc/nowhere: No such file or directory"
+    assert caught.value.detail == "expected a folder with room for some 300 bytes an image while the command runs"
+    assert caught.value.hint == "name another folder in TMPDIR and run the same command again"
+
+
+def test_a_plan_without_room_makes_nothing(small_disk: Path, tmp_path: Path) -> None:
+    """convert with a full temporary folder: exit status 7, the folder, the remedy, no shard; with room it goes on."""
+    import numpy as np
+
+    (tmp_path / "set" / "a").mkdir(parents=True)
+    for number in range(40):
+        np.save(tmp_path / "set" / "a" / f"{number}.npy", np.arange(3))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: set}\nshards: 2\n")
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    program = (
+        "from imagenet_prep import cli; from imagenet_prep.sources import numbers; numbers.IN_MEMORY = 0; cli.main()"
+    )
+    command = [sys.executable, "-c", program, "convert", "out", "--config", "recipe.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert f"error: the plan can't be kept in {small_disk}: No space left on device\n" in done.stderr
+    assert "name another folder in TMPDIR and run the same command again" in done.stderr
+    assert not list((tmp_path / "out").glob("train-*"))
+    filler.unlink()
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "out").glob("train-*"))) == 2

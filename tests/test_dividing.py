@@ -62,6 +62,12 @@ def test_folders_that_could_be_splits_or_classes_are_refused(tmp_path: Path, nam
         plan(tmp_path, FOLDERS, *names)
 
 
+def test_a_file_beside_the_splits_is_not_left_out(tmp_path: Path) -> None:
+    """One that lies in no folder is in no split: it is named."""
+    with pytest.raises(InputError, match=r"3\.jpg lies in no class folder"):
+        plan(tmp_path, FOLDERS, "train/a/1.jpg", "val/a/2.jpg", "3.jpg")
+
+
 def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
     """{folder: a} is what lies in a/, and nothing of ab/."""
     recipe = FOLDERS + "splits: {train: {folder: a}, test: {folder: ab/}}\n"

@@ -273,7 +273,7 @@ def test_corrupt(server, layout):
 def test_official_size_is_checked_first(server, layout):
     """A server whose file has not the official size is found out before a byte is fetched."""
     with pytest.raises(InputError) as caught:
-        run(server, layout, digests=None)
+        run(server, layout, digests=None, before=lambda incoming: None)
     assert_told(caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "`base_url`")
     assert server.gets() == []
     assert not layout.own_raw_dir.exists()
@@ -297,7 +297,7 @@ def test_free_space_is_checked_first(server, layout):
     os.truncate(server.folder / ARCHIVES["validation"].filename, 15 << 40)  # a file of holes
     with pytest.raises(SpaceError) as caught:
         run(server, layout)
-    assert_told(caught.value, 7, str(layout.data_dir.parent), "needed 16,49", "free")
+    assert_told(caught.value, 7, str(layout.data_dir.parent), "needed 16.5 TB", "free")
     assert server.gets() == []
     assert not layout.own_raw_dir.exists()
 

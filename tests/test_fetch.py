@@ -20,7 +20,7 @@ from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
@@ -29,7 +29,10 @@ from imagenet_prep.fetch.reply import Remote, inspect, retry_after
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
+from imagenet_prep.stages.download import download
+from imagenet_prep.storage.layout import Layout
 
 SIZE = 3_000_000
 HALF = SIZE // 2
@@ -627,6 +630,37 @@ def test_find_credentials(tmp_path, monkeypatch):
     assert find_credentials("https://other.org/", prompt=lambda: ("eve", "three")) == Credentials("eve", "three")
     assert find_credentials("https://other.org/", prompt=lambda: ("", "")) is None
     assert find_credentials("https://other.org/", prompt=None) is None
+
+
+def test_who_was_refused_is_said(closed):
+    """Whose credentials, and where they came from; what to do first is to check them."""
+    with pytest.raises(AccessError) as caught:
+        open_session(closed.url, Credentials("eve", CANARY, "from netrc"), None, probe="a.tar", pace=PACE)
+    assert_told(caught.value, 6, "refused the credentials of 'eve' (from netrc)", "check both")
+    assert_no_secret(str(caught.value))
+
+
+def test_nobody_is_asked_before_it_is_needed(closed, tmp_path):
+    """First whether it fits, then whether the server can be reached, then who asks."""
+    order = []
+
+    def ask():
+        order.append("who")
+        return ADA
+
+    def fetch_from(url):
+        def before(incoming):
+            order.append(incoming[0].size)
+
+        download(Layout(tmp_path / "data"), only=["boxes"], base_url=url, credentials=ask, before=before, pace=PACE)
+
+    with pytest.raises(NetworkError):
+        fetch_from("http://127.0.0.1:9/")
+    assert order == [ARCHIVES["boxes"].about]
+    order.clear()
+    with pytest.raises(PrepError):  # it has no such file
+        fetch_from(closed.url)
+    assert order == [ARCHIVES["boxes"].about, "who"]
 
 
 def test_credentials_are_kept_close():

@@ -22,6 +22,8 @@ import pytest
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.sections import COMMANDS, OPTIONS
+from imagenet_prep.ilsvrc2012.nothing_found import own_images
+from imagenet_prep.storage.layout import Layout
 
 HOME = Path(imagenet_prep.__file__).parents[1]
 REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
@@ -130,6 +132,14 @@ def typed(command: list[str], lines: list[str], keys: str, expected: str, enviro
 
 
 @pytest.mark.once
+def test_what_click_says_in_lines_comes_in_lines() -> None:
+    """The help of a call without a word, and the values that a missing word may have."""
+    bare, helped, missing = (prep(*words) for words in ([], ["--help"], ["completion"]))
+    assert (bare.returncode, helped.returncode, missing.returncode) == (2, 0, 2)
+    assert bare.stderr == helped.stdout
+    assert missing.stderr.splitlines()[-3:] == ["  bash,", "  zsh,", "  fish"]
+
+
 @pytest.mark.parametrize(
     ("name", "options", "before"),
     [
@@ -197,8 +207,10 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
     after = shown[shown.index(b"interrupted;") :].decode()
-    assert after.splitlines()[0].startswith("interrupted; everything finished so far is kept. To go on:")
+    assert after.splitlines()[0].startswith("interrupted; nothing was converted yet. The same command starts over:")
     assert "making" not in after
+    drawn = re.findall(rb"making images[^\r\n]*", shown)
+    assert max(len(each.removesuffix(b"^C").decode()) for each in drawn) <= 77
     assert len(after.splitlines()) == 2
 
 
@@ -224,7 +236,7 @@ def test_a_terminal_without_a_width_gets_lines(tmp_path: Path) -> None:
             shown += part
     os.close(terminal)
     os.waitpid(pid, 0)
-    assert b"making images: 6 images of 6 images" in shown
+    assert b"making images: 6 of 6 images" in shown
 
 
 # slips -----------------------------------------------------------------------------------------------------------
@@ -259,6 +271,77 @@ def test_one_credential_without_the_other(given: str, missing: str, tmp_path: Pa
         "expected both, or neither",
         f"export {missing}, or unset {given}",
     ]
+
+
+@pytest.mark.parametrize("command", ["convert", "untar", "annotate"])
+def test_a_mistyped_folder_is_not_there(command: str, tmp_path: Path) -> None:
+    """It is not an invitation to download into the slip; nor is the folder of a wrong --raw."""
+    for words in ((tmp_path / "daat",), (tmp_path / "new", "--raw", tmp_path / "daat")):
+        result = prep(command, *words)
+        assert result.returncode == 2
+        assert "daat" in result.stderr
+        assert not re.search("download|credentials", result.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("where", ["", "raw-data"])
+def test_images_of_ones_own_lead_to_init(where: str, tmp_path: Path) -> None:
+    """Folders of images that are none of ImageNet's: what lies there is named, and the way to convert it."""
+    (tmp_path / where / "cats").mkdir(parents=True)
+    (tmp_path / where / "cats" / "tom.jpg").write_bytes(b"")
+    result = prep("convert", tmp_path)
+    assert result.returncode == 4
+    what, expected, todo = error_lines(result)
+    assert what == f"error: no images of ImageNet in {tmp_path / 'raw-data'}"
+    assert expected.endswith(f"; found cats in {tmp_path / where}")
+    assert todo.endswith(f"imagenet-prep init {tmp_path / where}    (for images of your own)")
+
+
+def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
+    """status proposes init, run says so before it asks for anything; where ImageNet's images lie, neither does."""
+    (tmp_path / "cats").mkdir()
+    (tmp_path / "cats" / "tom.jpg").write_bytes(b"")
+    assert prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
+    said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
+    assert f"{tmp_path} holds images that are not ImageNet's; for a data set of your own: " in said
+    assert said.index("imagenet-prep init") < said.index("error: ")
+    (tmp_path / "raw-data").mkdir()
+    (tmp_path / "raw-data" / "ILSVRC2012_img_train.tar").write_bytes(bytes(10240))
+    assert "init" not in prep("status", tmp_path).stdout
+    assert own_images(Layout(tmp_path)) is None
+
+
+def test_a_conversion_that_was_begun_is_gone_on_with(tmp_path: Path) -> None:
+    """Without the --raw that it was begun with, convert names the whole command, and not a download."""
+    made = tmp_path / "made"
+    assert prep("demo", made, "--classes", 2, "--per-class", 2).returncode == 0
+    first = ("--raw", made / "raw-data", "--allow-incomplete", "--train-shards", 2, "--validation-shards", 1)
+    assert prep("convert", tmp_path / "new", *first).returncode == 0
+    (tmp_path / "new" / "imagenet-prep" / "manifest.json").unlink()
+    todo = error_lines(prep("convert", tmp_path / "new"))[-1]
+    assert "imagenet-prep convert" in todo
+    assert f"--raw {made / 'raw-data'}" in todo
+    assert "--allow-incomplete" in todo
+
+
+def test_what_lies_there_in_place_of_images_is_named(tmp_path: Path) -> None:
+    """An archive that a browser has not finished, say."""
+    (tmp_path / "raw-data").mkdir()
+    (tmp_path / "raw-data" / "images.zip.crdownload").write_bytes(b"")
+    lines = error_lines(prep("convert", tmp_path))
+    assert lines[1].endswith(f"; found images.zip.crdownload in {tmp_path / 'raw-data'}")
+    assert "imagenet-prep download" in lines[2]
+
+
+@pytest.mark.parametrize(("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")])
+def test_a_framework_that_is_not_installed_is_named(package: str, library: str, tmp_path: Path) -> None:
+    """With the words that install it."""
+    code = "import importlib.util as u; find = u.find_spec\n"
+    code += f"u.find_spec = lambda name, *more: None if name == '{package}' else find(name, *more)\n"
+    code += f"import imagenet_prep.{package}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    expected = f"imagenet_prep.{package} needs {library}: pip install 'imagenet-prep[{package}]'"
+    assert result.stderr.splitlines()[-1] == f"ModuleNotFoundError: {expected}"
 
 
 def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None:

@@ -329,7 +329,7 @@ def test_more_shards_than_images_of_imagenet_are_bounded(tiny_data_dir: Path, op
     "name", ["train-00000-of-00001", "index/train-00000-of-00001.idx", "index/train-00000-of-00001.list"]
 )
 def test_a_pipe_in_place_of_a_shard_or_an_index_is_one_problem(folder: Path, name: str) -> None:
-    """verify and convert don't wait for it: verify says that it is no plain file, convert makes the shard again."""
+    """verify and convert don't wait for it: verify says that it is not a plain file, convert makes the shard again."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
     out = folder / "out"
     path = (out / "imagenet-prep" if "/" in name else out) / name.format("train-00000-of-00001")
@@ -338,7 +338,7 @@ def test_a_pipe_in_place_of_a_shard_or_an_index_is_one_problem(folder: Path, nam
     os.mkfifo(path)
     ran = measure(folder, "verify", out, limit=20)
     assert ran.status == 3, ran
-    assert "no plain file" in ran.out
+    assert "not a plain file" in ran.out
     if "/" not in name:
         assert measure(folder, "report", out, limit=20).status >= 0
     assert measure(folder, "convert", out, "--config", folder / "recipe.yaml", limit=20).status == 0

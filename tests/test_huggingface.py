@@ -362,7 +362,7 @@ def test_another_name_is_refused(hub_dir: Path, made_tiny: MadeSet, name: str) -
     rows = list(_changed(made_tiny, path=name))
     path = write_parquet(hub_dir / "raw-data" / "data" / "train-00001-of-00003.parquet", rows)
     error = _refused(hub_dir)
-    assert error.what == f"{path}, row 1: {name!r} is no train image"
+    assert error.what == f"{path}, row 1: {name!r} is not a train image"
 
 
 def test_a_validation_image_of_another_class_is_refused(hub_dir: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_validation_image_of_another_class_is_refused(hub_dir: Path) -> None:
     name = f"ILSVRC2012_val_00000001_{facts.synsets()[0]}.JPEG"
     row = {"image": {"bytes": b"", "path": name}, "label": 0}
     path = write_parquet(hub_dir / "raw-data" / "data" / "validation-00001-of-00003.parquet", [row])
-    assert _refused(hub_dir).what == f"{path}, row 0: {name!r} is no validation image"
+    assert _refused(hub_dir).what == f"{path}, row 0: {name!r} is not a validation image"
 
 
 def test_a_label_that_is_not_that_of_the_name_is_refused(hub_dir: Path, made_tiny: MadeSet) -> None:
@@ -503,7 +503,7 @@ def test_names_in_a_tar_are_looked_at_too(tmp_path: Path, made_tiny: MadeSet, co
     write_packed(path, {f"./a/{row['path']}": row["bytes"], "b/n01440764_1.JPEG": b"x"})
     error = _refused(data_dir)
     assert error.what.startswith(f"{path}, byte ")
-    assert error.what.endswith(": 'n01440764_1.JPEG' is no train image")
+    assert error.what.endswith(": 'n01440764_1.JPEG' is not a train image")
     write_packed(path, {f"./a/{row['path']}": row["bytes"]})
     assert _refused(data_dir).what == f"{path.parent} holds {official_name(row['path'])[0]} twice"
 

@@ -324,7 +324,7 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
         path.unlink()
     progress = Silent()
     assert [split.made for split in convert(layout, ENGINE, PART, progress=progress).splits] == [8, 0]
-    (note,) = (note for note in map(str, progress.notes) if "came out otherwise" in note)
+    (note,) = (note for note in map(str, progress.notes) if "differs from the one made before" in note)
     name = note.split()[0]
     before, now = known.get(name), Journal(layout.journal_path).get(name)
     assert before is not None
@@ -343,7 +343,7 @@ def test_what_is_left_out_now_is_not_an_other_shard(layout: Layout) -> None:
         path.unlink()
     progress = Silent()
     assert convert(layout, ENGINE, replace(PART, skip_bad=True), progress=progress).set_aside == 1
-    assert not [note for note in map(str, progress.notes) if "came out otherwise" in note]
+    assert not [note for note in map(str, progress.notes) if "differs from the one made before" in note]
 
 
 def test_a_folder_in_the_place_of_the_record_of_where_they_lay(layout: Layout) -> None:

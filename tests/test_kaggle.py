@@ -24,7 +24,7 @@ from imagenet_prep.ilsvrc2012 import kaggle
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
 from imagenet_prep.ilsvrc2012.folders import ImageFolders
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Silent
+from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader, Row
@@ -37,6 +37,7 @@ from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import Need
+from imagenet_prep.text import size_text
 
 pytestmark = pytest.mark.once
 
@@ -241,9 +242,41 @@ def test_status_says_which_copy_is_there(copies: dict[str, Path], tmp_path: Path
     found = status(layout)
     assert (found.stages[0].state, found.stages[0].detail) == (
         "done",
-        "0 of 3 archives, 0 of them checked; images in Kaggle's zip",
+        "images in Kaggle's zip",
     )
     assert worded(found.following).startswith("imagenet-prep annotate ")
+
+
+@pytest.mark.parametrize(("change", "what"), [("cut", "not complete"), ("other", "damaged")])
+def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: Path, change: str, what: str) -> None:
+    """Its end tells: status proposes to fetch it, annotate and convert say how much is there and what to do."""
+    layout = Layout(tmp_path)
+    layout.raw_dir.mkdir()
+    data = (copies["zip, deflated"] / kaggle.ZIP.filename).read_bytes()
+    content = data[: len(data) // 2] if change == "cut" else bytes(range(256)) * 100
+    layout.archive_path(kaggle.ZIP).write_bytes(content)
+    found, size = status(layout), size_text(len(content))
+    detail = f"images in Kaggle's zip, which is {what} ({size})"
+    assert found.stages[0] == StageStatus("download", "partly", detail)
+    assert worded(found.following) == f"imagenet-prep download {tmp_path} --source kaggle"
+    for stage in (annotate, convert):
+        with pytest.raises(InputError) as caught:
+            stage(layout, ENGINE)
+        if change == "cut":
+            assert caught.value.what.endswith(f"challenge.zip is not complete: it has {size}")
+            assert caught.value.detail == "expected a zip that ends with its central directory"
+        assert worded(caught.value.hint).endswith("imagenet-prep download DATA_DIR --source kaggle")
+
+
+def test_what_no_command_fetches_is_not_said_to_be(files: Tree, tmp_path: Path) -> None:
+    """Half a file of 2019, and a zip without annotations: a whole copy must be had from elsewhere."""
+    packed = write_packed(tmp_path / "packed" / "raw-data", files)
+    packed.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
+    write_zip(tmp_path / "bare" / "raw-data", {name: each for name, each in files.items() if "Annotations" not in name})
+    for folder in ("packed", "bare"):
+        with pytest.raises(InputError) as caught:
+            annotate(Layout(tmp_path / folder), ENGINE)
+        assert caught.value.hint == "get a whole copy of it"
 
 
 # in its order only ---------------------------------------------------------------------------------------------

@@ -204,7 +204,12 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
     save(tmp_path / "in", "cat/0_mask.jpg", "cat/1_mask.jpg", "cat/2_mask.jpg")
     for said in (refused_by_convert(tmp_path), refused(tmp_path)):
         assert len(said.splitlines()) == 3, said
-        for part in ("in/link is a link", "in/nowhere can't be read", "self.jpg can't be read", "pipe.jpg is no file"):
+        for part in (
+            "in/link is a link",
+            "in/nowhere can't be read",
+            "self.jpg can't be read",
+            "pipe.jpg is not a file",
+        ):
             assert part in said, part
         for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .gif", "loose.jpg lies in no class folder"):
             assert part in said, part

@@ -61,7 +61,7 @@ def test_a_map_lives_as_long_as_its_last_slice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["nothing", "folder", "pipe"])
 def test_what_cannot_be_mapped_is_named(kind: str, tmp_path: Path) -> None:
-    """What is no file is an InputError with its path, at once."""
+    """What is not a file is an InputError with its path, at once."""
     path = tmp_path / "x"
     if kind == "folder":
         path.mkdir()

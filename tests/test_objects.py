@@ -18,12 +18,14 @@ from bounded import kill_group
 from existing import existing
 from object_server import CANARY, KEY, SECRET, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
 from test_cli import error_lines
+from test_verify import Moves
 
 import imagenet_prep
 from imagenet_prep.demo.archives import make
+from imagenet_prep.demo.photographs import tiny
 from imagenet_prep.engines.threads import ThreadEngine
-from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.shards.run import unfinished
 from imagenet_prep.storage import objects as requests
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.object_path import ObjectPath, place
@@ -110,8 +112,12 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
     upload(local / "raw-data", place(second) / "raw-data")
     right("convert", second, *PART, **temporary)
     assert contents(place(second)) == expected
-    right("convert", third, "--raw", f"{second}/raw-data", *PART, **temporary)
+    with run_proxy(objects) as proxy:
+        environment = {**temporary, **objects.environment_by(proxy.port)}
+        right("convert", third, "--raw", f"{second}/raw-data", *PART, **environment)
     assert contents(third) == expected
+    asked = sum(method == "GET" and "img_train.tar" in path for method, path in proxy.seen)
+    assert asked < 1.25 * 384, "each image once, and the headers of many of them in one request"
     assert list((tmp_path / "tmp").iterdir()) == []
     for url in (first, second):
         refuse_leftovers(url)
@@ -139,6 +145,29 @@ def test_folders_of_images_in_a_store(objects: ObjectServer, local: Path, tmp_pa
     found = contents(place(url))
     del expected["manifest.json"], found["manifest.json"]  # it says from what they were made
     assert found == expected
+
+
+def test_recipes_put_shards_there_and_read_here(objects: ObjectServer, tmp_path: Path) -> None:
+    """Shards of a recipe are made in a store, byte for byte; its images are refused in one, however named."""
+    url, folder = objects.new_bucket(), tmp_path / "flowers"
+    for wnid in ("daisy", "rose"):
+        (folder / wnid).mkdir(parents=True)
+        for number in range(3):
+            (folder / wnid / f"{number}.jpg").write_bytes(tiny(number))
+    recipe = tmp_path / "flowers.yaml"
+    recipe.write_text("source:\n  folders: flowers\nrecord: inception\n")
+    right("convert", tmp_path / "here", "--config", recipe, "--quiet")
+    right("convert", url, "--config", recipe, "--quiet")
+    assert len(expected := contents(tmp_path / "here")) >= 4
+    assert contents(place(url)) == expected
+    refused = prep("convert", tmp_path / "there", "--config", recipe, "--raw", url)
+    assert refused.returncode == 2, refused.stderr
+    assert len(error_lines(refused)) == 3
+    recipe.write_text(f"source:\n  folders: {url}\nrecord: inception\n")
+    refused = prep("convert", tmp_path / "there", "--config", recipe)
+    assert refused.returncode == 4, refused.stderr
+    assert "line 2:" in refused.stderr
+    assert not (tmp_path / "there").exists()
 
 
 @pytest.fixture
@@ -182,6 +211,16 @@ def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Pat
     right("repair", stored, "--workers", "2", "--quiet")
     assert contents(place(stored)) == expected
     refuse_leftovers(stored)
+
+
+def test_the_bar_of_verify_moves_within_an_object(stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards there are counted as they are read, as in a folder."""
+    monkeypatch.setattr("imagenet_prep.checks.shard_check._STEP", -1)
+    progress = Moves()
+    verdict = imagenet_prep.verify(Layout(place(stored)), ThreadEngine(2), progress=progress)
+    records, shards = sum(total.records or 0 for total in verdict.totals), sum(each.shards for each in verdict.totals)
+    assert sum(progress.steps) == progress.total == sum(total.bytes for total in verdict.totals)
+    assert len(progress.steps) == records + shards
 
 
 def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: str) -> None:
@@ -273,6 +312,24 @@ def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, 
     assert left == {"folder/film.mp4", "folder/else/train-00000-of-00003"}
 
 
+def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None:
+    """Two ranks end with the bytes of one run; a run beside them aborts none of their uploads, merge does."""
+    url = objects.new_bucket()
+    rank = ("convert", local, "--output", url, *PART, "--world-size", "2", "--rank")
+    right(*rank, "0")
+    under_way = place(url) / "train-00001-of-00003"
+    assert isinstance(under_way, ObjectPath)
+    writer = requests.begin_upload(under_way)
+    writer.write(bytes(requests.PART + 1))
+    with unfinished(Layout(place(url)), "the key of a set"):
+        assert len(list(find_uploads(under_way))) == 1
+    right(*rank, "1")
+    assert contents(place(url)) == contents(local)
+    right("merge", local, "--output", url, "--quiet")
+    assert contents(place(url)) == contents(local)
+    refuse_leftovers(url)
+
+
 # what a worker holds, and tells ----------------------------------------------------------------------------------
 
 MEASURED = """
@@ -282,9 +339,11 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import place
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.DEBUG)
+    place(sys.argv[1]).is_dir()  # an engine that comes later can't fork
     options = ConvertOptions(allow_incomplete=True, train_shards=1, validation_shards=2)
     convert(Layout(sys.argv[1], output=sys.argv[2]), ProcessEngine(1), options)
     print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
@@ -309,6 +368,57 @@ def test_memory_and_secrets_of_a_worker(objects: ObjectServer, stored: str, tmp_
     for each in (said.encode(), *seen):
         assert CANARY.encode() not in each
         assert KEY.encode() not in each
+
+
+FORKED = """
+import os, signal, sys
+from pathlib import Path
+from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.storage.object_path import place
+
+class Ask:
+    def __init__(self, kill=False):
+        self.kill = kill
+
+    def __call__(self, path):
+        if self.kill and b"multiprocessing" not in Path("/proc/self/cmdline").read_bytes():
+            os.kill(os.getpid(), signal.SIGKILL)
+        assert path.is_file()
+        return os.getpid()
+
+if __name__ == "__main__":
+    path = place(sys.argv[1])
+    engine = ProcessEngine(2)
+    assert path.is_file()
+    kept = [each.process.pid for each in engine._kept]
+    assert len(kept) == 2
+    for _ in range(2):
+        assert {each.value for each in engine.map(Ask(), [path] * 9)} <= set(kept)
+    assert not {each.value for each in engine.map(Ask(kill=True), [path] * 9)} & set(kept)
+    kept = [each.process.pid for each in engine._kept]
+    iterator = engine.map(Ask(), [path] * 9)
+    next(iterator)
+    iterator.close()
+    assert {each.value for each in engine.map(Ask(), [path] * 9)}
+    kept = [each.process.pid for each in engine._kept]
+    del engine, iterator
+    for pid in kept:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            continue
+        raise SystemExit("a worker outlives its engine")
+    print("right")
+"""
+
+
+def test_workers_are_forked_before_the_first_request(objects: ObjectServer, stored: str, tmp_path: Path) -> None:
+    """They make requests, stay for what is mapped next, are replaced by a new Python, and end with their engine."""
+    script = tmp_path / "forked.py"
+    script.write_text(FORKED)
+    command = [sys.executable, str(script), f"{stored}/validation-00000-of-00002"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "right\n", done.stderr
 
 
 def command_lines() -> Iterator[bytes]:
@@ -340,24 +450,28 @@ def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: py
     assert not [each for each in tasks if CANARY.encode() in each or KEY.encode() in each]
 
 
+FORKED_TOO_LATE = """
+import os, sys
+from imagenet_prep.errors import UsageError
+from imagenet_prep.storage.object_path import place
+
+assert place(sys.argv[1]).is_dir()
+if not os.fork():
+    try:
+        place(sys.argv[1]).is_dir()
+    except UsageError as error:
+        os.write(1, str(error).encode())
+    finally:
+        os._exit(0)
+os.wait()
+"""
+
+
 def test_a_forked_process_refuses(objects: ObjectServer, stored: str) -> None:
     """Its requests would wait for ever: it says so at once, and what to do."""
-    assert place(stored).is_dir()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            place(stored).is_dir()
-        except UsageError as error:
-            os.write(writing, str(error).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with open(reading, "rb") as file:
-        said = file.read().decode()
-    os.waitpid(child, 0)
-    assert "forked" in said
-    assert "spawn" in said
+    done = subprocess.run([sys.executable, "-c", FORKED_TOO_LATE, stored], capture_output=True, text=True, timeout=60)
+    assert "forked" in done.stdout, done.stderr
+    assert "spawn" in done.stdout
 
 
 # a store or a network that fails ---------------------------------------------------------------------------------

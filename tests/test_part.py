@@ -80,14 +80,14 @@ def test_all_classes_are_no_part(tmp_path: Path) -> None:
     [
         (b"", "names no class"),
         (b"# nothing\n\n", "names no class"),
-        (b"n01440764\ntench\n", "line 2: 'tench' is no wnid"),
-        (b"n0144076\n", "line 1: 'n0144076' is no wnid"),
-        (b"n01440764,tench\n", "line 1: 'n01440764,tench' is no wnid"),
-        (b"\nn99999999\n", "line 2: n99999999 is none of the 1000 classes"),
-        (b"n01440764\n#\nn01440764\n", "line 3: n01440764 stands in line 1 already"),
+        (b"n01440764\ntench\n", "line 2: 'tench' is not a wnid"),
+        (b"n0144076\n", "line 1: 'n0144076' is not a wnid"),
+        (b"n01440764,tench\n", "line 1: 'n01440764,tench' is not a wnid"),
+        (b"\nn99999999\n", "line 2: n99999999 is not one of the 1000 classes"),
+        (b"n01440764\n#\nn01440764\n", "line 3: n01440764 is in line 1 already"),
         (b"n01440764\n\xff\n", "line 2: not UTF-8"),
-        (b"\0\n", "line 1: '\\x00' is no wnid"),
-        (b"x" * 500, "...' is no wnid"),
+        (b"\0\n", "line 1: '\\x00' is not a wnid"),
+        (b"x" * 500, "...' is not a wnid"),
     ],
 )
 def test_a_fault_is_told_with_its_line(tmp_path: Path, content: bytes, said: str) -> None:

@@ -106,7 +106,7 @@ def test_brackets_hold_nothing_special(pattern: str) -> None:
 
 
 def test_a_range_that_runs_backwards_is_refused() -> None:
-    """[z-a] is no pattern, and is said so."""
+    """[z-a] is not a pattern, and is said so."""
     for pattern in ("[z-a]", "[a--]", "[!b-a]"):
         with pytest.raises(ValueError, match="runs backwards"):
             compile_pattern(pattern)

@@ -112,7 +112,10 @@ def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     planned = ImageNet().plan(layout, ENGINE, PART, Silent())
     (rest,) = (split for split in facts.SPLITS if split != gone)
     assert [split.catalog.split for split in planned.splits] == [rest]
-    assert sum("a part of ILSVRC2012" in str(note) for note in planned.notes) == 2
+    said = [str(note) for note in planned.notes if "a part of ILSVRC2012" in str(note)]
+    assert [text.rpartition(": ")[2].split(" images")[0].split()[-1] for text in said] == [*facts.SPLITS]
+    assert any(text.endswith(f" {gone} images, 0 of 1,000 classes") for text in said)
+    assert max(map(len, said)) <= 100
 
 
 @pytest.mark.parametrize("whole", facts.SPLITS)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -185,6 +186,30 @@ def test_the_last_rank_finishes_the_set(layout: Layout) -> None:
     assert layout.manifest_path.read_bytes() == written
     left = {path.name for path in existing(layout.state_dir, "*")}
     assert left == {"conversion.json", "index", "journal.jsonl", "manifest.json", "sources.json"}
+
+
+def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_tiny: MadeSet) -> None:
+    """Ranks with --skip-bad: merge, and merge once more, say how many are missing and end as a plain convert does."""
+    raw = layout.output_dir.parent / "damaged"
+    shutil.copytree(layout.raw_dir, raw)
+    archive = raw / made_tiny.archives["validation"].name
+    with tarfile.open(archive) as tar:
+        place = next(iter(tar)).offset_data
+    with archive.open("r+b") as file:
+        file.seek(place)
+        file.write(b"no image")
+    options = ("--raw", raw, "--allow-incomplete", "--train-shards", "4", "--validation-shards", "2", "--skip-bad")
+    plain, folder = layout.output_dir.parent / "plain", layout.output_dir
+    told = said(run("convert", plain, *options), 3).splitlines()
+    assert {"convert: validation: 79 images in 2 shards, 2 made now", "  set aside: 1 image"} <= set(told)
+    for rank in range(2):
+        run("convert", folder, *options, "--rank", rank, "--world-size", 2).communicate(timeout=120)
+    for _ in range(2):
+        told = said(run("merge", folder), 3).splitlines()
+        assert told[-2:] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
+        assert "merge: train: 300 images in 4 shards" in told
+    assert contents(folder) == contents(plain)
+    assert said(run("merge", folder, "--quiet"), 3) == ""
 
 
 def test_nothing_to_merge(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def test_an_archive_that_was_cut_is_named(data_dir: Path) -> None:
 
 def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None:
     """No raw data, a part of it that nobody asked for, a split that is not there."""
-    with pytest.raises(InputError, match=f"no images in {tmp_path}"):
+    with pytest.raises(InputError, match=f"no images of ImageNet in {tmp_path}"):
         imagenet_prep.open(tmp_path, "train", source="raw")
     with pytest.raises(IncompleteError, match="not the whole of ILSVRC2012"):
         imagenet_prep.open(data_dir, "train", source="raw")

@@ -259,7 +259,7 @@ def test_a_set_that_is_not_finished_is_held_against_nothing(tmp_path: Path) -> N
     make_flowers(tmp_path / "flowers", 5)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
     layout.manifest_path.unlink()
-    with pytest.raises(InputError, match="has not come to its end") as refused:
+    with pytest.raises(InputError, match="is not finished") as refused:
         verify(layout, ENGINE)
     assert f"--config {tmp_path}/recipe.yaml" in worded(refused.value.hint)
     layout.manifest_path.write_bytes(b"{")

@@ -140,7 +140,7 @@ def test_other_files_in_folders_are_left_out_and_named(flowers: Path) -> None:
     (flowers / "flowers/.DS_Store").write_text("")
     made = plan(flowers, "source: {folders: flowers}")
     assert len(made.splits[0].catalog) == 12
-    assert made.notes == ("1 file that is no image is left out: rose/about.txt",)
+    assert made.notes == ("1 file that is not an image is left out: rose/about.txt",)
 
 
 def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

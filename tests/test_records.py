@@ -270,7 +270,7 @@ def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]
         (3.5e38, "it holds 3.5e+38: expected at most 3.4e38"),
         ([math.inf, -1e39, 1.0], "it holds -1e+39: expected at most 3.4e38"),
         ([0.5, 10**400], "an integer of 1,329 bits: expected at most 3.4e38"),
-        ("\ud800", "no text that UTF-8 can express"),
+        ("\ud800", "can't be written as UTF-8"),
         ({"b": 1}, "a value of type dict"),
         ({1, 2}, "a value of type set"),
         (iter([1]), "a value of type list_iterator"),
@@ -395,7 +395,7 @@ def test_a_refused_record_decides_no_kind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"\x1a\x00", b"\x08\x01", b"\x0a\x00\x22\x01a"])
 def test_bytes_with_other_fields_are_no_example(tmp_path: Path, data: bytes) -> None:
     """A message with a field that no Example has is some other message, and is not written as a record."""
-    with pytest.raises(UsageError, match=r"no serialized tf.train.Example"):
+    with pytest.raises(UsageError, match=r"not a serialized tf.train.Example"):
         records.write(tmp_path / "a", [data])
 
 
@@ -557,9 +557,9 @@ def test_files_that_are_not_there_are_named_at_once(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     records.write("here", [{"a": 1}])
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match=r"no files to read|not a file"):
         records.read(paths)
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match=r"no files to read|not a file"):
         records.read_sequences(paths)
 
 
@@ -611,7 +611,7 @@ def test_a_record_that_is_no_example_is_said_to_be_none(tmp_path: Path, tf: Any)
         writer.write(b"\xff\xff")
     with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
         next(records.read(path))
-    assert "it is no tf.train.Example" in caught.value.detail
+    assert "it is not a tf.train.Example" in caught.value.detail
 
 
 def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:
@@ -880,7 +880,7 @@ def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path)
 @pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no Example", b"a", b"\x0a\x05\x0a", b"\x08\x01", b"\x1a\x00"])
 def test_bytes_that_are_no_example_are_refused(tmp_path: Path, data: bytes) -> None:
     """Bytes of something else, an image's for instance, would make a file that nobody reads."""
-    with pytest.raises(UsageError, match="record 1 is of bytes that are no serialized"):
+    with pytest.raises(UsageError, match="record 1 is of bytes that are not a serialized"):
         records.write(tmp_path / "x", [{"a": 1}, data])
     assert not (tmp_path / "x").exists()
 

@@ -18,7 +18,8 @@ from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import DataProblemsError, InputError, Phrase
+from imagenet_prep.demo.server import serve
+from imagenet_prep.errors import AccessError, DataProblemsError, InputError, Phrase
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.recipes.loading import load
@@ -181,3 +182,26 @@ def test_what_verify_keeps_is_in_the_words_of_who_called(
     assert {problem["remedy"] for problem in kept} == {expected}
     page = pipeline.report(layout, ENGINE, samples=0, progress=progress).path.read_text()
     assert f"make it again: {remedy.format('d')}" in html.unescape(page)
+
+
+# no boxes --------------------------------------------------------------------------------------------------------
+
+
+def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Where only the boxes can't be fetched, the command that does without them is named; it works."""
+    for image in made_tiny.of("train")[:2]:
+        folder = tmp_path / "raw-data" / "train" / image.wnid
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{image.wnid}_1.JPEG").write_bytes(photographs.tiny(1))
+    (tmp_path / "raw-data" / "val").mkdir()
+    (tmp_path / "raw-data" / "val" / "ILSVRC2012_val_00000001.JPEG").write_bytes(photographs.tiny(2))
+    options = dataclasses.replace(PART, train_shards=1, validation_shards=1)
+    with serve(tmp_path, "ada", "key") as url:
+        fetching = pipeline.DownloadOptions(base_url=url, check_digest=False)
+        with pytest.raises(AccessError) as caught:
+            pipeline.run(Layout(tmp_path), ENGINE, fetching=fetching, options=options)
+    said, found, command = worded(caught.value.hint).rpartition("without boxes: ")
+    assert found
+    assert "the images are here, only their boxes are missing" in said
+    assert cli.main(shlex.split(command)[1:], standalone_mode=False) == 0
+    assert verify(Layout(tmp_path), ENGINE).problems == ()

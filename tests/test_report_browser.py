@@ -165,6 +165,25 @@ def test_text_can_be_read(shown: Shown) -> None:
     assert [each for each in contrasts if each[0] < 4.5] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper(browser: Any, layout: Layout, scheme: str, tmp_path: Path) -> None:
+    """Printed it is light, whatever the screen is, fits the sheet, shows no switch, and all images within few pages."""
+    page = show(browser, layout.report_path, 688, scheme).page  # A4 at 96 pixels an inch, without its margins
+    page.wait_for_selector("#search")
+    page.emulate_media(media="print", color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.ariaLabel)"
+    assert page.eval_on_selector_all(".scroll", cut) == []
+    assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []
+    assert not any(each.is_visible() for each in page.locator("nav, .chips, input, .thumbs").all())
+    assert page.evaluate("getComputedStyle(document.querySelector('.key')).printColorAdjust") == "exact"
+    assert page.evaluate("getComputedStyle(document.querySelector('#classes')).breakAfter") == "avoid"
+    path = tmp_path / "page.pdf"
+    page.pdf(path=path, format="A4")
+    assert 3 <= path.read_bytes().count(b"/Type /Page\n") <= 12
+    page.context.close()
+
+
 def test_light_and_dark_differ(browser: Any, layout: Layout) -> None:
     """The page follows the system's choice, charts and all."""
     colours = []

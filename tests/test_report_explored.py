@@ -17,8 +17,8 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import size_text
 
 pytestmark = pytest.mark.once
 

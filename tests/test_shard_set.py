@@ -196,7 +196,7 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
 @pytest.mark.parametrize(("rank", "world"), [(1, 1), (-1, 3), (0, 0), (8, 8)])
 def test_no_such_rank(rank: int, world: int, sound: Layout) -> None:
     """A rank is one of 0 to world - 1."""
-    with pytest.raises(ValueError, match=f"rank {rank} is none of the {world}"):
+    with pytest.raises(ValueError, match=f"rank {rank} is not one of the {world}"):
         imagenet_prep.open(sound.data_dir, "train").shard(rank, world)
 
 
@@ -609,7 +609,7 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
         shards.write(records.SequenceExample({"title": "x"}, {"words": ["a", "b"]}))
     film, clip = imagenet_prep.open(tmp_path, "movies")
     assert film.features == {"Age": 29}
-    with pytest.raises(InputError, match="record 0 at byte 0 is no image's in Inception's layout") as caught:
+    with pytest.raises(InputError, match="record 0 at byte 0 is not an image's in Inception's layout") as caught:
         _ = film.label
     assert caught.value.detail == "image/class/label is missing"
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:
@@ -618,7 +618,7 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
     write(tmp_path / "movies-00000-of-00002", [b"\xff\xff"])
     with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
         _ = imagenet_prep.open(tmp_path, "movies")[0].features
-    assert "it is no tf.train.Example" in caught.value.detail
+    assert "it is not a tf.train.Example" in caught.value.detail
 
 
 def test_empty_shards(tmp_path: Path) -> None:

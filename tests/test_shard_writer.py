@@ -25,7 +25,7 @@ from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
 from imagenet_prep.records import ShardWriter, staging
 from imagenet_prep.storage import local
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.text import byte_count
+from imagenet_prep.text import byte_count, size_text
 
 tf = tf_fixture.tf
 
@@ -133,6 +133,19 @@ def test_sizes_are_before_compression(tmp_path: Path) -> None:
     zipped = write_set(tmp_path / "zipped", shard_size=150, compression="gzip").paths
     assert [numbers(path) for path in plain] == [numbers(path) for path in zipped]
     assert len(plain) > 1
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        *((0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1 kB"), (1049, "1 kB"), (1050.1, "1.1 kB")),
+        *((116_700, "116.7 kB"), (999_949, "999.9 kB"), (999_951, "1 MB"), (22_700_000, "22.7 MB")),
+        *((3e9, "3 GB"), (2.5e15, "2,500 TB")),
+    ],
+)
+def test_sizes_in_words(count: float, text: str) -> None:
+    """A size is told in the unit that suits it, to a tenth, everywhere the same."""
+    assert size_text(count) == text
 
 
 @pytest.mark.parametrize(

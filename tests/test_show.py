@@ -161,7 +161,7 @@ def test_impossible_requests(tmp_path: Path, options: dict[str, int]) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    """A path that is no file is wrong usage, at the call and not at the first record."""
+    """A path that is not a file is wrong usage, at the call and not at the first record."""
     with pytest.raises(UsageError):
         show(tmp_path / "absent")
 

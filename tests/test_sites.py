@@ -30,6 +30,7 @@ from imagenet_prep.fetch.tokens import Token
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import size_text
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000, crumb=10_000)
 ROOT = Path(__file__).parent.parent
@@ -229,7 +230,7 @@ def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int) -> 
     }
     _no_secret_went_abroad(kaggle)
     assert len({asked.path for asked in kaggle.storage.asked}) == len(kaggle.storage.asked)
-    assert f"Kaggle: 1 file, {len(ZIP[f'{COMPETITION}.zip']):,} bytes to fetch" in progress.notes
+    assert f"Kaggle: 1 file, {size_text(len(ZIP[f'{COMPETITION}.zip']))} to fetch" in progress.notes
 
 
 @pytest.mark.parametrize("hashes", [("md5",), ("crc32c",), ("crc32c", "md5"), ()])
@@ -359,7 +360,7 @@ def test_hugging_face(hub: StandIn, layout: Layout, connections: int) -> None:
         name: hashlib.sha256(content).hexdigest() for name, content in PARQUET.items()
     }
     size = sum(map(len, PARQUET.values()))
-    assert progress.notes == [f"Hugging Face: 5 files, {size:,} bytes to fetch"]
+    assert progress.notes == [f"Hugging Face: 5 files, {size_text(size)} to fetch"]
     assert progress.labels[0] == "1 of 5: train-00000-of-00003.parquet"
     hub.storage.asked.clear()
     assert _fetch(layout, HuggingFaceSite(hub.url, WHO)).labels == []
@@ -507,7 +508,7 @@ def test_all_must_fit_before_any_is_fetched(hub: StandIn, layout: Layout) -> Non
     hub.home.changes["tree"] = entries
     with pytest.raises(SpaceError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 7, "27,4", "free")
+    _told(caught.value, 7, "27.5 TB", "free")
     assert hub.storage.asked == []
 
 

@@ -104,12 +104,15 @@ def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
 
 
 def test_untar(tiny_data_dir: Path) -> None:
-    """Class folders are counted against 1000 a split."""
+    """Class folders are counted against 1000 a split, or against those that the shards were made of."""
     layout = Layout(tiny_data_dir)
     untar(layout, ENGINE)
     found = stage(layout, "untar")
     assert found.state == "partly"
     assert "10 of 1,000 train class folders" in found.detail
+    convert(layout, ENGINE, PART)
+    found = stage(layout, "untar")
+    assert (found.state, found.detail.split(",")[0]) == ("done", "10 of 10 train class folders")
 
 
 def test_lost_shard(converted: Layout) -> None:
@@ -313,7 +316,7 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
     found = status(layout)
     assert found.stages == (
         StageStatus("convert", "partly", "train: 2 of 3 shards; validation: 2 of 2 shards"),
-        StageStatus("verify", "not begun", "the conversion has not come to its end"),
+        StageStatus("verify", "not begun", "the conversion is not finished"),
     )
     assert worded(found.following) == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
     layout.journal_path.unlink()

@@ -171,9 +171,9 @@ def test_what_the_system_refuses_leaves_the_old_file(store: LocalStore, monkeypa
 
 
 def test_a_pipe_is_not_waited_for(store: LocalStore) -> None:
-    """What is no plain file can't be read."""
+    """What is not a plain file can't be read."""
     os.mkfifo(store.folder / "pipe")
-    with pytest.raises(InputError, match="no plain file"):
+    with pytest.raises(InputError, match="not a plain file"):
         store.read("pipe")
 
 

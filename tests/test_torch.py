@@ -42,7 +42,7 @@ def loader(folder: Path, **settings: Any) -> Any:
     """Batches of 4 of the numbered images."""
     from imagenet_prep.torch import ImageDataset, Loader
 
-    return Loader(ImageDataset(imagenet_prep.open(folder, "train")), 4, **{"window": 2, **settings})
+    return Loader(ImageDataset(imagenet_prep.open(folder, "train")), **{"batch_size": 4, "window": 2, **settings})
 
 
 def labels(batches: Any) -> list[list[int]]:
@@ -201,6 +201,15 @@ def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> Non
             loader(numbered, **change).load_state_dict(state)
     with pytest.raises(UsageError, match="with records None"):
         loader(numbered).load_state_dict({})
+
+
+def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> None:
+    """A loop over no batch would end at once, and say nothing."""
+    count = len(imagenet_prep.open(numbered, "train"))
+    for size, settings in ((count + 1, {}), (count // 2 + 1, {"rank": 1, "world": 2})):
+        with pytest.raises(UsageError, match=f"no batch of {size}"):
+            loader(numbered, batch_size=size, **settings)
+        assert len(loader(numbered, batch_size=size, drop_last=False, **settings)) == 1
 
 
 @pytest.mark.parametrize("change", [{"rank": 1}, {"rank": -1}, {"window": 0}, {"seed": -1}, {"world": 0, "rank": 0}])

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import shlex
 import shutil
 import struct
 import zlib
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from made_sets import edit_manifest, one_more
 
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
+from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -29,7 +31,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.model import Problem, ProblemKind, Silent
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -133,6 +135,37 @@ def test_processes_find_what_threads_find(layout: Layout) -> None:
     """The check crosses to worker processes and back."""
     flip(layout.shard_path(SHARD), 3, "data")
     assert verify(layout, make_engine("processes", 2)).problems == problems_of(layout)
+
+
+@dataclasses.dataclass
+class Moves(Silent):
+    """Remembers every step of the bar."""
+
+    total: int = 0
+    steps: list[int] = dataclasses.field(default_factory=list)
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Note how long it is."""
+        assert (label, unit) == ("verify", "B")
+        self.total = total or 0
+
+    def advance(self, amount: int = 1) -> None:
+        """Note the step."""
+        self.steps.append(amount)
+
+
+@pytest.mark.parametrize("engine", ["processes", "threads"])
+def test_the_bar_moves_within_a_shard(layout: Layout, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record moves it where time allows; a shard that can't be read to its end counts whole."""
+    monkeypatch.setattr("imagenet_prep.checks.shard_check._STEP", -1)
+    path = layout.data_dir / SHARD
+    path.write_bytes(path.read_bytes()[:-20])
+    progress = Moves()
+    totals = verify(layout, make_engine(engine, 2), progress=progress).totals
+    sizes = [each.stat().st_size for each in existing(layout.data_dir, "*-of-*")]
+    assert sum(progress.steps) == progress.total == sum(sizes)
+    assert max(progress.steps) < min(sizes)
+    assert len(progress.steps) == sum(total.records or 0 for total in totals) + len(sizes)
 
 
 def test_photographs_decode(tmp_path: Path, made: MadeSet) -> None:
@@ -727,3 +760,24 @@ def test_unfinished_conversion(layout: Layout) -> None:
     shutil.copy(other, one)
     found = [problem for problem in problems_of(layout) if problem.kind is K.EXCHANGED_SHARD]
     assert [problem.subject for problem in found] == [SHARD]
+
+
+def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
+    """First that it is not finished, and how to go on; then every shard that it set out to make is looked for."""
+    manifest = load_manifest(layout.manifest_path)
+    layout.manifest_path.unlink()
+    gone = ["train-00001-of-00008", *(name for name in manifest.shards if name.startswith("validation"))]
+    for name in gone:
+        layout.shard_path(name).unlink()
+    journal = layout.journal_path
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(line for line in lines if not any(name.encode() in line for name in gone)))
+    verdict = verify(layout, ENGINE, progress=Silent(worded=worded))
+    count = f"{len(manifest.shards) - len(gone)} of {len(manifest.shards)} shards"
+    command = "imagenet-prep convert"
+    assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to go on: {command} ")
+    assert [problem.subject for problem in verdict.problems] == gone
+    assert [total.expected for total in verdict.totals] == [total.images for total in manifest.totals.values()]
+    words = shlex.split(verdict.notes[0].partition("to go on: imagenet-prep ")[2])
+    assert cli.main(words, standalone_mode=False) == 0
+    assert verify(layout, ENGINE).problems == ()

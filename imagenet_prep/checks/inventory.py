@@ -17,6 +17,7 @@ from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import Call, InputError, Phrase, Text
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.state.beginning import Beginning, load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name
@@ -35,7 +36,8 @@ _MOST_MISSING = 99_999
 class Inventory:
     """The files at hand (sizes in bytes by name) and the shards that there should be, by split, in order.
 
-    ``images`` are how many each split of the data set called ``dataset`` should have.
+    ``images`` are how many each split of the data set called ``dataset`` should have. ``is_unfinished``:
+    the conversion that makes them has not come to its end; they are those that it set out to make.
     """
 
     dataset: str
@@ -44,6 +46,7 @@ class Inventory:
     shards: Mapping[str, Sequence[str]]
     manifest: Manifest | None
     infos: Mapping[str, ShardInfo]
+    is_unfinished: bool = False
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -84,6 +87,11 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
         journal = Journal(layout.journal_path)
         settle(layout, journal)
         infos = {name: info for name in sizes if (info := journal.get(name))}
+        begun = load_beginning(layout)
+        set_out = _set_out(begun, dataset.splits) if begun and not layout.manifest_path.exists() else {}
+        if begun and infos and infos.keys() <= {name for names in set_out.values() for name in names}:
+            images = {**dataset.images, **begun.records}
+            return Inventory(dataset.name, images, sizes, set_out, None, infos, is_unfinished=True)
         shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     else:
         raise InputError(
@@ -92,6 +100,15 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
             Phrase("{}    (or name the folder that holds them)", Call("convert", layout.data_dir)),
         )
     return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
+
+
+def _set_out(begun: Beginning, splits: Iterable[str]) -> dict[str, Sequence[str]]:
+    """The shards that a conversion set out to make, by split; none if these can't be."""
+    counts = [begun.shards.get(split, 0) for split in splits]
+    if not all(0 <= count <= MAX_SHARDS for count in counts):
+        return {}
+    names = zip(splits, counts, strict=True)
+    return {split: [shard_name(split, i, count) for i in range(count)] for split, count in names}
 
 
 def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
@@ -210,7 +227,7 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
     for name, size in inventory.sizes.items():
         if name not in expected:
             twin = by_size.get(size)
-            detail = f"it has the size of {twin}, which is missing" if twin else "it is no shard of this set"
+            detail = f"it has the size of {twin}, which is missing" if twin else "it is not a shard of this set"
             remedy = f"rename it to {twin} and verify again" if twin else REMEDY_STRAY
             problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name))
     return problems

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index_check import departure, first_difference, read_index, read_written
 from imagenet_prep.errors import Call, InputError, Phrase
-from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.viewing import View
@@ -24,6 +25,8 @@ from imagenet_prep.tfrecord.index import Index
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
 _HASHED = 1 << 20
+
+_STEP = 0.2  # seconds after which it is told how far the reading of a shard is
 
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
 
@@ -94,7 +97,7 @@ class ShardReport:
 
 
 @dataclass(frozen=True)
-class ShardCheck(Portable[str]):
+class ShardCheck(Stepwise[str, ShardReport]):
     """Checks shards by name; picklable.
 
     Args:
@@ -103,6 +106,7 @@ class ShardCheck(Portable[str]):
         infos: what was recorded of each shard when it was made; empty for shards that another tool made.
         compression: of the shards; None: to be told by their first bytes.
         lists_records: reports list the records one by one.
+        tell: told how many bytes of a shard have been read, if anything is.
     """
 
     layout: Layout
@@ -110,6 +114,7 @@ class ShardCheck(Portable[str]):
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
     lists_records: bool = True
+    tell: Callable[[str, int], None] | None = None
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:
@@ -119,6 +124,10 @@ class ShardCheck(Portable[str]):
     def meeting_point(self, task: str, token: str) -> Path | None:
         """Beside the shards."""
         return self.layout.meeting_point(token)
+
+    def telling(self, tell: Callable[[str, int], None]) -> ShardCheck:
+        """The same, which tells how many bytes of a shard it has read."""
+        return replace(self, tell=tell)
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. Whatever is in the file is answered by Problems."""
@@ -183,7 +192,7 @@ class ShardCheck(Portable[str]):
             return
         index = read_index(*paths, info.records)
         if index is None:
-            yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is no index, or not that of its .list")
+            yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list")
             return
         found: list[tuple[object, ...]] = list(reading.index.places)
         stated: list[tuple[object, ...]] = list(index.places)
@@ -231,7 +240,7 @@ class _Reading:
         assert parsed is not None, name
         self.name, self.findings = name, findings
         self._split, self._examine = parsed[0], check.examiner.examine
-        self._lists_records = check.lists_records
+        self._lists_records, self._tell = check.lists_records, check.tell
         self.index = Index()
         self.labels: set[int] = set()
         self.boxes = 0
@@ -239,10 +248,14 @@ class _Reading:
 
     def read(self, shard: Shard) -> None:
         """Take every record; a fault of the framing ends the pass, since no record can be found behind it."""
+        told = time.monotonic()
         try:
             for record in shard.framed():
                 self.index.add(len(record.data) + OVERHEAD, record.crc, "")
                 self._take(record)
+                if self._tell is not None and time.monotonic() - told > _STEP:
+                    told = time.monotonic()
+                    self._tell(self.name, min(self._end, len(shard.view)))
             self.is_whole = True
         except FramingError as error:
             is_plain = shard.compression == "none"

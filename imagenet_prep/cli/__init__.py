@@ -17,7 +17,7 @@ import click
 
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say
-from imagenet_prep.errors import PrepError, Terminated, WorkerError
+from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
 from imagenet_prep.escaping import command_line, traced
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
@@ -52,10 +52,10 @@ def _status() -> int:
     except PrepError as error:
         _show(error)
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return _stopped(INTERRUPTED)
-    except Terminated:
-        return _stopped(TERMINATED)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        return _stopped(INTERRUPTED, stop)
+    except Terminated as stop:
+        return _stopped(TERMINATED, stop)
     except OSError as error:
         from imagenet_prep.storage.refusals import as_error
 
@@ -83,10 +83,16 @@ def _show(error: PrepError) -> None:
         say(*error.lines(to_copy), error=True)
 
 
+_QUOTES_NOTHING = (click.MissingParameter, getattr(click.exceptions, "NoArgsIsHelpError", click.MissingParameter))
+
+
 def _show_usage(error: click.ClickException) -> None:
     """What click says of a call: the usage, in lines of its own, and the message, which may quote any name."""
     shown = io.StringIO()
     error.show(shown)
+    if isinstance(error, _QUOTES_NOTHING):
+        say(*shown.getvalue().removesuffix("\n").expandtabs(2).split("\n"), error=True)
+        return
     message = error.format_message()
     usage = shown.getvalue().removesuffix("\n").removesuffix(message)
     *before, prefix = usage.split("\n")
@@ -100,7 +106,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
-def _stopped(status: int) -> int:
+def _stopped(status: int, stop: BaseException) -> int:
     from imagenet_prep.cli.remedies import program
 
     if "imagenet_prep.cli.progress" in sys.modules:
@@ -109,6 +115,8 @@ def _stopped(status: int) -> int:
     said = f"{word}; everything finished so far is kept. To go on:"
     if ANEW.intersection(sys.argv[1:2]):
         said = f"{word}; nothing was changed. To begin again:"
+    if NOTHING_KEPT in (stop.args or getattr(stop.__cause__, "args", ())):  # click puts its own in the place of one
+        said = f"{word}; {NOTHING_KEPT}. The same command starts over:"
     command = command_line([program(), *sys.argv[1:]])
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", said, f"  {command}", error=True)

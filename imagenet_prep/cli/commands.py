@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from imagenet_prep.storage.object_path import ObjectPath
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.dataset import Dataset, MakingOptions
-    from imagenet_prep.fetch.access import Credentials
+    from imagenet_prep.fetch.access import SignIn
     from imagenet_prep.ilsvrc2012.part import Part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
@@ -172,6 +173,7 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
     """
     from imagenet_prep.stages.untar import foresee, untar
 
+    _data_must_be_there(raw or data_dir)
     layout, progress = Layout(data_dir, raw), make_progress(quiet)
     if dry_run:
         return _conclude_dry_run(foresee(layout, _engine(given), progress=progress))
@@ -194,6 +196,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
     """
     from imagenet_prep.stages.annotate import annotate
 
+    _data_must_be_there(raw or data_dir)
     summary = annotate(
         Layout(data_dir, raw),
         _engine(given),
@@ -243,6 +246,8 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     engine, progress = _engine(given), make_progress(quiet)
     share = _share(given, progress)
     layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
+    if given["config"] is None:
+        _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
@@ -254,11 +259,11 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 @o.data_dir
 @o.output
 @o.quiet
-def merge(data_dir: Path, output: Path | None, quiet: bool) -> None:
+def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     """Finish a set whose shards the ranks of convert have made; no raw data is read.
 
     It names the ranks to run again, if shards are missing. The same convert without --rank finishes the set, too: it
-    makes what is missing.
+    makes what is missing. Exit status 3, as of convert, if images were set aside.
 
     \b
     imagenet-prep merge /data/imagenet
@@ -266,7 +271,9 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> None:
     from imagenet_prep.stages.merge import merge
 
     _must_be_there(output or data_dir)
-    printing.print_merge(merge(Layout(data_dir, output=output), progress=make_progress(quiet)), quiet)
+    summary = merge(Layout(data_dir, output=output), progress=make_progress(quiet))
+    printing.print_merge(summary, quiet)
+    return PROBLEMS_FOUND if any(summary.set_aside.values()) else 0
 
 
 @cli.command()
@@ -361,7 +368,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
     from imagenet_prep.stages.status import status, unknown
     from imagenet_prep.storage.refusals import as_error
 
-    _must_be_there(output or data_dir, "expected the DATA_DIR of a run")
+    _must_be_there(output or data_dir, _OF_A_RUN)
     try:
         found = status(Layout(data_dir, raw, output))
     except (OSError, InputError) as error:
@@ -374,22 +381,37 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
 
 @cli.command()
 @o.data_dir
+@o.other
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @o.samples
 @o.page
 @o.working
-def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
+def report(
+    data_dir: Path, other: Path | None, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any
+) -> int:
     """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
+
+    With OTHER, a second folder of shards: both beside each other, and what differs (exit status as diff).
 
     \b
     imagenet-prep report /data/imagenet --open
+    imagenet-prep report /data/imagenet /mnt/colleague/imagenet --open
     """
     from imagenet_prep import pipeline
 
     _must_be_there(data_dir)
+    progress = make_progress(quiet)
+    if other is not None:
+        Layout(data_dir).refuse_urls()
+        if page is None:
+            _must_be_writable(Layout(data_dir).comparison_path)
+        found = pipeline.compare(data_dir, other, _engine(given), samples=samples, page=page, progress=progress)
+        printing.print_comparison(found, quiet)
+        if is_opened:
+            _open(found.path)
+        return 0 if found.difference.is_same else PROBLEMS_FOUND
     if page is None:
         _must_be_writable(Layout(data_dir).report_path)
-    progress = make_progress(quiet)
     summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, page=page, progress=progress)
     printing.print_report(summary, quiet)
     if is_opened:
@@ -528,17 +550,19 @@ def _archive_keys(only: str) -> tuple[str, ...]:
     return keys
 
 
-def _credentials(given: Mapping[str, Any]) -> Credentials | None:
-    """Whom to sign in as, asked for before anything starts; a cookies file makes it unnecessary."""
+def _credentials(given: Mapping[str, Any]) -> SignIn | None:
+    """Whom to sign in as; a person is asked for it once the server wants it. A cookies file makes it unnecessary."""
     from imagenet_prep.fetch.access import find_credentials
 
     if given["cookies"] is not None:
         return None
-    return find_credentials(given["base_url"] or BASE_URL, prompt=_prompt if sys.stdin.isatty() else None)
+    find = functools.partial(find_credentials, given["base_url"] or BASE_URL)
+    found = find(prompt=None)
+    return functools.partial(find, prompt=_prompt) if found is None and sys.stdin.isatty() else found
 
 
 def _prompt() -> tuple[str, str]:
-    say(f"Credentials for image-net.org (sign up at {SIGN_UP_URL}):", error=True)
+    say(f"Account of image-net.org (sign up: {SIGN_UP_URL})", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
@@ -641,6 +665,15 @@ def _depth(given: Mapping[str, Any]) -> Depth:
     if given["quick"] and given["decode"]:
         raise UsageError("--quick and --decode", "expected one of them, or neither")
     return "quick" if given["quick"] else "decode" if given["decode"] else "full"
+
+
+_OF_A_RUN = "expected the DATA_DIR of a run"
+
+
+def _data_must_be_there(folder: Path) -> None:
+    """A slip is not taken for a new folder; what may be done in an object store, the stage says."""
+    if not isinstance(folder, ObjectPath):
+        _must_be_there(folder, _OF_A_RUN)
 
 
 def _must_be_there(folder: Path, expected: str = "expected a folder of shards") -> None:

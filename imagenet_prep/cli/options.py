@@ -53,6 +53,7 @@ _file = _Path(path_type=Path, exists=True, dir_okay=False)
 _any_file = _Anywhere(path_type=Path, exists=True, dir_okay=False)
 
 set_of_shards = _Path(path_type=Path)
+other = click.argument("other", type=_Path(path_type=Path, file_okay=False), required=False)
 
 PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 """How the files begin that --image and --json write."""
@@ -140,7 +141,7 @@ def memory_size(value: str) -> int:
     """A number of bytes from its text: 500M, 2G, 2GB, 1.5GiB."""
     count = byte_count(value.upper() + "B" if value[-1:].upper() in "KMGT" and value else value)
     if count is None:
-        raise click.BadParameter(f"{value!r} is no size: expected a number of bytes such as 500MB or 2GiB")
+        raise click.BadParameter(f"{value!r} is not a size: expected a number of bytes such as 500MB or 2GiB")
     return count
 
 
@@ -240,7 +241,7 @@ converting = _all_of(
         "--as-it-is", is_flag=True, help="Take a copy, too, some of whose images were encoded again; it is recorded."
     ),
     click.option("--skip-bad", is_flag=True, help="Leave out images that can't be used (exit status 3 then)."),
-    click.option("--overwrite", is_flag=True, help="Make shards again that were made otherwise."),
+    click.option("--overwrite", is_flag=True, help="Make shards again that were made with other settings."),
     click.option(
         "--consume", is_flag=True, help="Half the disk: the raw data gives its space to the shards, and is gone."
     ),
@@ -254,7 +255,7 @@ class _Rank(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value != "auto" and not (value.isascii() and value.isdigit()):
-            self.fail(f"{value!r} is no rank: expected a number from 0 on, or auto", param, ctx)
+            self.fail(f"{value!r} is not a rank: expected a number from 0 on, or auto", param, ctx)
         return value
 
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
+    from imagenet_prep.reading.difference import Difference, SplitDifference
     from imagenet_prep.shards.account import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
-    from imagenet_prep.stages.diff import Difference, SplitDifference
+    from imagenet_prep.stages.compare import ComparisonSummary
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
@@ -110,16 +111,21 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
             f"{split.made:,} made now"
         )
         _print_changes(split.repairs)
-        if split.set_aside:
-            say(f"  set aside: {number_of(split.set_aside, 'image')}")
+        _print_set_aside(split.set_aside)
     _print_findings(summary.problems)  # they are set aside: nothing is left to do
 
 
 def print_merge(summary: MergeSummary, quiet: bool) -> None:
-    """Shards and images of each split."""
+    """Shards and images of each split, and how many images were set aside."""
     for split in () if quiet else summary.shards:
         images, shards = number_of(summary.images[split], "image"), number_of(summary.shards[split], "shard")
         say(f"merge: {split}: {images} in {shards}")
+        _print_set_aside(summary.set_aside[split])
+
+
+def _print_set_aside(count: int) -> None:
+    if count:
+        say(f"  set aside: {number_of(count, 'image')}")
 
 
 def _print_changes(repairs: Sequence[str]) -> None:
@@ -225,6 +231,15 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
         say(f"{count} found: see the page.", colour="red", error=True)
 
 
+def print_comparison(summary: ComparisonSummary, quiet: bool) -> None:
+    """Where the page is, and whether the two are the same."""
+    say(str(summary.path))
+    if not quiet:
+        is_same = summary.difference.is_same
+        text = "The two hold the same records in the same places." if is_same else "They differ: see the page."
+        say(text, colour="green" if is_same else "red", error=True)
+
+
 def print_export(summary: ExportSummary, quiet: bool) -> None:
     """What each split of an export holds."""
     if not quiet:
@@ -248,7 +263,7 @@ def print_diff(found: Difference, limit: int, as_json: bool) -> None:
 
 def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: int) -> None:
     first, second = (f"{each:,}" for each in split.records)
-    say(f"{split.split}: {first} records in {split.shards[0]:,} shards, {second} in {split.shards[1]:,}")
+    say(f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, {second} in {split.shards[1]:,}")
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
         say(f"  {number_of(len(split.other_shards), 'shard')} not the same: {shown}")
@@ -302,7 +317,7 @@ def print_demo_end(data_dir: Path | None) -> None:
         say(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
     say(
         "",
-        f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 300 GB of space):",
+        f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 330 GB of space):",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
         f"  {'make imagenet DATA_DIR=/data/imagenet' if _is_in_checkout() else f'{called} run /data/imagenet'}",
     )

@@ -41,8 +41,18 @@ class Bars:
         from tqdm import tqdm
 
         tqdm.monitor_interval = 0  # its monitor is a thread, and workers are forked
+
+        class Narrow(tqdm):  # type: ignore[type-arg]
+            """Leaves the last columns free: what the terminal shows of Ctrl-C breaks no line."""
+
+            @staticmethod
+            def format_meter(  # type: ignore[override]
+                n: float, total: float, elapsed: float, ncols: int | None = None, **more: Any
+            ) -> str:
+                return tqdm.format_meter(n, total, elapsed, ncols and max(ncols - 2, 1), **more)
+
         is_bytes = unit == "B"
-        self._bar = tqdm(
+        self._bar = Narrow(
             desc=escaped(label),
             total=total,
             initial=done,
@@ -109,9 +119,13 @@ class Lines:
 
     def _write(self, now: float) -> None:
         rate = (self._done - self._initial) / max(now - self._started, 1e-9)
-        line = f"{self._label}: {self._amount(self._done)}"
-        if self._total is not None:
-            line += f" of {self._amount(self._total)}"
+        line = f"{self._label}: "
+        if self._total is None:
+            line += self._amount(self._done)
+        elif self._unit == "B":
+            line += f"{self._amount(self._done)} of {self._amount(self._total)}"
+        else:
+            line += f"{self._done:,} of {self._amount(self._total)}"
         if self._done > self._initial:
             line += f", {self._amount(rate)}/s"
             if self._total is not None and self._total > self._done:

@@ -10,7 +10,8 @@ from imagenet_prep.errors import Call, Phrase, Text
 from imagenet_prep.escaping import command_line, path_word, quoted
 
 NAME = "imagenet-prep"
-STAGES = frozenset({"download", "untar", "annotate", "convert", "merge", "verify", "repair", "report", "show"})
+_WORK = {"init", "download", "untar", "annotate", "convert", "merge", "export"}
+STAGES = frozenset(_WORK | {"verify", "repair", "diff", "report", "show", "status"})
 """The stages that the library speaks of; every other name in a Phrase is a setting."""
 
 

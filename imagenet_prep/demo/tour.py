@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.server import serve
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import NOTHING_KEPT, Terminated, UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
@@ -50,13 +50,16 @@ def run_demo(
     save_json(layout.demo_path, {"classes": classes, "per_class": per_class})
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
-        made = make(
-            Path(folder),
-            classes=classes,
-            per_class=per_class,
-            validation=max(2, classes * per_class // 4),
-            progress=progress,
-        )
+        try:
+            made = make(
+                Path(folder),
+                classes=classes,
+                per_class=per_class,
+                validation=max(2, classes * per_class // 4),
+                progress=progress,
+            )
+        except (KeyboardInterrupt, Terminated) as stop:
+            raise type(stop)(NOTHING_KEPT) from stop
         password = secrets.token_urlsafe(12)
         with serve(Path(folder), USERNAME, password) as base_url:
             progress.note(f"serving it at {base_url}, for user {USERNAME} only")

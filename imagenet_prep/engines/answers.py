@@ -1,4 +1,4 @@
-"""Pickled tasks -> pickled answers, and back: what an engine's processes say to each other."""
+"""Pickled tasks -> pickled answers and steps, and back: what an engine's processes say to each other."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ def attempt(function: Callable[[T], R], task: bytes) -> memoryview:
         return ForkingPickler.dumps((False, fault(error)))
 
 
-def read(answer: bytes) -> tuple[bool, Any]:
-    """An answer as the worker gave it; one that can't be read is the failure of its task."""
+def step(done: int) -> memoryview:
+    """What a worker says before its answer: how much of its task is done."""
+    return ForkingPickler.dumps((None, done))
+
+
+def read(answer: bytes) -> tuple[bool | None, Any]:
+    """An answer as the worker gave it, or a step (None); one that can't be read is the failure of its task."""
     try:
         succeeded, value = ForkingPickler.loads(answer)
     except Exception as error:  # noqa: BLE001 - whatever reading it runs into

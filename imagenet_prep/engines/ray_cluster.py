@@ -70,8 +70,10 @@ class RayEngine:
         """Tasks that may run at once now."""
         return self._workers or self._slots()
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator calls off what runs.
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
+    ) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the iterator calls off what runs. There nothing is ``moved``.
 
         Raises:
             UsageError: Ray is not installed, or a machine of the cluster can't do this work.
@@ -79,7 +81,7 @@ class RayEngine:
         """
         if not isinstance(function, Portable):
             here = ThreadEngine if self._is_connected else ProcessEngine  # what holds threads of others should not fork
-            yield from here(self._workers or _cpus()).map(function, tasks)
+            yield from here(self._workers or _cpus()).map(function, tasks, moved)
             return
         with contextlib.closing(_Flight(function, self)) as flight:
             yield from flight.run(tasks)
@@ -139,7 +141,7 @@ def _refuse_address(address: str | None) -> None:
         )
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise UsageError(f"{address} is no address of a Ray cluster", "expected HOST:PORT, or auto")
+        raise UsageError(f"{address} is not an address of a Ray cluster", "expected HOST:PORT, or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
     except (OSError, OverflowError) as error:
@@ -147,7 +149,7 @@ def _refuse_address(address: str | None) -> None:
 
 
 def _no_cluster(where: str, error: Exception) -> PrepError:
-    return NetworkError(f"no Ray cluster at {where}", _line(error), "see that it runs (ray status), and where")
+    return NetworkError(f"no Ray cluster at {where}", _line(error), "check that it runs (ray status), and its address")
 
 
 @dataclass(eq=False, slots=True)

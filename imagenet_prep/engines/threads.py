@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 from imagenet_prep.engines.faults import fault, no_worker
-from imagenet_prep.model import Done, Failed, Outcomes, R, T
+from imagenet_prep.model import Done, Failed, Outcomes, R, Stepwise, T
 
 
 @dataclass(slots=True)
@@ -16,26 +17,44 @@ class ThreadEngine:
 
     workers: int
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
+    ) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator drops what has not begun."""
         pool = ThreadPoolExecutor(self.workers)
-        running: set[Future[Done[T, R] | Failed[T]]] = set()
+        heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]] = SimpleQueue()
+        if isinstance(function, Stepwise):
+            function = function.telling(lambda task, done: heard.put((task, done)))
+        running = 0
         try:
             for task in tasks:
-                if len(running) == self.workers:
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in finished)
-                running.add(_submit(pool, function, task))
+                if running == self.workers:
+                    yield _outcome(heard, moved)
+                    running -= 1
+                _submit(pool, function, task, heard.put)
+                running += 1
             while running:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in finished)
+                yield _outcome(heard, moved)
+                running -= 1
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _submit(pool: ThreadPoolExecutor, function: Callable[[T], R], task: T) -> Future[Done[T, R] | Failed[T]]:
+def _outcome(
+    heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]], moved: Callable[[T, int], None] | None
+) -> Done[T, R] | Failed[T]:
+    """The next outcome; what tasks tell before is passed on."""
+    while isinstance(told := heard.get(), tuple):
+        if moved is not None:
+            moved(*told)
+    return told
+
+
+def _submit(
+    pool: ThreadPoolExecutor, function: Callable[[T], R], task: T, put: Callable[[Done[T, R] | Failed[T]], None]
+) -> None:
     try:
-        return pool.submit(_attempt, function, task)
+        pool.submit(lambda: put(_attempt(function, task)))
     except RuntimeError as error:  # a new thread can't be started
         raise no_worker(str(error)) from error
 

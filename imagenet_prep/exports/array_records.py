@@ -64,7 +64,7 @@ def _faults(path: Path) -> Iterator[None]:
     except RuntimeError as error:
         if "No space left" in str(error):
             raise no_space(path) from error
-        raise WriteError(f"cannot write {path}", str(error), f"mend that {AGAIN}") from error
+        raise WriteError(f"cannot write {path}", str(error), f"fix that {AGAIN}") from error
 
 
 def check_array_record() -> None:

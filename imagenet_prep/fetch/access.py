@@ -6,10 +6,10 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from http.cookiejar import MozillaCookieJar
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import requests
 
@@ -18,6 +18,7 @@ from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import (
     PROBE,
+    RefusedError,
     access_error,
     check_status,
     is_page,
@@ -27,6 +28,7 @@ from imagenet_prep.fetch.reply import (
     schemes,
 )
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
+from imagenet_prep.fetch.site import SIGN_UP_URL
 
 USERNAME_VARIABLE = "IMAGENET_USERNAME"
 ACCESS_KEY_VARIABLE = "IMAGENET_ACCESS_KEY"
@@ -36,13 +38,21 @@ _PAGE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user name and its password, which no repr shows and no other process gets."""
+    """A user name and its password, which no repr shows and no other process gets.
+
+    ``origin`` says where they were found, in words.
+    """
 
     username: str
     password: str = field(repr=False)
+    origin: str = field(default="", compare=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("credentials can't be pickled: they stay in this process")
+
+
+SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
+"""Credentials, or what finds them, which is called only once a server wants some."""
 
 
 def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | None) -> Credentials | None:
@@ -56,14 +66,16 @@ def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | N
     names = USERNAME_VARIABLE, ACCESS_KEY_VARIABLE
     username, password = map(os.environ.get, names)
     if username and password:
-        return Credentials(username, password)
+        return Credentials(username, password, f"from {USERNAME_VARIABLE}")
     if username or password:
         given, missing = names if username else reversed(names)
         raise UsageError(
             f"{given} is set and {missing} is not", "expected both, or neither", f"export {missing}, or unset {given}"
         )
-    found = _from_netrc(base_url) or (prompt() if prompt else None)
-    return Credentials(*found) if found and found[0] else None
+    found, origin = _from_netrc(base_url), "from netrc"
+    if not found and prompt:
+        found, origin = prompt(), "typed"
+    return Credentials(*found, origin) if found and found[0] else None
 
 
 def _from_netrc(base_url: str) -> tuple[str, str] | None:
@@ -76,7 +88,7 @@ def _from_netrc(base_url: str) -> tuple[str, str] | None:
 
 def open_session(
     base_url: str,
-    credentials: Credentials | None,
+    credentials: SignIn | None,
     cookies: Path | None,
     *,
     probe: str,
@@ -105,18 +117,22 @@ def open_session(
     if cookies is not None:
         session.use_cookies(_load_cookies(cookies))
     url = file_url(base_url, probe)
-    enter = partial(_enter, session, url, credentials, cookies, pace)
+    find = cache(credentials) if callable(credentials) else lambda: credentials
+    enter = partial(_enter, session, url, find, cookies, pace)
     enter()
     if credentials is not None:
         session.enter_with(enter)
     return session
 
 
-def _enter(session: Session, url: str, credentials: Credentials | None, cookies: Path | None, pace: Pace) -> None:
+def _enter(
+    session: Session, url: str, find: Callable[[], Credentials | None], cookies: Path | None, pace: Pace
+) -> None:
     """Do what the server's answer calls for."""
     answer = _knock(session, url, pace)
     if answer.is_open:
         return
+    credentials = find()
     if credentials is None:
         raise _missing(url, cookies)
     if answer.wants_basic:
@@ -126,7 +142,7 @@ def _enter(session: Session, url: str, credentials: Credentials | None, cookies:
     else:
         raise _no_way_in(url, answer.status)
     if not _knock(session, url, pace).is_open:
-        raise access_error(f"{host_of(url)} refused the credentials", "expected a user name and access key it knows")
+        raise _refused(url, credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +218,21 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
     )
 
 
+def _refused(url: str, credentials: Credentials) -> AccessError:
+    origin = f" ({credentials.origin})" if credentials.origin else ""
+    return RefusedError(
+        f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
+        "expected a user name and access key it knows",
+        Phrase(
+            "check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, or use {cookies}); "
+            "without an account sign up at {}",
+            SIGN_UP_URL,
+        ),
+    )
+
+
 def _no_way_in(url: str, status: int) -> AccessError:
-    got = f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form that is surely one"
+    got = (
+        f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form that can be recognised"
+    )
     return access_error(f"{host_of(url)} gave no access to {name_of(url)}", f"expected the archive, got {got}")

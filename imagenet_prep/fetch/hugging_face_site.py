@@ -160,7 +160,7 @@ class HuggingFaceSite:
 
     def _strange(self, url: str, expected: str) -> NetworkError:
         return NetworkError(
-            f"{host_of(url)} says nothing that makes sense of {DATASET}",
+            f"{host_of(url)} gave no usable answer about {DATASET}",
             f"expected {expected}",
             Phrase("check the address given with {base_url}, or try later"),
         )

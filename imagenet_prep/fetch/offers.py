@@ -100,7 +100,7 @@ def ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     """A JSON value from a site, and the address of the page behind it ("" if this is the last).
 
     Raises:
-        AccessError, NetworkError: as ``inspect``; it is no JSON.
+        AccessError, NetworkError: as ``inspect``; it is not JSON.
     """
 
     def ask() -> tuple[Any, str]:

@@ -33,7 +33,7 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] 
     ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
     (
         (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError),
-        "the server fell silent, or took too long to answer",
+        "the server stopped answering, or took too long to answer",
     ),
     ((requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
 )

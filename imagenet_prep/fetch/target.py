@@ -118,7 +118,7 @@ class Target:
         return InputError(
             f"{self.filename} arrived corrupt; it is kept as {aside}",
             f"expected {_NAMES[fetched.algorithm]} {self.digests[fetched.algorithm]}, got {fetched.digest}",
-            "delete that file and run the same command again to fetch it afresh",
+            "delete that file and run the same command again to fetch it again",
         )
 
     def _digest(self, algorithm: str, progress: Progress) -> str:

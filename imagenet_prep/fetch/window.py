@@ -114,6 +114,6 @@ def no_parts(url: str) -> NetworkError:
 def _changed(url: str) -> NetworkError:
     return NetworkError(
         f"{name_of(url)} on {host_of(url)} has changed while parts of it were fetched",
-        "expected one and the same file all the time",
+        "expected the same file throughout",
         "run the same command again: what is whole is kept",
     )

@@ -84,7 +84,7 @@ class BoxFolder:
             for path in self._paths():
                 status = path.stat()
                 if not stat.S_ISREG(status.st_mode):  # to read from a pipe could take for ever
-                    raise InputError(f"{path} is no plain file", "expected an annotation", "remove it")
+                    raise InputError(f"{path} is not a plain file", "expected an annotation", "remove it")
                 line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(os.fsencode(line))
                 count += 1

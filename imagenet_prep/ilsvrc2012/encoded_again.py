@@ -144,7 +144,7 @@ class _FileListing:
             known = label_of(each.name.encode(), self.split, wnid)
             if known is None or each.label not in (None, known - 1):
                 raise InputError(
-                    f"{path}, byte {each.offset:,}: {each.name[:100]!r} is no {self.split} image of its class",
+                    f"{path}, byte {each.offset:,}: {each.name[:100]!r} is not a {self.split} image of its class",
                     f"expected the label {known - 1}, got {each.label}" if known else "expected an official name",
                     _REMEDY,
                 )
@@ -220,7 +220,7 @@ def _read_json(view: FileSlices, offset: int, length: int) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InputError(f"{view.path}: what it says of an image at byte {offset:,} is no JSON", "", _REMEDY)
+        raise InputError(f"{view.path}: what it says of an image at byte {offset:,} is not JSON", "", _REMEDY)
     return found
 
 

@@ -98,7 +98,7 @@ class _Listing:
             where = f"{container.place(row)}: {row.name[:100]!r}"
             if known is None:
                 expected = f"expected a name such as {_EXAMPLES[self.split]}"
-                raise InputError(f"{path.parent}/{where} is no {self.split} image", expected, REMEDY)
+                raise InputError(f"{path.parent}/{where} is not a {self.split} image", expected, REMEDY)
             if label not in (None, known - 1):
                 expected = f"expected {known - 1}, got {label}"
                 raise InputError(f"{path.parent}/{where} has the label of another class", expected, REMEDY)

@@ -14,12 +14,13 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, PrepError, Text, UsageError
-from imagenet_prep.ilsvrc2012 import facts, folders
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
-from imagenet_prep.ilsvrc2012.encoded_again import KINDS as AS_IT_IS
 from imagenet_prep.ilsvrc2012.encoded_again import refuse_encoded_again
-from imagenet_prep.ilsvrc2012.finding import KINDS, find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.kaggle import damage_of
+from imagenet_prep.ilsvrc2012.nothing_found import nothing_found, own_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
 from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from, recorded_encoders
@@ -115,12 +116,7 @@ class ImageNet(KnownSet):
             if source is None:
                 refuse_encoded_again(layout, split)
         if not any(sources.values()):
-            names = (kind.name for kind in KINDS if kind not in (folders.UNFINISHED, *AS_IT_IS))
-            raise InputError(
-                f"no images in {layout.raw_dir}",
-                f"expected {', or '.join(names)}",
-                Phrase("{}    (or name the folder with {raw})", Call("download", layout.data_dir)),
-            )
+            raise nothing_found(layout)
         found = {split: source for split, source in sources.items() if source is not None}
         encoders = {split: source.encoder for split, source in found.items() if source.encoder}
         notes = [*_as_it_is(encoders), *_check_files(found, options)]
@@ -184,13 +180,18 @@ class ImageNet(KnownSet):
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
         """Download, untar, annotate."""
-        return stages_before(layout)
+        totals = self.manifest.totals if self.manifest else {}
+        made = {split: totals[split].classes if split in totals else len(self.part.labels) for split in facts.SPLITS}
+        return stages_before(layout, made)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
         """The first of download, annotate and convert that is needed; see KnownSet."""
         found = [find_source(layout, split) for split in facts.SPLITS]
         if not all(found) and states["convert"] == "not begun":
-            return Call("download", layout.data_dir)
+            own = own_images(layout)
+            return Call("init", own) if own else Call("download", layout.data_dir)
+        if damage_of(found) and states["convert"] == "not begun":
+            return Call("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
             return Call("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
@@ -248,13 +249,13 @@ class ImageNet(KnownSet):
         if inventory.manifest is None:
             what = "a part of it, whatever is there" if is_part else "a whole"
             if inventory.infos:
-                yield "no manifest that could be used; each shard is held against the journal of the conversion"
+                yield "no manifest that could be used; each shard is compared with the journal of the conversion"
             else:
-                yield f"no manifest; held against {name} as {what}"
+                yield f"no manifest; compared with {name} as {what}"
         elif is_part:
             published = self.published.items()
             counts = (f"{self.images[split]:,} of {each.images:,} {split} images" for split, each in published)
-            yield f"this is a part of {name}, held against its own record: {', '.join(counts)}"
+            yield f"this is a part of {name}, compared with its own record: {', '.join(counts)}"
         known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
         known = [name for name in known if name.partition("-")[0] not in self.encoders]
         if known and not is_part and not self.part.recorded:
@@ -305,7 +306,16 @@ def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) ->
 def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[Text]:
     missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
-    return _told(lacking, "images", options)
+    _told(lacking, "images", options)
+    lacking_splits = (split for split, text in zip(facts.SPLITS, missing, strict=True) if text)
+    return [_part_of(catalogs.get(split), split, options.part) for split in lacking_splits]
+
+
+def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
+    """How much of a split there is; which classes lack what, a conversion without leave for it says."""
+    counts = catalog.count_by_label() if catalog else {}
+    images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part):,} {split} images"
+    return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
 
 
 def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[Text]:

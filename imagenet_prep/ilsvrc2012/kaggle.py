@@ -7,14 +7,16 @@ gzip is what there was in 2019.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles, File, identity_of_file, refuse_repeated
 from imagenet_prep.ilsvrc2012.source import (
@@ -32,8 +34,10 @@ from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import Member
+from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
 from imagenet_prep.sources.zips import Zip, walk_zip
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import size_text
 
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
 _in_tree = re.compile(rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
@@ -48,6 +52,9 @@ class KaggleFile:
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 PACKED = KaggleFile("imagenet_object_localization_patched2019.tar.gz")
+
+
+_HINT = Phrase("finish its download, or move it away and fetch it again: {download} DATA_DIR {source} kaggle")
 
 
 class _Place(NamedTuple):
@@ -149,10 +156,23 @@ class KaggleZip:
             listing = _TreeImages.begin(Zip(self.path))
             with FileSlices(self.path) as view:
                 stamp = view.modified
-                for member in walk_zip(view):
+                for member in walk_zip(view, _HINT):
                     listing.add(member, stamp)
             _last[0] = listing
         return _last[0].catalog(self.path, self.split)
+
+
+def damage_of(sources: Iterable[ImageSource | None]) -> str:
+    """What the end of Kaggle's zip says if it is not whole, in words to stand after its name; else ""."""
+    path = next((each.path for each in sources if isinstance(each, KaggleZip)), None)
+    if path is not None:
+        with contextlib.suppress(InputError), FileSlices(path) as view:
+            try:
+                check_end(view)
+            except ZipFault as fault:
+                what = "not complete" if isinstance(fault, CutZip) else "damaged"
+                return f", which is {what} ({size_text(len(view))})"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +194,7 @@ class BoxesInZip:
         read = Zip(self.path).open()
         progress.begin(f"read {self.path.name}", None, "files")
         with FileSlices(self.path) as view:
-            for member in walk_zip(view):
+            for member in walk_zip(view, _HINT):
                 name, address, length = member
                 if _annotated(name) == self.split:
                     row = Row(os.fsdecode(name), address, length, 0)

@@ -191,10 +191,10 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
 
 def _fault(word: str, lines: Mapping[str, int]) -> str:
     if not facts.is_wnid(word):
-        return f"{word if len(word) <= _LONGEST else word[:_LONGEST] + '...'!r} is no wnid"
+        return f"{word if len(word) <= _LONGEST else word[:_LONGEST] + '...'!r} is not a wnid"
     if word not in facts.labels():
-        return f"{word} is none of the 1000 classes"
-    return f"{word} stands in line {lines[word]} already" if word in lines else ""
+        return f"{word} is not one of the 1000 classes"
+    return f"{word} is in line {lines[word]} already" if word in lines else ""
 
 
 WHOLE = find_part()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.kaggle import damage_of
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import StageStatus, State
 from imagenet_prep.state.checked import seen_digests
@@ -15,9 +17,9 @@ from imagenet_prep.storage.scanning import names_in, scan
 from imagenet_prep.text import number_of
 
 
-def stages_before(layout: Layout) -> tuple[StageStatus, ...]:
-    """Download, untar, annotate: told by names and sizes alone."""
-    return _download(layout), _untar(layout), _annotate(layout)
+def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStatus, ...]:
+    """Download, untar, annotate: told by names and sizes alone; of ``classes`` by split there are to be folders."""
+    return _download(layout), _untar(layout, classes), _annotate(layout)
 
 
 def _download(layout: Layout) -> StageStatus:
@@ -25,15 +27,18 @@ def _download(layout: Layout) -> StageStatus:
     present = [archive for archive in archives if layout.archive_path(archive).is_file()]
     checked = sum(bool(checked_md5(layout, layout.archive_path(archive))) for archive in present)
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
-    detail = f"{len(present)} of {len(archives)} archives, {checked} of them checked"
+    details = [f"{len(present)} of {len(archives)} archives, {checked} of them checked"]
     if begun:
-        detail += f", {begun} begun"
+        details[0] += f", {begun} begun"
     sources = [find_source(layout, split) for split in facts.SPLITS]
     copies = [source.words for source in sources if source and not isinstance(source, OfficialTar)]
+    damage = damage_of(sources)
     if copies:
-        detail += f"; images in {' and '.join(dict.fromkeys(copies))}"
+        details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
+    if copies and not (present or begun):
+        del details[0]  # who has another copy needs none of them
     found = sum(map(bool, (*sources, find_annotations(layout, facts.TRAIN))))
-    return StageStatus("download", _state(found, len(archives), begun > 0), detail)
+    return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
 
 
 def checked_md5(layout: Layout, archive: Path) -> str:
@@ -41,11 +46,10 @@ def checked_md5(layout: Layout, archive: Path) -> str:
     return seen_digests(layout, archive.name, archive).get("md5", "")
 
 
-def _untar(layout: Layout) -> StageStatus:
+def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
-    words = (f"{count:,} of {facts.CLASSES:,} {split} class folders" for split, count in counts.items())
-    expected = facts.CLASSES * len(counts)
-    return StageStatus("untar", _state(sum(counts.values()), expected), f"{', '.join(words)} (optional)")
+    words = (f"{count:,} of {classes[split]:,} {split} class folders" for split, count in counts.items())
+    return StageStatus("untar", _state(sum(counts.values()), sum(classes.values())), f"{', '.join(words)} (optional)")
 
 
 def _count_classes(folder: Path) -> int:

@@ -63,7 +63,7 @@ def folders_of(layout: Layout, task: OfClass) -> tuple[Path, Path]:
 
 
 def sizes_in(folder: Path) -> dict[str, int]:
-    """The size of each file in a folder by name, -1 for what is no plain file; nothing if there is no folder."""
+    """The size of each file in a folder by name, -1 for what is not a plain file; nothing if there is no folder."""
     try:
         with os.scandir(folder) as entries:
             return {

@@ -44,7 +44,7 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
         data = _member(data, key)
     elif key is not None:
-        raise ArrayError(f"it is no .npz, and has no array {key!r}")
+        raise ArrayError(f"it is not an .npz, and has no array {key!r}")
     return _parse_npy(data)
 
 

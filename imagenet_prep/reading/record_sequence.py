@@ -58,7 +58,7 @@ class RecordSequence(Sequence[Record]):
             ValueError: ``rank`` is not one of 0 to ``world`` - 1.
         """
         if not 0 <= rank < world:
-            raise ValueError(f"rank {rank} is none of the {world} from 0 to {world - 1}")
+            raise ValueError(f"rank {rank} is not one of the {world} from 0 to {world - 1}")
         part, (first, last) = copy.copy(self), self._bounds()
         part._range = first + (last - first) * rank // world, first + (last - first) * (rank + 1) // world
         return part

@@ -17,6 +17,7 @@ from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.storage.buffers import buffered
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.viewing import View, view_of
 from imagenet_prep.tfrecord import compression as compressed
@@ -86,10 +87,10 @@ class Record:
         try:
             return parse(self.data)
         except ExampleError as error:
-            reason = f"it is no tf.train.Example: {error}"
+            reason = f"it is not a tf.train.Example: {error}"
             raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
         except RecordError as error:
-            what = f"{self._where} is no image's in Inception's layout"
+            what = f"{self._where} is not an image's in Inception's layout"
             raise InputError(what, str(error), "its `features` tell what it holds") from error
         except ValueRuleError as error:
             raise UsageError(self._where, str(error), error.hint) from error
@@ -267,10 +268,16 @@ class Shard:
         """The same, and then their number; without ``check`` a plain shard's data are not compared with their CRC."""
         number = end = 0
         if self.compression == "none" and isinstance(self.view, memoryview):
-            for offset, data in tfrecord.iter_intact(self.view, check=check):
-                yield Record(self, number, offset, data)
-                number += 1
-            end = offset + len(data) + OVERHEAD if number else 0
+            begin, by_map = -1, not check  # data that nobody looks at need not be read
+            with buffered(self.path, self.view) as read:
+                while begin < end or not by_map:
+                    by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
+                    begin = end
+                    rest = self.view[begin:] if by_map else read(begin)
+                    for offset, data in tfrecord.iter_intact(rest, check=check):
+                        yield Record(self, number, begin + offset, data)
+                        number += 1
+                        end = begin + offset + len(data) + OVERHEAD
         if end < len(self.view):
             for framed in itertools.islice(self.followed(), number, None):
                 yield self.sound(framed)

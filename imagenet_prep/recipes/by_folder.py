@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
 from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.numbers import Rows
 from imagenet_prep.storage.scanning import scan
 from imagenet_prep.text import listed, number_of
 
@@ -87,30 +87,15 @@ class _Files(Mapping[str, Sequence[str]]):
         self._listing, self._divisions = listing, divisions
         self.runs: dict[str, list[tuple[Division, int, int]]] = {}
         self.loose: list[tuple[int, str]] = []
+        self._deep: dict[str, None] = {}
         for division in divisions:
-            start = 0
-            while start < len(division.rows):
-                folder, stop = self._run(division, start)
+            for places, folder, slashes in listing.names.folders(division.rows, division.lead):
                 if folder is None:
-                    self.loose.append((division.rows[start], division.lead))
-                else:
-                    self.runs.setdefault(folder, []).append((division, start, stop))
-                start = stop
-
-    def _run(self, division: Division, start: int) -> tuple[str | None, int]:
-        """The class of a place of a division, and behind the last of its files that follow."""
-        name_of, rows = self._listing.names.encoded, division.rows
-        name, lead = name_of(rows[start]), len(division.lead.encode())
-        folder, slash, _ = name[lead:].partition(b"/")
-        if not slash:
-            return None, start + 1
-        if division.is_ordered:  # by a list: any class may follow
-            return folder.decode(), start + 1
-        behind, step = name[:lead] + folder + b"0", 1  # 0 comes after the slash
-        while start + step < len(rows) and name_of(rows[start + step]) < behind:
-            step *= 2
-        places = range(start + step // 2, min(start + step, len(rows)))
-        return folder.decode(), places.start + bisect_left(places, behind, key=lambda place: name_of(rows[place]))
+                    self.loose.append((division.rows[places.start], division.lead))
+                    continue
+                self.runs.setdefault(folder, []).append((division, places.start, places.stop))
+                if slashes > division.lead.count("/") + 1:
+                    self._deep[folder] = None
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -132,24 +117,16 @@ class _Files(Mapping[str, Sequence[str]]):
 
     def deep(self) -> dict[str, list[str]]:
         """The classes that have folders of their own within."""
-        import numpy as np
-
-        depths = np.zeros(len(self._listing), np.uint8)
-        for rows, counts in self._listing.names.count(b"/"):
-            depths[rows.start : rows.stop] = np.minimum(counts, 255)
-        deep = []
-        for folder, runs in self.runs.items():
-            for division, start, stop in runs:
-                if (depths[_places(division.rows[start:stop])] > division.lead.count("/") + 1).any():
-                    deep.append(folder)
-        return {folder: self[folder] for folder in dict.fromkeys(deep)}
+        return {folder: self[folder] for folder in self._deep}
 
     def names(self) -> Names:
         """All of them, with what comes before their classes."""
-        rows: Sequence[int] = self._divisions[0].rows
+        import numpy as np
+
+        rows: Rows = self._divisions[0].rows
         if len(self._divisions) > 1 or self.loose:
             runs = itertools.chain.from_iterable(self.runs.values())
-            rows = [row for division, start, stop in runs for row in division.rows[start:stop]]
+            rows = np.concatenate([np.asarray(each.rows[start:stop], np.uint32) for each, start, stop in runs])
         return self._listing.names.picked(rows)
 
 

@@ -78,7 +78,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
             found.append(Wish(name, value, None, optional=False))
             continue
         if not isinstance(value, dict):
-            raise file.fault(key, f"{value!r} is no column", "expected its name, or {from, type, optional}")
+            raise file.fault(key, f"{value!r} is not a column", "expected its name, or {from, type, optional}")
         each: Feature = file.convert(value, Feature, key)
         found.append(Wish(name, each.from_ or name, each.type, each.optional))
     if not found:

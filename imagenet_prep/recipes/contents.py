@@ -17,6 +17,7 @@ ENDINGS: dict[Content, tuple[str, ...]] = {
     "pixels": (".jpeg", ".jpg", ".png", ".tif", ".tiff"),
     "array": (".npy", ".npz"),
 }
+_NOUNS: dict[Content, str] = {"image": "image", "pixels": "image", "array": "array"}
 _OTHER_IMAGES = (".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif", ".jp2", ".ppm")
 
 
@@ -66,7 +67,7 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
         wrong = odd or others
         choice = f"convert or remove them, or say in {file.path} what the content is"
         error = InputError(
-            f"{inputs.origin}: {wrong[0]} is no {content} that can be read, as {len(wrong):,} in all: {counted(wrong)}",
+            f"{inputs.origin}: {_unreadable(len(wrong), content)}, {wrong[0]} first ({counted(wrong)})",
             f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
             Phrase("{}; skip_bad: true, or {skip_bad}, leaves them out", choice) if odd and len(rows) else choice,
         )
@@ -78,8 +79,14 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
     if not others:
         return listing.picked(rows), []
     more = f" ({counted(others)})" if len(others) > 3 else ""
-    left = number_of(len(others), f"file that is no {content} is", f"files that are no {content} are")
+    noun = _NOUNS[content]
+    left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
     return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]
+
+
+def _unreadable(count: int, content: Content) -> str:
+    noun = _NOUNS[content]
+    return number_of(count, f"file can't be read as an {noun}", f"files can't be read as {noun}s")
 
 
 def is_odd(content: Content, name: str) -> bool:

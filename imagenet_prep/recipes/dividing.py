@@ -87,7 +87,7 @@ def divide(
 def _remedy(split: str, is_fraction: bool) -> str:
     if is_fraction:
         return f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
-    return f"mend what `splits` says of {split}, or take that split out"
+    return f"correct what `splits` says of {split}, or take that split out"
 
 
 def _placed(
@@ -104,7 +104,7 @@ def _placed(
     try:
         accept = compile_pattern(text.removeprefix("./"))
     except ValueError as error:
-        raise file.fault(key, f"{shortened(text)!r} is no pattern", str(error)) from error
+        raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
     rows = array("I", (row for row, each in enumerate(listing.names) if accept.fullmatch(each)))
     return Division(name, rows, inputs.is_ordered)
 
@@ -118,7 +118,9 @@ def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
     for name in names:
         if name.count("/") <= classes_below:
             return {}
-        tops.add(name.partition("/")[0])
+        tops.add(top := name.partition("/")[0])
+        if top not in FOLDERS:
+            return {}
     splits = {top: split for top, split in FOLDERS.items() if top in tops}
     is_known = "train" in splits and len(tops) == len(splits) == len(set(splits.values()))
     return splits if is_known else {}

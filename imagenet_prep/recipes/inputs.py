@@ -149,7 +149,7 @@ def _need(file: RecipeFile, key: Key, path: Path, expected: str, what: str) -> N
     kind = kind_of(path)
     if kind != expected:
         raise InputError(
-            f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else f'no {expected}'}",
+            f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else f'not a {expected}'}",
             f"expected {what}",
             Phrase("paths are relative to {raw}, else to {} of the environment, else to the recipe", ROOT_VARIABLE),
         )
@@ -179,10 +179,12 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
     try:
         compile_pattern(pattern.removeprefix("./"))
     except ValueError as error:
-        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", str(error)) from error
+        raise file.fault(key, f"{shortened(pattern)!r} is not a pattern", str(error)) from error
     _need_folder(file, key, base / split_pattern(rest)[0])
     if ".." in rest.split("/"):
-        raise file.fault(key, f"{shortened(pattern)!r} is no pattern", "expected .. before the first special sign only")
+        raise file.fault(
+            key, f"{shortened(pattern)!r} is not a pattern", "expected .. before the first special sign only"
+        )
     return base, rest
 
 

@@ -67,7 +67,9 @@ def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
 
 def at_line(path: Path, fault: LabelsFault) -> InputError:
     """The error for a line of a file of labels."""
-    return InputError(f"{path}, line {fault.line}: {fault.reason}", "", "mend that line and run the same command again")
+    return InputError(
+        f"{path}, line {fault.line}: {fault.reason}", "", "correct that line and run the same command again"
+    )
 
 
 def label_by_table(
@@ -98,6 +100,8 @@ def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
+    import numpy as np
+
     labels = rules.labels_of(file)
     assert labels is not None
     by_name = {name: row for row, name in enumerate(listing.names)}
@@ -114,8 +118,9 @@ def _matched(
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
         notes.append(f"{text}; left out")
-    seen = set(rows)
-    missing = [number for number in range(len(table.paths)) if number not in seen]
+    seen = np.zeros(len(table.paths) + 1, np.bool_)
+    seen[rows] = True  # the last place is for rows of none
+    missing = np.flatnonzero(~seen[:-1]).tolist()
     if missing:
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
@@ -135,7 +140,7 @@ def _numbered(
         kind, values = typed(table.labels, table.lines, table.is_text)
         if kind == "float" or any(isinstance(value, list) for value in values):
             line = next(n for v, n in zip(values, table.lines, strict=True) if isinstance(v, (float, list)))
-            raise LabelsFault(line, "a label that is no class: to keep it as a column, write labels: {label: false}")
+            raise LabelsFault(line, "a label that is not a class: to keep it as a column, write labels: {label: false}")
     except LabelsFault as fault:
         raise at_line(path, fault) from fault
     if kind == "int64" and given is None:

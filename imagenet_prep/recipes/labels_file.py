@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +30,7 @@ _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _LARGEST = 3.4028234663852886e38
 _MAX_DEPTH = 64
 
-_Row = tuple[int, dict[str, Any]]
-"""The number of a line, and its values by column."""
+_SHARED = 1 << 16  # values of a column that are the same object wherever they stand; most labels are among them
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -49,7 +50,7 @@ class LabelTable:
     """
 
     paths: list[str]
-    lines: list[int]
+    lines: Sequence[int]
     labels: list[Any] | None
     columns: dict[str, list[Any]]
     is_text: bool
@@ -75,7 +76,7 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     if form == "lines":
-        table = _parse_lines(_text(content))
+        table = _parse_lines(content)
     else:
         table = _tabulated(*_read_rows(content, form), path, label, is_text=form != "jsonl")
     _refuse_twice(table)
@@ -92,56 +93,73 @@ def texts_of(content: bytes, form: Form) -> dict[str, list[str]]:
     """
     if form == "lines":
         return {}
-    header, rows = _read_rows(content, form)
-    columns = {name: [value for _, row in rows if isinstance(value := row.get(name), str) and value] for name in header}
-    return {name: values if len(set(values)) == len(rows) else [] for name, values in columns.items()}
+    lines, columns = _read_rows(content, form)
+    texts = {name: [each for each in values if isinstance(each, str) and each] for name, values in columns.items()}
+    return {name: values if len(set(values)) == len(lines) else [] for name, values in texts.items()}
 
 
-def _text(content: bytes) -> str:
+def _opened(content: bytes, newline: str) -> io.TextIOWrapper:
+    """The text, decoded line by line: as a whole it would take up to four times the memory.
+
+    Raises:
+        LabelsFault: it is not UTF-8.
+    """
     try:
-        return content.decode("utf-8-sig")
+        content.decode()
     except UnicodeDecodeError as error:
         raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
+    return io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=newline)
 
 
-def _read_rows(content: bytes, form: Form) -> tuple[list[str], list[_Row]]:
-    """The names of the columns, and the rows."""
-    text = _text(content)
-    return _read_jsonl(text) if form == "jsonl" else _read_csv(text, "\t" if form == "tsv" else ",")
+def _read_rows(content: bytes, form: Form) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """The line in which each row begins, and the values of each column."""
+    if form == "jsonl":
+        return _read_jsonl(_opened(content, "\n"))
+    return _read_csv(_opened(content, ""), "\t" if form == "tsv" else ",")
 
 
-def _parse_lines(text: str) -> LabelTable:
-    table = LabelTable([], [], [], {}, is_text=True)
-    assert table.labels is not None
-    for number, line in enumerate(text.split("\n"), 1):
+def _parse_lines(content: bytes) -> LabelTable:
+    paths, lines, labels = [], array("Q"), []
+    seen: dict[str, str] = {}
+    for number, line in enumerate(_opened(content, "\n"), 1):
         if not line.strip():
             continue
+        line = line.removesuffix("\n")
         path, colon, label = line.rpartition(":")
         if not colon or not path.strip() or not label.strip():
             raise LabelsFault(number, f"expected path:label, got {line[:80]!r}")
-        table.paths.append(path.strip())
-        table.lines.append(number)
-        table.labels.append(label.strip())
-    return table
+        paths.append(path.strip())
+        lines.append(number)
+        labels.append(_shared(label.strip(), seen))
+    return LabelTable(paths, lines, labels, {}, is_text=True)
 
 
-def _read_csv(text: str, delimiter: str) -> tuple[list[str], list[_Row]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[_Row] = []
+def _shared(text: str, seen: dict[str, str]) -> str:
+    """The text, as the object that it was before, where it is one of a few."""
+    return seen.setdefault(text, text) if len(seen) < _SHARED else seen.get(text, text)
+
+
+def _read_csv(file: io.TextIOWrapper, delimiter: str) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    lines = array("Q")
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(set(header)) != len(header) or "" in header:
             raise LabelsFault(1, "a column has no name, or two have the same")
+        columns: dict[str, list[Any]] = {name: [] for name in header}
+        filled: list[tuple[list[Any], dict[str, str]]] = [(values, {}) for values in columns.values()]
         line = reader.line_num + 1
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise LabelsFault(line, f"{len(header)} columns expected, {len(cells)} found")
             if cells:
-                rows.append((line, {name: cell.strip() or None for name, cell in zip(header, cells, strict=True)}))
+                lines.append(line)
+                for cell, (values, seen) in zip(cells, filled, strict=True):
+                    values.append(_shared(cell.strip(), seen) or None)
             line = reader.line_num + 1
     except csv.Error as error:
         raise LabelsFault(max(1, reader.line_num), str(error)) from None
-    return header, rows
+    return lines, columns
 
 
 def _is_deep(value: Any) -> bool:
@@ -153,10 +171,10 @@ def _is_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _read_jsonl(text: str) -> tuple[list[str], list[_Row]]:
-    rows: list[_Row] = []
-    names: dict[str, None] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    lines = array("Q")
+    columns: dict[str, list[Any]] = {}
+    for number, line in enumerate(file, 1):
         if not line.strip():
             continue
         try:
@@ -166,34 +184,31 @@ def _read_jsonl(text: str) -> tuple[list[str], list[_Row]]:
         except UnicodeEncodeError:
             raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
         except (ValueError, RecursionError) as error:
-            raise LabelsFault(number, f"no JSON: {error}") from None
+            raise LabelsFault(number, f"not JSON: {error}") from None
         if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deep(row):
             raise LabelsFault(number, f"values are nested too deep: expected at most {_MAX_DEPTH} levels")
         if not isinstance(row, dict):
-            raise LabelsFault(number, f"expected an object, got {line[:80]!r}")
-        rows.append((number, row))
-        names |= dict.fromkeys(row)
-    return list(names), rows
+            raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
+        for name in row:
+            if name not in columns:
+                columns[name] = [None] * len(lines)
+        lines.append(number)
+        for name, values in columns.items():
+            values.append(row.get(name))
+    return lines, columns
 
 
 def _tabulated(
-    header: list[str], rows: list[_Row], path: str | None, label: str | bool | None, is_text: bool
+    lines: Sequence[int], columns: dict[str, list[Any]], path: str | None, label: str | bool | None, is_text: bool
 ) -> LabelTable:
-    path_column = _column(header, path, PATHS, "paths")
-    label_column = _label_column(header, label)
-    rest = [name for name in header if name not in (path_column, label_column)]
-    table = LabelTable([], [], None if label_column is None else [], {name: [] for name in rest}, is_text)
-    for line, row in rows:
-        where = row.get(path_column)
+    path_column, label_column = _column([*columns], path, PATHS, "paths"), _label_column([*columns], label)
+    paths = columns.pop(path_column)
+    for where, line in zip(paths, lines, strict=True):
         if not isinstance(where, str) or not where:
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
-        table.paths.append(where)
-        table.lines.append(line)
-        if table.labels is not None and label_column is not None:
-            table.labels.append(row.get(label_column))
-        for name in rest:
-            table.columns[name].append(row.get(name))
-    return table
+    if label_column == path_column:
+        return LabelTable(paths, lines, paths, columns, is_text)
+    return LabelTable(paths, lines, None if label_column is None else columns.pop(label_column), columns, is_text)
 
 
 def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], what: str) -> str:
@@ -213,10 +228,12 @@ def _label_column(header: Sequence[str], wanted: str | bool | None) -> str | Non
 
 
 def _refuse_twice(table: LabelTable) -> None:
+    if len(set(table.paths)) == len(table.paths):
+        return
     first: dict[str, int] = {}
     for path, line in zip(table.paths, table.lines, strict=True):
         if path in first:
-            raise LabelsFault(line, f"{path!r} stands in line {first[path]} already")
+            raise LabelsFault(line, f"{path!r} is in line {first[path]} already")
         first[path] = line
 
 
@@ -228,25 +245,28 @@ def match(paths: Sequence[str], rows: Mapping[str, int], base: str, beside: str)
     flowers. The first way counts that finds any.
     """
 
-    def found_from(folder: str) -> Callable[[str], int]:
-        return lambda text: rows.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
-
-    bare: dict[str, int] = {}
-    for name, row in rows.items():
-        last = name.rpartition("/")[2]
-        bare[last] = -1 if last in bare else row
-    ways: tuple[Callable[[str], int], ...] = (
-        lambda text: rows.get(text.removeprefix("./"), -1),
-        found_from(beside),
-        lambda text: bare.get(text, -1),
-        found_from(str(Path(beside).parent)),
-        found_from(str(Path(base).parent)),
-    )
-    for way in ways:
+    for way in _ways(rows, base, beside):
         found = [way(text) for text in paths]
         if max(found, default=-1) >= 0:
             return found
     return [-1] * len(paths)
+
+
+def _ways(rows: Mapping[str, int], base: str, beside: str) -> Iterator[Callable[[str], int]]:
+    """What finds the row that a path means, one way after the other."""
+
+    def found_from(folder: str) -> Callable[[str], int]:
+        return lambda text: rows.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
+
+    yield lambda text: rows.get(text.removeprefix("./"), -1)
+    yield found_from(beside)
+    bare: dict[str, int] = {}
+    for name, row in rows.items():
+        last = name.rpartition("/")[2]
+        bare[last] = -1 if last in bare else row
+    yield lambda text: bare.get(text, -1)
+    yield found_from(str(Path(beside).parent))
+    yield found_from(str(Path(base).parent))
 
 
 # values --------------------------------------------------------------------------------------------------------
@@ -264,6 +284,10 @@ def typed(
         LabelsFault: a value that is not of that kind, or no value of a record.
     """
     kind = kind or _narrowest(values, lines, is_text)
+    if is_text:  # each once; where one is at fault, its line is looked for below
+        with contextlib.suppress(LabelsFault):
+            known = {each: None if each is None else _single(each, 0, kind, is_text) for each in set(values)}
+            return kind, [known[value] for value in values]
     return kind, [
         None if value is None else _converted(value, line, kind, is_text)
         for value, line in zip(values, lines, strict=True)
@@ -271,7 +295,10 @@ def typed(
 
 
 def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind:
-    kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
+    if is_text:
+        kinds = {_kind(each, 0, is_text) for each in set(values) if each is not None}
+    else:
+        kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
     if "bytes" in kinds:
         if kinds != {"bytes"} and not is_text:
             line = next(n for v, n in zip(values, lines, strict=True) if any(isinstance(e, str) for e in _flat(v)))
@@ -320,4 +347,4 @@ def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
         if abs(number) > _LARGEST and not (math.isinf(number) and not is_text):
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
         return number
-    raise LabelsFault(line, f"{str(value)[:80]!r} is no {'text' if kind == 'bytes' else kind}")
+    raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {'text' if kind == 'bytes' else kind}")

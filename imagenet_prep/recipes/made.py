@@ -81,7 +81,7 @@ class MadeByRecipe(KnownSet):
             raise InputError(what, detail, Phrase("remove it and {}", again))
         merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         raise InputError(
-            f"the conversion in {layout.output_dir} has not come to its end",
+            f"the conversion in {layout.output_dir} is not finished",
             f"expected {layout.manifest_path.name}, which is written when every shard is done",
             Phrase("it finishes the set, or names the ranks to run again: {}", merge)
             if layout.planned_path.exists()

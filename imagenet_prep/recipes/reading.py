@@ -84,7 +84,7 @@ def read_recipe(path: Path) -> RecipeFile:
 
     value, lines = _Nodes(path).read(_read_text(path))
     if not isinstance(value, dict):
-        raise UsageError(f"{path} is no recipe", f"expected a mapping of keys, got {_named(value)}")
+        raise UsageError(f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}")
     compression = value.get("compression")
     if isinstance(compression, str) and compression.lower() in _COMPRESSIONS:  # TensorFlow writes GZIP
         value["compression"] = compression.lower()
@@ -122,9 +122,9 @@ class _Nodes:
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise self._refusal(getattr(mark, "line", 0), "no valid YAML", error.problem or "") from error
+            raise self._refusal(getattr(mark, "line", 0), "not valid YAML", error.problem or "") from error
         except yaml.YAMLError as error:
-            raise UsageError(f"{self._path} is no valid YAML", str(error).splitlines()[0]) from error
+            raise UsageError(f"{self._path} is not valid YAML", str(error).splitlines()[0]) from error
 
     def _checked(self, get_event: Callable[[], yaml.Event]) -> Callable[[], yaml.Event]:
         """The same events, each looked at before a node is made of it: no anchors, no tags, no nesting without end."""
@@ -161,7 +161,7 @@ class _Nodes:
             name, line = self._name(name_node), name_node.start_mark.line + 1
             place = (*key, name)
             if name in values:
-                again = f"{_shown(place)} stands in line {self._lines[place]} already"
+                again = f"{_shown(place)} is in line {self._lines[place]} already"
                 raise self._refusal(line - 1, again, "expected every key once")
             self._lines[place] = line
             values[name] = self._value(child, place)
@@ -171,7 +171,7 @@ class _Nodes:
         import yaml
 
         if not isinstance(node, yaml.ScalarNode):
-            raise self._refusal(node.start_mark.line, "a key that is no text", "expected the name of a key")
+            raise self._refusal(node.start_mark.line, "a key that is not text", "expected the name of a key")
         self._check_text(node)
         return str(node.value)
 

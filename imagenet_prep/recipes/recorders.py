@@ -211,7 +211,7 @@ def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, A
             parts.append(encode_entry(mapped.feature, FloatList(())))
         return
     if array.dtype.kind == "f":
-        raise arrays.ArrayError(f"it holds {array.dtype}: its values are no int64")
+        raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
     if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
         raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
     parts.append(encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist())))))

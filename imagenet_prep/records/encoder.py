@@ -110,7 +110,7 @@ def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
         context, feature_lists = parse_sequence_example(data)
     except ExampleError as error:
         raise UsageError(
-            f"record {number} is of bytes that are no serialized tf.train.Example: {error}",
+            f"record {number} is of bytes that are not a serialized tf.train.Example: {error}",
             "expected those of an Example or a SequenceExample",
             "to write other bytes, put them in a dictionary: {'image': data}",
         ) from None

@@ -176,4 +176,4 @@ def utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ValueRuleError(f"{text!r} is no text that UTF-8 can express", "write its bytes") from None
+        raise ValueRuleError(f"{text!r} can't be written as UTF-8", "write its bytes") from None

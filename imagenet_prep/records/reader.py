@@ -63,10 +63,10 @@ def _matching(pattern: str) -> list[Path]:
         return [Path(pattern)]
     found = sorted(glob.glob(pattern), key=by_number) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
     if not found:
-        raise UsageError(f"{pattern} is no file", "expected a TFRecord file, or a pattern that matches some")
+        raise UsageError(f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some")
     for name in found:
         if not Path(name).is_file():
-            raise UsageError(f"{name} is no file", f"expected {pattern} to match TFRecord files only")
+            raise UsageError(f"{name} is not a file", f"expected {pattern} to match TFRecord files only")
     return [Path(name) for name in found]
 
 

@@ -16,7 +16,7 @@ from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks, part_of
 from imagenet_prep.reporting.feature_census import Spread
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.storage.layout import parse_shard_name
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, size_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -339,12 +339,3 @@ def _join(sentences: Iterable[str]) -> str:
 
 def _range(low: float | None, high: float | None) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def size_text(count: float) -> str:
-    """A number of bytes for people, decimal."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} {unit}" if count >= 99.5 or count == int(count) else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import Call
-from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.storage.layout import parse_shard_name
+from imagenet_prep.text import size_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import Call
+from imagenet_prep.errors import Call, Text
 from imagenet_prep.model import Box
-from imagenet_prep.reporting.charts import TIMES, size_text
+from imagenet_prep.reporting.charts import TIMES
 from imagenet_prep.reporting.odd import OddRow, odd_images
 from imagenet_prep.reporting.samples import Sample
+from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.reporting.wording import Facts
 from imagenet_prep.storage.layout import parse_shard_name
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, size_text
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSet:
+    """The set that images are of: the name of its folder, what is in it, words of its classes, names of stages."""
+
+    name: str
+    subject: Subject
+    words: Mapping[int, str]
+    worded: Callable[[Text], str] = str
+
+    @classmethod
+    def of(cls, facts: Facts) -> ShownSet:
+        """That of a page about one set."""
+        return cls(facts.name, facts.subject, facts.census.words, facts.worded)
+
 
 MOST_OBLONG = 2.5
 """Images more oblong than this, either way, leave some of their place in the grid empty."""
@@ -45,17 +62,17 @@ class Tile:
     reason: str
 
     @classmethod
-    def of(cls, number: int, sample: Sample, facts: Facts, reason: str = "") -> Tile:
+    def of(cls, number: int, sample: Sample, shown: ShownSet, reason: str = "") -> Tile:
         """A sample with the words of its class; in a set without classes there is no title."""
         ratio = sample.size[0] / sample.size[1]
-        title = _class_text(sample, facts)
+        title = _class_text(sample, shown)
         filename = sample.filename or f"record {sample.number} of {sample.shard}"
-        details = _details(sample, facts)
+        details = _details(sample, shown)
         parsed = parse_shard_name(sample.shard)
         assert parsed is not None, sample.shard
         return cls(
             number,
-            facts.subject.splits.index(parsed[0]),
+            shown.subject.splits.index(parsed[0]),
             title,
             filename,
             details,
@@ -64,12 +81,12 @@ class Tile:
             min(MOST_OBLONG, max(1 / MOST_OBLONG, ratio)),
             f"data:image/jpeg;base64,{base64.b64encode(sample.thumbnail).decode()}" if sample.thumbnail else "",
             [_place(box) for box in sample.boxes],
-            list(_told(sample, facts)),
+            list(_told(sample, shown)),
             reason,
         )
 
 
-def _told(sample: Sample, facts: Facts) -> Iterator[tuple[str, str, bool]]:
+def _told(sample: Sample, shown: ShownSet) -> Iterator[tuple[str, str, bool]]:
     """All that there is to say of an image."""
     if sample.label is not None:
         yield "label", f"{sample.label:,}", False
@@ -79,15 +96,15 @@ def _told(sample: Sample, facts: Facts) -> Iterator[tuple[str, str, bool]]:
         yield "file", sample.filename, True
     width, height = sample.size
     yield "image", f"{width:,} {TIMES} {height:,} pixels, {size_text(sample.file_size)}", False
-    if facts.subject.has_boxes:
+    if shown.subject.has_boxes:
         yield (
             number_of(len(sample.boxes), "box", "boxes"),
             "; ".join(_corners(box, sample.size) for box in sample.boxes),
             False,
         )
     yield "record", f"number {sample.number:,} of {sample.shard}, from byte {sample.offset:,} on", False
-    call = Call("show", Path(facts.name) / sample.shard, (("record", sample.number),))
-    yield "to see it", facts.worded(call), True
+    call = Call("show", Path(shown.name) / sample.shard, (("record", sample.number),))
+    yield "to see it", shown.worded(call), True
 
 
 def _corners(box: Box, size: tuple[int, int]) -> str:
@@ -98,15 +115,15 @@ def _corners(box: Box, size: tuple[int, int]) -> str:
     return f"({xmin:,}, {ymin:,}) to ({xmax:,}, {ymax:,})"
 
 
-def _class_text(sample: Sample, facts: Facts) -> str:
+def _class_text(sample: Sample, shown: ShownSet) -> str:
     if sample.label is None:
-        return "" if facts.subject.is_own else "no label"
-    return facts.census.words.get(sample.label) or f"label {sample.label}"
+        return "" if shown.subject.is_own else "no label"
+    return shown.words.get(sample.label) or f"label {sample.label}"
 
 
-def _details(sample: Sample, facts: Facts) -> str:
+def _details(sample: Sample, shown: ShownSet) -> str:
     size = f"{sample.size[0]} {TIMES} {sample.size[1]}"
-    if not facts.subject.has_boxes:
+    if not shown.subject.has_boxes:
         return size
     count = len(sample.boxes)
     return f"{size}, {'no box' if not count else '1 box' if count == 1 else f'{count:,} boxes'}"
@@ -128,12 +145,12 @@ class OddGroup:
 
 def odd_groups(facts: Facts, after: int) -> list[OddGroup]:
     """The odd images, with pictures that are numbered from the one ``after`` which the others end."""
-    numbers = itertools.count(after + 1)
+    numbers, shown = itertools.count(after + 1), ShownSet.of(facts)
     return [
         OddGroup(
             row,
             [
-                Tile.of(next(numbers), facts.odd_samples[place], facts, reason)
+                Tile.of(next(numbers), facts.odd_samples[place], shown, reason)
                 for place, reason in row.places
                 if place in facts.odd_samples
             ],

@@ -181,5 +181,9 @@ def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[F
 
 def _clean(text: str) -> str:
     """Text from a file, cut to a length that a page has room for, without what would turn it around or hide it."""
-    short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
-    return short if short.isprintable() else "".join(each if each.isprintable() else "�" for each in short)
+    return printable(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…")
+
+
+def printable(text: str) -> str:
+    """Text without what would turn it around or hide it."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else "�" for each in text)

@@ -31,7 +31,7 @@ _KINDS = {
     GREY: ("Grey", "one colour component; the record says RGB and 3 channels all the same, as in 2016"),
     ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width, height and boxes are those before turning"),
     FOUR: ("Four colour components", "CMYK or YCCK, not repaired: many decoders refuse it"),
-    PNG: ("PNG", "not repaired: it is no JPEG, whatever its name says"),
+    PNG: ("PNG", "not repaired: it is not a JPEG, whatever its name says"),
     BROKEN: ("Not readable", "its header can't be read"),
     TINY: ("Tiny", f"a side of fewer than {SMALL_SIDE} pixels"),
     HUGE: ("Huge", f"a side of more than {LARGE_SIDE:,} pixels"),
@@ -156,7 +156,7 @@ _COUNTS = (
     ("other_class", "boxes left out: their file names another class"),
     ("no_area", "boxes left out: nothing of them is within the image"),
     ("ended_early", "files cut short at an xmin of -1, as in 2016"),
-    ("other_files", "files left out: their folder is none of the 1,000 classes"),
+    ("other_files", "files left out: their folder is not one of the 1,000 classes"),
 )
 
 

@@ -10,13 +10,12 @@ from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.errors import Text
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census
-from imagenet_prep.reporting.charts import size_text
 from imagenet_prep.reporting.duplicates import Copy
 from imagenet_prep.reporting.feature_census import FeatureCensus, Spread
 from imagenet_prep.reporting.samples import Sample
 from imagenet_prep.reporting.subject import Subject
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.text import number_of
+from imagenet_prep.text import number_of, size_text
 
 SHOWN_PROBLEMS = 200
 
@@ -27,8 +26,8 @@ _DEPTHS = {
 }
 _DEPTHS_BY_RECIPE = {
     **_DEPTHS,
-    "full": "Every byte was read, and every record held against what the recipe promises.",
-    "decode": "Every byte was read, every record held against what the recipe promises, every JPEG decoded.",
+    "full": "Every byte was read, and every record compared with what the recipe promises.",
+    "decode": "Every byte was read, every record compared with what the recipe promises, every JPEG decoded.",
 }
 
 
@@ -99,26 +98,27 @@ def banner(facts: Facts) -> Banner:
     else:
         kind, title, text = "good", "Whole and right", f"These shards are {facts.subject.name}, whole and right."
     depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
-    notes = [_without_paths(note, facts) for note in verdict.notes]
-    return Banner(kind, title, f"{text} {depths[verdict.depth]}", notes + _gaps(facts))
+    notes = [without_paths(note, facts.paths, facts.name) for note in verdict.notes]
+    return Banner(kind, title, f"{text} {depths[verdict.depth]}", notes + gaps(facts.census, facts.paths, facts.name))
 
 
-def _gaps(facts: Facts) -> list[str]:
-    """What the numbers of this page leave out."""
-    census = facts.census
-    gaps = [f"{name} could not be read to its end: {reason}" for name, reason in sorted(census.faults.items())]
-    shown = [f"Not counted below: {_without_paths(gap, facts)}" for gap in gaps[:SHOWN_NAMES]]
-    if len(gaps) > SHOWN_NAMES:
-        shown.append(f"Not counted below: the rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}")
+def gaps(census: Census, paths: Sequence[str], name: str) -> list[str]:
+    """What the numbers of a page leave out; ``paths`` and ``name`` are those of Facts."""
+    found = [f"{shard} could not be read to its end: {reason}" for shard, reason in sorted(census.faults.items())]
+    shown = [f"Not counted below: {without_paths(gap, paths, name)}" for gap in found[:SHOWN_NAMES]]
+    if len(found) > SHOWN_NAMES:
+        shown.append(f"Not counted below: the rest of {number_of(len(found) - SHOWN_NAMES, 'more shard')}")
     if census.unread:
-        shown.append(f"Not counted below: {census.unread:,} records that are no tf.train.Example")
+        shown.append(
+            f"Not counted below: {number_of(census.unread, 'record that is', 'records that are')} no tf.train.Example"
+        )
     return shown
 
 
-def _without_paths(text: str, facts: Facts) -> str:
+def without_paths(text: str, paths: Sequence[str], name: str) -> str:
     """A finding that names files by where they lie in the folder: a page is passed on, and where it lay is private."""
-    for path in facts.paths:
-        text = text.replace(path, facts.name)
+    for path in paths:
+        text = text.replace(path, name)
     return text
 
 
@@ -210,10 +210,10 @@ class Group:
     @classmethod
     def of(cls, problems: Sequence[Problem], share: int, facts: Facts) -> Group:
         """The first ``share`` of these problems, all of one kind."""
-        remedies = [_without_paths(str(problem.remedy), facts) for problem in problems]
+        remedies = [without_paths(str(problem.remedy), facts.paths, facts.name) for problem in problems]
         common = remedies[0] if len(set(remedies)) == 1 else ""
         rows = [
-            (problem.subject, _without_paths(problem.detail, facts), "" if common else remedy)
+            (problem.subject, without_paths(problem.detail, facts.paths, facts.name), "" if common else remedy)
             for problem, remedy in zip(problems[:share], remedies, strict=False)
         ]
         count = sum(problem.count for problem in problems)

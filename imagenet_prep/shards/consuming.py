@@ -123,7 +123,7 @@ def refuse_gone(
         if not options.consume:
             raise UsageError(
                 f"{split.source} is being consumed, and {len(names):,} of its shards are not made yet",
-                "expected to be asked to go on with that",
+                "expected to go on with that",
                 Phrase("the same {convert} with {consume}"),
             )
 

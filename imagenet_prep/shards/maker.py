@@ -184,7 +184,7 @@ class _Making:
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
         elif made.digest == expected.digest and self._task.compression != "none":
-            what = f"{made.name} can't be made again: zlib is another one, and compresses the same records otherwise"
+            what = f"{made.name} can't be made again: zlib is another one, and compresses the same records differently"
             hint = Phrase("remove this shard and run the same {convert} again: it takes the new size")
         elif doubt:
             what, detail = f"{what}, or the codec is not", doubt
@@ -193,7 +193,7 @@ class _Making:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
         if expected.repairs and not doubt:
-            detail += "; another version of Pillow repairs odd images otherwise"
+            detail += "; another version of Pillow repairs odd images differently"
         return InputError(what, detail, hint)
 
     def _finish(self, sink: Sink) -> None:

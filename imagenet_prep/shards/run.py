@@ -130,7 +130,7 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
     What other runs left is removed first: whoever holds the locks of the layout knows that their drivers are dead. A
     worker that lives on, here or on another machine, can give nothing its name any more. Ranks hold no locks: those
     with the key ``spared`` make the same shards, and may be at work. In an object store uploads are all that is ever
-    left.
+    left; whose they are isn't known, so those of ranks stay until the set is finished.
     """
     remove_unfinished(layout, spared)
     with unfinished_of(layout, run_name()) as own:
@@ -177,6 +177,8 @@ def run_name() -> str:
 def remove_unfinished(layout: Layout, spared: str = "") -> None:
     """Take every unfinished file out of reach in one step a run, then remove it; those of ranks with a key stay."""
     if isinstance(layout.output_dir, ObjectPath):
+        if spared and layout.planned_path.exists():
+            return
         abort_uploads(layout.output_dir, lambda name: parse_shard_name(name) is not None)
         return
     for path in layout.partials_dir.glob("*"):
@@ -279,7 +281,7 @@ def make_shards(
                 before = journal.get(made.info.name)
                 if before is not None and _is_other(made.info, before):
                     progress.note(
-                        f"{made.info.name} came out otherwise than it was made before from the same inputs: "
+                        f"{made.info.name} differs from the one made before from the same inputs: "
                         f"{expected_and_got(before, made.info)}; its images changed and kept length and time, or a "
                         "library makes other bytes of them"
                     )

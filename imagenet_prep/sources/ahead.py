@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Reader
+from imagenet_prep.sources.container import Container, Reader
 from imagenet_prep.sources.slices import Buffer
-from imagenet_prep.storage.object_path import any_object
+from imagenet_prep.sources.tars import Archive
+from imagenet_prep.storage.object_path import ObjectPath, any_object
 
 _AT_ONCE = 8
+_TOGETHER = 32  # rows that are asked for in one call, of an archive ten at a time
+_BATCHES = 4
 _HELD = 32 << 20  # bytes of rows that were asked for and not taken yet
 
 
@@ -29,18 +32,53 @@ def read_in_turn(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Itera
 
 def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[Buffer]:
     pool = ThreadPoolExecutor(_AT_ONCE)
-    waiting: deque[tuple[int, Future[Buffer]]] = deque()
+    waiting: deque[tuple[int, Iterator[Buffer]]] = deque()
     held = 0
     try:
-        for row in rows:
-            length = catalog.lengths[row]
-            while waiting and (held + length > _HELD or len(waiting) >= 4 * _AT_ONCE):
-                taken, future = waiting.popleft()
+        for batch in _batches(catalog, rows):
+            size = sum(catalog.lengths[row] for row in batch)
+            while waiting and (held + size > _HELD or len(waiting) == _BATCHES):
+                taken, found = waiting.popleft()
+                yield from found
                 held -= taken
-                yield future.result()
-            waiting.append((length, pool.submit(catalog.read, row, reader)))
-            held += length
-        while waiting:
-            yield waiting.popleft()[1].result()
+            waiting.append((size, _ask(catalog, batch, reader, pool)))
+            held += size
+        for _, found in waiting:
+            yield from found
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
+    """The rows in turn, as many at a time as are asked for together."""
+    batch: list[int] = []
+    size = 0
+    for row in rows:
+        length = catalog.lengths[row]
+        if batch and (len(batch) == _TOGETHER or size + length > _HELD // 4):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += length
+    if batch:
+        yield batch
+
+
+def _ask(catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoolExecutor) -> Iterator[Buffer]:
+    """The bytes of each row of a batch: those of one archive in one call, those of a file of its own in another."""
+    groups: dict[Container | int, list[int]] = {}
+    for row in batch:
+        container = catalog.container(row)
+        groups.setdefault(container if isinstance(container, Archive) else row, []).append(row)
+    asked: dict[int, tuple[Future[list[Buffer]], int]] = {}
+    for group in groups.values():
+        future = pool.submit(_read, catalog, group, reader)
+        asked |= {row: (future, number) for number, row in enumerate(group)}
+    return (future.result()[number] for future, number in map(asked.__getitem__, batch))
+
+
+def _read(catalog: Catalog, group: Sequence[int], reader: Reader) -> list[Buffer]:
+    container = catalog.container(group[0])
+    if isinstance(container, Archive) and isinstance(container.path, ObjectPath):
+        return container.read_all([catalog.row(row) for row in group])
+    return [catalog.read(row, reader) for row in group]

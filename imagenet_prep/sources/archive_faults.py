@@ -8,6 +8,8 @@ from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.sources.tar_members import BLOCK
 
 REMEDY = Phrase("check where it comes from, or move it away and download it again with {download}")
+WHOLE_COPY = "get a whole copy of it"
+"""What to do about an archive that no command fetches."""
 
 
 def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:

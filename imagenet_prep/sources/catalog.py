@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
 from imagenet_prep.sources import numbers as cols
+from imagenet_prep.sources.arrangement import Arrangement
 from imagenet_prep.sources.container import Container, Reader, Row
 from imagenet_prep.sources.names import Names, NamesBuilder
-from imagenet_prep.sources.numbers import Builder, Numbers, Rows, chunks, some
+from imagenet_prep.sources.numbers import Builder, Numbers, Rows, chunks, distinct, some
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.sorting import is_sorted, sorted_rows
 
@@ -100,8 +101,10 @@ class Catalog:
         for part in parts:
             numbers = [ids.setdefault(container, len(ids)) for container in part.containers] if len(part) else []
             names.add_all(part.names)
+            is_alike = numbers == list(range(len(numbers)))
             for name, builder in builders.items():
-                builder.add(getattr(part, name) if name != "container_ids" else _mapped(part.container_ids, numbers))
+                column = getattr(part, name)
+                builder.add(column if name != "container_ids" or is_alike else _mapped(column, numbers))
         columns: dict[str, Any] = {name: builder.done() for name, builder in builders.items()}
         joined = cls(containers=list(ids), names=names.done(), **columns)
         return joined if is_listed else joined.sorted()
@@ -116,16 +119,22 @@ class Catalog:
         """Just these rows, in this order."""
         if isinstance(rows, range) and rows == range(len(self)):
             return self
-        names, builders = NamesBuilder(), self._builders()
-        for block in cols.blocks(rows):
-            names.add(*self.names.some(block))
-            for name, builder in builders.items():
-                column = getattr(self, name)
-                builder.add(some(column, block) if len(column) else column)
-        found: dict[str, Any] = {name: builder.done() for name, builder in builders.items()}
+        found: dict[str, Any]
+        if isinstance(rows, range) and rows.step == 1:
+            names, builders = NamesBuilder(), self._builders()
+            for block in cols.blocks(rows):
+                names.add(*self.names.some(block))
+                for name, builder in builders.items():
+                    column = getattr(self, name)
+                    builder.add(some(column, block) if len(column) else column)
+            found = {"names": names.done(), **{name: builder.done() for name, builder in builders.items()}}
+        else:
+            arrangement = Arrangement(rows)
+            found = {name: arrangement.column(getattr(self, name)) for name in _COLUMNS}
+            found["names"] = arrangement.names(self.names)
         found["box_starts"], found["boxes"] = self.boxes_of(rows)
         found["columns"] = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return dataclasses.replace(self, names=names.done(), **found)
+        return dataclasses.replace(self, **found)
 
     def whole(self, rows: Rows) -> Catalog:
         """The same with no word of containers and classes that no row needs: to be sent to a worker."""
@@ -133,10 +142,11 @@ class Catalog:
 
         found = dataclasses.replace(self.picked(rows))
         every = range(len(found))
-        ids, numbers = np.unique(some(found.container_ids, every), return_inverse=True)
-        found.container_ids = cols.column_of("I", [numbers])
+        container_ids = some(found.container_ids, every)
+        ids = distinct(container_ids, len(self.containers))
+        found.container_ids = cols.column_of("I", [np.searchsorted(ids, container_ids)])
         found.containers = [self.containers[each] for each in ids.tolist()]
-        labels = np.unique(some(found.labels, every)).tolist() if len(found.labels) else []
+        labels = distinct(some(found.labels, every), len(self.wnids) + 1).tolist() if len(found.labels) else []
         known = [label - 1 for label in labels if label]
         found.wnids = Words(len(self.wnids), dict(zip(known, map(self.wnids.__getitem__, known), strict=True)))
         if self.texts == self.wnids:

@@ -58,7 +58,7 @@ def list_folder(base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
     ``obstacles`` of the remarks: whoever takes the files raises them all together.
 
     Raises:
-        InputError: ``base`` itself is no folder.
+        InputError: ``base`` itself is not a folder.
     """
     return _list(_Walk(base, "", None, None), engine)
 
@@ -124,7 +124,7 @@ class _Walk:
         """The files of the folder where the search starts, and the folders in it."""
         folder = self.base / self.begin
         if not folder.is_dir():
-            what = "is no folder" if folder.exists() else "is not there"
+            what = "is not a folder" if folder.exists() else "is not there"
             raise InputError(f"{folder} {what}", "expected the folder that holds the files")
         found, folders = self._empty(), []
         for name, entry in self._entries(self.begin, found):
@@ -197,7 +197,7 @@ class _Walk:
             return
         status = entry.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{entry.path} is no file", "expected files and folders", "remove it")
+            raise InputError(f"{entry.path} is not a file", "expected files and folders", "remove it")
         fault = fault_of_name(name, self.base)
         if fault is not None:
             raise fault

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import stat
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +24,7 @@ class FileList:
 
     path: Path
     names: list[str]
-    lines: list[int]
+    lines: Sequence[int]
 
 
 def read_file_list(path: Path, base: Path) -> FileList:
@@ -32,21 +34,25 @@ def read_file_list(path: Path, base: Path) -> FileList:
         InputError: it can't be read, or a line leads out of ``base`` or stands there twice.
     """
     names: list[str] = []
-    lines: list[int] = []
-    first: dict[str, int] = {}
+    lines = array("Q")
     for number, line in enumerate(_read_text(path).split("\n"), 1):
         entry = line.strip("\r")
         if not entry.strip():
             continue
-        name = _within(entry, base, path, number)
-        if name in first:
-            raise InputError(f"{path}, line {number}: {entry} stands in line {first[name]} already", "expected it once")
-        first[name] = number
-        names.append(name)
+        names.append(_within(entry, base, path, number))
         lines.append(number)
+    if len(set(names)) < len(names):
+        raise _twice(path, names, lines)
     if not names:
         raise InputError(f"{path} names no file", "expected the name of a file in each line", "fill it, or remove it")
     return FileList(path, names, lines)
+
+
+def _twice(path: Path, names: Sequence[str], lines: Sequence[int]) -> InputError:
+    first: dict[str, int] = {}
+    row = next(row for row, name in enumerate(names) if first.setdefault(name, row) < row)
+    before = lines[first[names[row]]]
+    return InputError(f"{path}, line {lines[row]}: {names[row]} is in line {before} already", "expected it once")
 
 
 def _read_text(path: Path) -> str:
@@ -136,7 +142,7 @@ class _LookUp:
                 missing.append((row, "is not there" if isinstance(error, FileNotFoundError) else reason))
                 continue
             if not stat.S_ISREG(status.st_mode):
-                missing.append((row, "is no file"))
+                missing.append((row, "is not a file"))
                 continue
             found.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):

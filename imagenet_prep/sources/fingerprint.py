@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.sources.numbers import Places, Rows, chunks, some
+from imagenet_prep.sources.numbers import Places, Rows, chunks, distinct, some
 
 if TYPE_CHECKING:
     from imagenet_prep.sources.catalog import Catalog
@@ -38,13 +38,13 @@ class Fingerprints:
 
         catalog, places = self._catalog, rows if isinstance(rows, range) else Places(rows)
         joined, edges = catalog.names.some(places)
-        labels = some(catalog.labels, places) if len(catalog.labels) else np.zeros(len(rows), "<u4")
+        labels = some(catalog.labels, places) if len(catalog.labels) else np.zeros(len(rows), np.uint32)
         columns = {name: [values[row] for row in rows] for name, values in sorted(catalog.columns.items())}
         starts, boxes = catalog.boxes_of(rows)
         digest = hashlib.sha256()
         for part in (
             json.dumps([len(rows), self._settings, columns]).encode(),
-            self._words[np.unique(labels)].tobytes(),
+            self._words[distinct(labels, len(self._words))].tobytes(),
             np.diff(edges).astype("<u4").tobytes(),
             joined,
             labels.astype("<u4").tobytes(),

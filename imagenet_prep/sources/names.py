@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from imagenet_prep.sources.numbers import Values
 
 _WORD = 8  # bytes of names that are looked at together; no name holds a zero
+_ENDING = (1 << 40) - 1  # of those the last five: no ending that is asked for has more
 
 
 @dataclass(slots=True)
@@ -47,11 +48,8 @@ class Names:
     @classmethod
     def of_parts(cls, joined: bytes, lengths: Numbers) -> Names:
         """The names that have these parts."""
-        import numpy as np
-
         builder = NamesBuilder()
-        edges = np.cumsum(some(lengths, range(len(lengths))), dtype=np.int64)
-        builder.add(joined, np.concatenate((np.zeros(1, np.int64), edges)))
+        builder.add(joined, edges_of(some(lengths, range(len(lengths)))))
         return builder.done()
 
     def append(self, name: str) -> None:
@@ -107,7 +105,7 @@ class Names:
             edges, near = some(self.starts, range(window.start, window.stop + 1)), rows.rows[places] - window.start
             starts[places] = edges[near]
             lengths[places] = edges[near + 1] - edges[near]
-        edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        edges = edges_of(lengths)
         found = np.empty(int(edges[-1]), np.uint8)
         for window, places in rows.windows():
             begin, end = (int(self.starts[row]) for row in (window.start, window.stop))
@@ -154,29 +152,42 @@ class Names:
         start = self.find(lead.encode())
         return range(start, self.find(f"{lead[:-1]}0".encode(), start))
 
-    def count(self, sign: bytes) -> Iterator[tuple[range, Values]]:
-        """How often each name holds a byte: some rows at a time."""
+    def folders(self, rows: Rows, lead: str) -> Iterator[tuple[range, str | None, int]]:
+        """Places that follow each other among the rows and lie in one folder behind ``lead``; all names begin with it.
+
+        With them the folder, None for a single one that lies in none, and the most slashes that one of the names has.
+        """
         import numpy as np
 
-        for rows in chunks(len(self)):
-            joined, edges = self.joined_of(rows)
-            places = np.flatnonzero(np.frombuffer(joined, np.uint8) == sign[0])
-            yield rows, np.diff(np.searchsorted(places, edges))
+        place, behind = 0, len(lead.encode())
+        for block in blocks(rows):
+            found, edges = self.some(block)
+            joined, begin = bytes(found), edges[:-1] + behind
+            slashes = np.flatnonzero(np.frombuffer(joined, np.uint8) == ord("/"))
+            firsts = np.searchsorted(slashes, edges)
+            ends = np.append(slashes, [len(joined)] * (lead.count("/") + 1))[firsts[:-1] + lead.count("/")]
+            lengths = np.where(ends < edges[1:], ends - begin, -1)
+            starts = np.append(0, np.flatnonzero(_differ(joined, begin, lengths)) + 1)
+            deepest = np.maximum.reduceat(np.diff(firsts), starts).tolist()
+            for (start, stop), most in zip(pairwise([*starts.tolist(), len(block)]), deepest, strict=True):
+                folder = joined[begin[start] : begin[start] + lengths[start]].decode() if lengths[start] >= 0 else None
+                yield range(place + start, place + stop), folder, most
+            place += len(block)
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
         """Those near which one of these words stands, in letters of any case; all that hold one are among them."""
         for rows in chunks(len(self)):
             joined = self.joined_of(rows)[0].lower()
-            if any(word in joined for word in words):
+            if any(all(letter in joined for letter in word) and word in joined for word in words):  # letters are quick
                 yield from self.texts(rows)
 
     def chosen(self, accept: Callable[[str], bool]) -> Values:
-        """For each whether ``accept`` takes it, which looks at no more than its last 8 bytes."""
+        """For each whether ``accept`` takes it, which looks at no more than its last 5 bytes."""
         import numpy as np
 
         found = np.zeros(len(self), np.bool_)
         known: dict[int, bool] = {}
-        for rows, tails in self._tails():
+        for rows, tails in self._endings():
             distinct, which = np.unique(tails, return_inverse=True)
             for tail in distinct.tolist():
                 if tail not in known:
@@ -185,10 +196,21 @@ class Names:
         return found
 
     def endings(self) -> set[str]:
-        """The last 8 bytes that there are, of shorter names all."""
+        """The last 5 bytes that there are; of names of less than 8 bytes all."""
         import numpy as np
 
-        return set(map(_ending, {tail for _, tails in self._tails() for tail in np.unique(tails).tolist()}))
+        found: set[int] = set()
+        for _, tails in self._endings():
+            first = tails[0]
+            found.update((int(first), *np.unique(tails[tails != first]).tolist()))  # most often all are the same
+        return set(map(_ending, found))
+
+    def _endings(self) -> Iterator[tuple[range, Values]]:
+        """The last 5 bytes of each as a number; of a name of less than 8 bytes all."""
+        import numpy as np
+
+        for rows, tails in self._tails():
+            yield rows, np.where(tails & np.uint64(0xFF), tails & np.uint64(_ENDING), tails)  # short ones end in zeros
 
     def _tails(self) -> Iterator[tuple[range, Values]]:
         """The last 8 bytes of each as a number; of a shorter one all of it."""
@@ -201,7 +223,7 @@ class Names:
 
 
 def _ending(tail: int) -> str:
-    return tail.to_bytes(_WORD, "big").rstrip(b"\0").decode("utf-8", "replace")
+    return tail.to_bytes(_WORD, "big").strip(b"\0").decode("utf-8", "replace")
 
 
 def _words(joined: bytes, begin: Values, left: Values) -> Values:
@@ -231,6 +253,36 @@ def _compared(joined: bytes, edges: Values) -> Values:
         if signs.all():
             break
     return signs
+
+
+def _differ(joined: bytes, begin: Values, lengths: Values) -> Values:
+    """For each piece of ``joined`` but the last whether the next one is another, or none: that has a length below 0."""
+    found: Values = (lengths[1:] != lengths[:-1]) | (lengths[1:] < 0)
+    for place in range(0, int(lengths.max(initial=0)), _WORD):
+        words = _words(joined, begin + place, lengths - place)
+        found |= words[1:] != words[:-1]
+    return found
+
+
+def edges_of(lengths: Values) -> Values:
+    """Where pieces of these lengths begin, one behind the other, and the last one ends."""
+    import numpy as np
+
+    edges = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=edges[1:])
+    return edges
+
+
+def gathered(joined: bytes, edges: Values, rows: Values) -> tuple[memoryview, Values]:
+    """Some of the names in memory, in the order of ``rows``: their bytes, and where each begins, and the last ends."""
+    import numpy as np
+
+    starts = edges[rows]
+    lengths = edges[rows + 1] - starts
+    found_edges = edges_of(lengths)
+    found = np.empty(int(found_edges[-1]), np.uint8)
+    _move(np.frombuffer(joined, np.uint8), starts, found, found_edges[:-1], lengths)
+    return found.data, found_edges
 
 
 def _move(source: Values, starts: Values, target: Values, places: Values, lengths: Values) -> None:

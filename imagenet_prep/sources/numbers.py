@@ -6,6 +6,7 @@ TMPDIR names, else in /var/tmp; the system frees them when the process ends, how
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from array import array
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, overload
 
 from imagenet_prep.errors import PrepError, SpaceError, WriteError
 from imagenet_prep.storage.space import USED_UP
+from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +30,7 @@ CHUNK = 1 << 16
 """Rows that are looked at together."""
 
 _FLUSH = 1 << 20
-_BLOCK = 1 << 22  # rows that are brought to another order together: a long column is read once for each
+_BLOCK = 1 << 20  # rows that are looked up together: of a long column what lies near them is read once for each
 _WINDOW = 1 << 18  # rows of a long column that are in memory meanwhile; 65,536 windows are enough for any table
 
 
@@ -39,6 +41,11 @@ class OnDisk(Sequence[int]):
 
     def __init__(self, typecode: str, file: BinaryIO, count: int) -> None:
         self.typecode, self._file, self._count = typecode, file, count
+
+    @classmethod
+    def empty(cls, typecode: str, count: int) -> OnDisk:
+        """A column of so many rows that are still to be written, in any order."""
+        return cls(typecode, _scratch_file(), count)
 
     def __len__(self) -> int:
         return self._count
@@ -81,6 +88,10 @@ class OnDisk(Sequence[int]):
             place += len(parts[-1])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def write(self, start: int, values: memoryview) -> None:
+        """Put numbers of this form in the place of the rows from ``start`` on."""
+        _write_at(self._file, values.cast("B"), start * array(self.typecode).itemsize)
+
 
 Numbers: TypeAlias = "array[int] | OnDisk"
 """A column."""
@@ -94,12 +105,37 @@ def _restored(typecode: str, content: bytes) -> Numbers:
 
 def _no_room(folder: Path, error: OSError) -> PrepError:
     """The error for a folder that takes no column."""
-    kind = SpaceError if error.errno in USED_UP else WriteError
-    return kind(
+    room = "room for some 300 bytes an image while the command runs"
+    try:
+        found = os.statvfs(folder)
+        detail = f"expected {room}, got {size_text(found.f_bavail * found.f_frsize)} free"
+    except OSError:
+        detail = f"expected a folder with {room}"
+    other, again = "name another folder in TMPDIR", "and run the same command again"
+    return (SpaceError if error.errno in USED_UP else WriteError)(
         f"the plan can't be kept in {folder}: {error.strerror or error}",
-        "expected room for some 300 bytes an image there while the command runs",
-        "name another folder in TMPDIR and run the same command again",
+        detail,
+        f"raise ulimit -f, or {other}, {again}" if error.errno == errno.EFBIG else f"{other} {again}",
     )
+
+
+def _scratch_file() -> BinaryIO:
+    """A file without a name for a column, which keeps it."""
+    folder = scratch_folder()
+    try:
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        raise _no_room(folder, error) from error
+
+
+def _write_at(file: BinaryIO, content: memoryview, place: int) -> None:
+    """Write all of it from a place of the file on."""
+    try:
+        while content:
+            written = os.pwrite(file.fileno(), content, place)
+            content, place = content[written:], place + written
+    except OSError as error:
+        raise _no_room(scratch_folder(), error) from error
 
 
 class Builder:
@@ -119,7 +155,10 @@ class Builder:
         import numpy as np
 
         form = np.dtype(self._typecode)
-        if isinstance(values, OnDisk):
+        if isinstance(values, array) and values.typecode == self._typecode:
+            self._kept += values
+            self._grown()
+        elif isinstance(values, OnDisk):
             for start in range(0, len(values), CHUNK):
                 self.add(some(values, range(start, min(start + CHUNK, len(values)))))
         else:
@@ -128,20 +167,17 @@ class Builder:
     def add_bytes(self, content: bytes | bytearray | memoryview) -> None:
         """Append numbers as they lie in memory."""
         self._kept.frombytes(content)
+        self._grown()
+
+    def _grown(self) -> None:
+        """Once it is long, what is in memory goes to the disk."""
         held = len(self._kept) * self._kept.itemsize
         if held > (IN_MEMORY if self._file is None else _FLUSH):
             self._flush()
 
     def _flush(self) -> None:
-        folder = scratch_folder()
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - a column keeps it
-            view = memoryview(self._kept).cast("B")
-            while view:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            raise _no_room(folder, error) from error
+        self._file = self._file or _scratch_file()
+        _write_at(self._file, memoryview(self._kept).cast("B"), self._count * self._kept.itemsize)
         self._count += len(self._kept)
         self._kept = array(self._typecode)
 
@@ -211,15 +247,26 @@ Rows: TypeAlias = "Sequence[int] | Values"
 
 
 def blocks(rows: Rows) -> Iterator[range | Places]:
-    """Rows, some millions at a time; ranges as ranges."""
-    for start in range(0, len(rows), _BLOCK):
-        part = rows[start : start + _BLOCK]
-        yield part if isinstance(part, range) and part.step == 1 else Places(part)
+    """Rows, some at a time; ranges as ranges."""
+    is_range = isinstance(rows, range) and rows.step == 1
+    step = CHUNK if is_range else _BLOCK
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        yield part if isinstance(part, range) and is_range else Places(part)
 
 
 def chunks(count: int) -> Iterator[range]:
     """All rows, CHUNK at a time."""
     return (range(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
+
+
+def distinct(values: Values, most: int) -> Values:
+    """The numbers that are among these, which are all less than ``most``; in their order."""
+    import numpy as np
+
+    found = np.zeros(most, np.bool_)
+    found[values] = True
+    return np.flatnonzero(found)
 
 
 Packed: TypeAlias = "tuple[str, int, int, str, bytes]"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Progress
-from imagenet_prep.sources.archive_faults import REMEDY
+from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, changed
 from imagenet_prep.sources.tar_members import TarFault, stream_files
@@ -58,7 +58,7 @@ def walk_packed(
     Raises:
         InputError: it is damaged, cut, or unpacks to far too much.
     """
-    with stream_faults(path), open_plain(path) as raw, stream_faults(path, raw.tell):
+    with stream_faults(path), open_plain(path) as raw, stream_faults(path, raw.tell, WHOLE_COPY):
         size = os.fstat(raw.fileno()).st_size
         progress.begin(f"listing {path.name}", size, "B")
         done = 0
@@ -76,14 +76,14 @@ def most_unpacked(size: int) -> int:
 
 
 @contextlib.contextmanager
-def stream_faults(source: Path, tell: Callable[[], int] = int) -> Iterator[None]:
+def stream_faults(source: Path, tell: Callable[[], int] = int, hint: Text = REMEDY) -> Iterator[None]:
     """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
     try:
         yield
     except TarFault as fault:
-        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY) from fault
+        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), REMEDY) from error
+        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), hint) from error
     except OSError as error:
         raise InputError(f"{error.filename or source} can't be read", error.strerror or str(error)) from error
 
@@ -102,7 +102,7 @@ class _Forward:
 
     def read(self, row: Row) -> Buffer:
         """The bytes of a file."""
-        with self._lock, stream_faults(self._path, self._raw.tell):
+        with self._lock, stream_faults(self._path, self._raw.tell, WHOLE_COPY):
             self._stream.seek(row.offset)  # backwards it begins again
             found = self._stream.read(row.length)
         if len(found) != row.length:

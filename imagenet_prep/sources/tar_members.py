@@ -226,7 +226,7 @@ def _parse_size(header: bytes, offset: int) -> int:
         pass
     if not digits:
         return 0
-    raise TarFault(offset, f"{_show(field)} is no size")
+    raise TarFault(offset, f"{_show(field)} is not a size")
 
 
 def _apply(said: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
@@ -234,7 +234,7 @@ def _apply(said: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tup
         raise TarFault(offset, f"{_show(name)} is a sparse file, not a plain file")
     if text := said.get(b"size"):
         if not text.isdigit() or len(text) > 20:
-            raise TarFault(offset, f"{_show(text)} is no size")
+            raise TarFault(offset, f"{_show(text)} is not a size")
         size = int(text)
     return said.get(b"path") or name, size
 

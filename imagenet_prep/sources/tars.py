@@ -37,25 +37,30 @@ class Archive:
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows: slices of the archive's map, so that an image is never copied; of an object, ranges."""
-        path = self.path
-        content = None if isinstance(path, ObjectPath) else map_file(path)
+        if isinstance(self.path, ObjectPath):
+            return lambda row: self.read_all([row])[0]
+        content = map_file(self.path)
 
         def read(row: Row) -> Buffer:
-            start, stop = row.offset, row.offset + row.length
-            found = _range_of(path, start, stop) if content is None else content[start:stop]
-            if len(found) != row.length:
-                raise changed(self.path, row.offset, row.length, len(found))
-            return found
+            return _whole(content[row.offset : row.offset + row.length], self.path, row)
 
         return read
 
+    def read_all(self, rows: Sequence[Row]) -> list[Buffer]:
+        """The bytes of several rows of an object, asked for side by side."""
+        path = self.path
+        assert isinstance(path, ObjectPath)
+        try:
+            found = objects.get_ranges(path, [(row.offset, row.offset + row.length) for row in rows])
+        except FileNotFoundError as error:
+            raise unreadable(path, error) from error
+        return [_whole(each, path, row) for each, row in zip(found, rows, strict=True)]
 
-def _range_of(path: Path, start: int, stop: int) -> memoryview:
-    assert isinstance(path, ObjectPath)
-    try:
-        return objects.get_range(path, start, stop)
-    except FileNotFoundError as error:
-        raise unreadable(path, error) from error
+
+def _whole(found: memoryview, path: Path, row: Row) -> memoryview:
+    if len(found) != row.length:
+        raise changed(path, row.offset, row.length, len(found))
+    return found
 
 
 class NamedSlices(Sliceable, Protocol):

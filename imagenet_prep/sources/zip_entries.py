@@ -33,7 +33,7 @@ _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _SIZES_FOLLOW = 0x8  # the local header was written before they were known
 _UNIX, _FILE_TYPES, _PLAIN = 3, 0o170000, (0, 0o100000)
 _METHODS = (STORED, DEFLATED)
-_ANY_TYPE = 1 << 28  # from here on the upper bits may say that it is no plain file
+_ANY_TYPE = 1 << 28  # from here on the upper bits may say that it is not a plain file
 _ODD = (b"", b"/")  # the last byte of no name, and of that of a folder
 _DENSEST = 1032  # bytes that a byte of a deflated stream comes to at most (zlib, "Maximum Compression Factor")
 
@@ -51,6 +51,10 @@ class ZipFault(ValueError):  # noqa: N818 - the data is at fault, no error of th
 
     def __str__(self) -> str:
         return f"at byte {self.offset:,}: {self.reason}"
+
+
+class CutZip(ZipFault):
+    """A file that begins like a zip and does not end like one."""
 
 
 class Entry(NamedTuple):
@@ -97,7 +101,7 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
             yield name, position, size
         position = following
     if position != stop:
-        raise ZipFault(position, f"{stop - position:,} bytes of the central directory are no entry")
+        raise ZipFault(position, f"{stop - position:,} bytes of the central directory are not an entry")
     _refuse_overlaps(begins, ends)
 
 
@@ -128,6 +132,15 @@ def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
     return data
 
 
+def check_end(view: Sliceable) -> None:
+    """Look whether a zip is all there, at its end alone.
+
+    Raises:
+        ZipFault: nothing there tells where the central directory is, or not the truth.
+    """
+    _find_directory(view)
+
+
 # the end -------------------------------------------------------------------------------------------------------
 
 
@@ -140,8 +153,8 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         at = tail.rfind(b"PK\5\6", 0, at)
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
-            raise ZipFault(size, "the archive does not end with a central directory: it was cut, or other bytes follow")
-        raise ZipFault(size, "this is no zip: nothing at its end says so")
+            raise CutZip(size, "the archive does not end with a central directory: it was cut, or other bytes follow")
+        raise ZipFault(size, "this is not a zip: nothing at its end says so")
     end = size - len(tail) + at
     _, disk, first_disk, here, count, length, start, _ = _END.unpack_from(tail, at)
     disks = {disk, first_disk}

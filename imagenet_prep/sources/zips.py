@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, Text
+from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices
 from imagenet_prep.sources.tar_members import Member
-from imagenet_prep.sources.zip_entries import ZipFault, entry_at, iter_entries, read_entry
+from imagenet_prep.sources.zip_entries import CutZip, ZipFault, entry_at, iter_entries, read_entry
 from imagenet_prep.storage.mapped import map_file
-
-REMEDY = "check where it comes from, or download it again"
+from imagenet_prep.text import size_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,22 @@ class Zip:
         return read
 
 
-def walk_zip(view: FileSlices) -> Iterator[Member]:
+def walk_zip(view: FileSlices, hint: Text = WHOLE_COPY) -> Iterator[Member]:
     """Name, address and length of every file in a zip, in the order of its central directory.
 
     Raises:
-        InputError: it can't be trusted, see ``iter_entries``.
+        InputError: it can't be trusted, and ``hint`` says what to do; see ``iter_entries``.
     """
     try:
         yield from iter_entries(view)
     except ZipFault as fault:
-        raise _damaged(view.path, fault) from fault
+        raise _damaged(view.path, fault, hint) from fault
 
 
-def _damaged(path: Path, fault: ZipFault | UnicodeDecodeError) -> InputError:
+def _damaged(path: Path, fault: ZipFault | UnicodeDecodeError, hint: Text = WHOLE_COPY) -> InputError:
+    if isinstance(fault, CutZip):
+        what = f"{path} is not complete: it has {size_text(fault.offset)}"
+        return InputError(what, "expected a zip that ends with its central directory", hint)
     if isinstance(fault, ZipFault):
-        return InputError(f"{path} can't be trusted at byte {fault.offset:,}", fault.reason, REMEDY)
-    return InputError(f"{path} changed since it was listed", str(fault), REMEDY)
+        return InputError(f"{path} is damaged at byte {fault.offset:,}", fault.reason, hint)
+    return InputError(f"{path} changed since it was listed", str(fault), hint)

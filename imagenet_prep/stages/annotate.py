@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.finding import find_annotations
 from imagenet_prep.ilsvrc2012.folders import BOX_FOLDERS
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.sources.archive_faults import REMEDY
+from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.atomic import save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
@@ -47,7 +47,7 @@ class BoxTotals:
         other_class: boxes skipped because their file's first name is another of the 1000 classes.
         no_area: boxes skipped because nothing of them is within the image.
         ended_early: files in which an xmin of exactly -1 ended the list.
-        other_files: files left out because their folder is none of the 1000 classes.
+        other_files: files left out because their folder is not one of the 1000 classes.
     """
 
     files: int = 0
@@ -183,7 +183,8 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
     finally:
         progress.end()
     if not results:
-        raise InputError(f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", REMEDY)
+        hint = REMEDY if source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename else WHOLE_COPY
+        raise InputError(f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", hint)
     problems = sorted((problem for result in results for problem in result.problems), key=str)
     totals = add_up(result.totals for result in results)
     return _Result(b"".join(result.lines for result in results), totals, tuple(problems))

@@ -316,8 +316,9 @@ def _waiting(
 
 def _beginning(planned: PlannedSet, layout: Layout) -> Beginning:
     shards = {split.catalog.split: len(split.plans) for split in planned.splits}
+    records = {split.catalog.split: len(split.catalog) for split in planned.splits}
     entry = planned.entry
-    return Beginning(shards, planned.options, layout.raw, entry.name, entry.classes, planned.expected)
+    return Beginning(shards, planned.options, layout.raw, entry.name, entry.classes, planned.expected, records)
 
 
 # the work ------------------------------------------------------------------------------------------------------

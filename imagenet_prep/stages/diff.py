@@ -6,12 +6,13 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.reading.difference import Difference, DifferingRecord, SplitDifference, place_text
 from imagenet_prep.reading.record_list import ComparedSet
 from imagenet_prep.reading.values import Decoder
 
@@ -19,66 +20,6 @@ LOOKED_INTO = 20
 """How many records that differ are taken apart, and how many names are told, if nothing else is said."""
 
 _SHOWN = 60  # characters of a value
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingRecord:
-    """A record that both sets have under one name, with other bytes.
-
-    ``places`` are those in both sets: shard and number. ``features`` tells, by feature, the value of both in words; it
-    is None of a record that was not looked into.
-    """
-
-    name: str
-    places: tuple[str, str]
-    features: dict[str, tuple[str, str]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SplitDifference:
-    """What differs in one split.
-
-    Args:
-        split: its name.
-        shards: how many each set has.
-        records: how many each set has.
-        moved: how many records are the same, and have another shard or number in the other set.
-        only: names of records that just one of them has, those of the first set and those of the second; a record
-            without a name is told by its place.
-        differing: records that both have, and that are not the same.
-        other_shards: shards whose records differ, where one side is a manifest alone: which of them, it can't tell.
-    """
-
-    split: str
-    shards: tuple[int, int]
-    records: tuple[int, int]
-    moved: int = 0
-    only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    differing: tuple[DifferingRecord, ...] = ()
-    other_shards: tuple[str, ...] = ()
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both have the same records in the same places."""
-        return not (self.moved or any(self.only) or self.differing or self.other_shards)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What differs between two sets, by split."""
-
-    places: tuple[Path, Path]
-    splits: tuple[SplitDifference, ...]
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both have the same records in the same places."""
-        return all(split.is_same for split in self.splits)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same for JSON."""
-        splits = [{**asdict(split), "is_same": split.is_same} for split in self.splits]
-        return {"places": [*map(str, self.places)], "is_same": self.is_same, "splits": splits}
 
 
 class _Spot(NamedTuple):
@@ -90,7 +31,7 @@ class _Spot(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"{self.shard} record {self.number}"
+        return place_text(self.shard, self.number)
 
 
 def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
@@ -134,6 +75,7 @@ def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, 
         found,
         moved=sum(ours[key][:2] != theirs[key][:2] and ours[key][3:] == theirs[key][3:] for key in in_both),
         only=(_told(ours, theirs), _told(theirs, ours)),
+        only_places=(_places(ours, theirs), _places(theirs, ours)),
         differing=tuple(
             _differing(key[0], (ours[key], theirs[key]), both if number < look_into else None)
             for number, key in enumerate(differing)
@@ -159,6 +101,10 @@ def _rows(side: ComparedSet, names: Iterable[str], progress: Progress) -> Iterat
 def _told(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
     """What just one side has, by name or place."""
     return tuple(place.words if key[0][0] == "\0" else key[0] for key, place in ours.items() if key not in theirs)
+
+
+def _places(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
+    return tuple(place.words for key, place in ours.items() if key not in theirs)
 
 
 def _differing(name: str, places: tuple[_Spot, _Spot], both: tuple[ComparedSet, ComparedSet] | None) -> DifferingRecord:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, NetworkError, Phrase, UsageError
-from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.looks import look_at
 from imagenet_prep.fetch.numbered import Numbered
 from imagenet_prep.fetch.offers import Offer, Site, explained
@@ -26,8 +26,8 @@ from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.space import Need, refuse_lack
-from imagenet_prep.text import number_of
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
+from imagenet_prep.text import listed, number_of, size_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def download(
     *,
     only: Sequence[str] = facts.DEFAULT_ARCHIVES,
     base_url: str = BASE_URL,
-    credentials: Credentials | None = None,
+    credentials: SignIn | None = None,
     cookies: Path | None = None,
     connections: int = 4,
     check_digest: bool = True,
@@ -109,7 +109,7 @@ def download(
         layout: where to.
         only: keys of facts.ARCHIVES.
         base_url: the folder to fetch from.
-        credentials: used if the server asks for them.
+        credentials: used if the server asks for them; or what finds them then.
         cookies: a cookies.txt from a browser.
         connections: how many pieces of a file to fetch at a time.
         check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
@@ -139,6 +139,9 @@ def download(
         asked_for = [train, *missing] if train and wnids else missing
         classes = None
         if asked_for:
+            is_known = check_digest and not digests and not wnids
+            if is_known:  # before anyone is asked for a password, or a server for anything
+                _announce(_foreseen(targets), layout, before, job.progress)
             first, note = asked_for[0].filename, job.progress.note
             session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
             urls = {target.filename: file_url(base_url, target.filename) for target in asked_for}
@@ -148,7 +151,8 @@ def download(
             incoming = [_incoming(target, remotes[target.filename]) for target in missing]
             if classes:
                 incoming.append(Incoming(_tars(wnids), classes.size, classes.bytes_to_come(layout), len(wnids)))
-            _announce(incoming, layout, before)
+            if not is_known:
+                _announce(incoming, layout, before, job.progress)
         for target in targets.values():
             if target in missing:
                 job.fetch(session, urls[target.filename], target, remotes[target.filename])
@@ -224,7 +228,7 @@ def download_copy(
         targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
         missing = {target: offer for target, offer in targets.items() if not target.is_there()}
         if missing:
-            _announce([_all_of(site, missing)], layout, before)
+            _announce([_all_of(site, missing)], layout, before, Silent())
             job.note_copy(site, missing, part)
         for number, (target, offer) in enumerate(targets.items(), 1):
             each = dataclasses.replace(job, progress=Numbered(job.progress, number, len(targets)))
@@ -251,16 +255,22 @@ def foresee(
     layout.refuse_urls()
     targets = _targets(layout, only, check_digest, {})
     train = _pick_train(targets, part)
-    incoming = []
-    for key, target in targets.items():
-        if not target.is_there():
-            remote = Remote("", ARCHIVES[key].about, None, None)
-            incoming.append(dataclasses.replace(_incoming(target, remote), is_about=target.size is None))
+    incoming = _foreseen(targets)
     wnids = _missing_classes(layout, part) if train else []
     if wnids:
         size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
         incoming.append(Incoming(_tars(wnids), size, size, len(wnids), is_about=True))
     return tuple(incoming)
+
+
+def _foreseen(targets: Mapping[str, Target]) -> list[Incoming]:
+    """The archives that are not there, by the sizes that are published or about right."""
+    incoming = []
+    for key, target in targets.items():
+        if not target.is_there():
+            remote = Remote("", ARCHIVES[key].about, None, None)
+            incoming.append(dataclasses.replace(_incoming(target, remote), is_about=target.size is None))
+    return incoming
 
 
 def foresee_copy(
@@ -327,7 +337,7 @@ class _Fetching:
     def note_copy(self, site: Site, missing: Mapping[Target, Offer], part: Part) -> None:
         """Say what is fetched of a site, and that it is all of it."""
         incoming = _all_of(site, missing)
-        self.progress.note(f"{site.name}: {number_of(incoming.files, 'file')}, {incoming.to_come:,} bytes to fetch")
+        self.progress.note(f"{site.name}: {number_of(incoming.files, 'file')}, {size_text(incoming.to_come)} to fetch")
         if not part.is_whole:
             self.progress.note(all_come(site, part))
 
@@ -365,11 +375,16 @@ def all_come(site: Site, part: Part) -> str:
     return f"{site.name} hands out no single classes: all 1,000 are fetched, for the {classes} of {part.name}"
 
 
-def _announce(incoming: Sequence[Incoming], layout: Layout, before: Before | None) -> None:
+def _announce(incoming: Sequence[Incoming], layout: Layout, before: Before | None, progress: Progress) -> None:
+    """Say what comes and what is free, if it fits; or let ``before`` do so."""
     if before is not None:
         before(incoming)
-    else:
-        refuse_lack(each.need(layout) for each in incoming)
+        return
+    needs = [each.need(layout) for each in incoming]
+    refuse_lack(needs)
+    for room in rooms_for(needs):
+        names = listed(each.name for each in incoming)
+        progress.note(f"{names}: {size_text(room.size)} to fetch, {size_text(room.free)} are free")
 
 
 def _incoming(target: Target, remote: Remote) -> Incoming:

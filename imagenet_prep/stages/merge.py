@@ -11,17 +11,18 @@ from imagenet_prep.shards.run import take_in_parts
 from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.text import listed, number_of
 
 
 @dataclass(frozen=True, slots=True)
 class MergeSummary:
-    """A finished set: shards and images by split."""
+    """A finished set: shards, images, and how many ``skip_bad`` set aside, by split."""
 
     shards: dict[str, int]
     images: dict[str, int]
+    set_aside: dict[str, int]
 
 
 def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
@@ -73,4 +74,10 @@ def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputE
 
 def _summary(manifest: Manifest) -> MergeSummary:
     totals = manifest.totals
-    return MergeSummary({each: totals[each].shards for each in totals}, {each: totals[each].images for each in totals})
+    set_aside = dict.fromkeys(totals, 0)
+    for info in manifest.shards.values():
+        if info.set_aside and (parsed := parse_shard_name(info.name)):
+            set_aside[parsed[0]] += len(info.set_aside)
+    return MergeSummary(
+        {each: totals[each].shards for each in totals}, {each: totals[each].images for each in totals}, set_aside
+    )

@@ -93,7 +93,7 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
     """
     path = place(path)
     if not path.is_file():
-        raise UsageError(f"{path} is no file", "expected a TFRecord file")
+        raise UsageError(f"{path} is not a file", "expected a TFRecord file")
     if limit is not None and record is not None:
         raise UsageError(f"limit {limit} and record {record}", "expected one of them: the first records, or only one")
     if (limit is not None and limit < 1) or (record is not None and record < 0):

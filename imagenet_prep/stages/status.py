@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,8 @@ def status(layout: Layout) -> Status:
     """How far each stage has come; reads no archive and no shard. A recipe's data set has only the last two."""
     manifest = _manifest(layout)
     dataset = known_set(layout, manifest)
-    convert, verify = _convert(layout, dataset, manifest), _verify(layout, dataset, manifest)
+    sizes = layout.find_shards(dataset.splits)
+    convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, dataset, manifest, sizes)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
         following = Call("report", layout.output_dir)
@@ -62,10 +63,9 @@ def status(layout: Layout) -> Status:
 # the stages ----------------------------------------------------------------------------------------------------
 
 
-def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> StageStatus:
+def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
     if not dataset.is_known_before_its_end and manifest is None:
         return StageStatus("convert", "partly", _under_way(layout))
-    sizes = layout.find_shards(dataset.splits)
     recorded = _recorded(layout, manifest)
     if not recorded:
         words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
@@ -107,10 +107,10 @@ def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
     return sum(found.most_common(1)[0][0] if found else usual.get(split, 0) for split, found in counts.items())
 
 
-def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> StageStatus:
+def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
     if not dataset.is_known_before_its_end and manifest is None:
-        return StageStatus("verify", "not begun", "the conversion has not come to its end")
-    if not layout.find_shards(dataset.splits):
+        return StageStatus("verify", "not begun", "the conversion is not finished")
+    if not sizes:
         return StageStatus("verify", "not begun", "no shards")
     kept = load_verdict(layout)
     if kept is None:

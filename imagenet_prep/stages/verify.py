@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from imagenet_prep.checks.examiner import SetFindings
 from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, sound_manifest, take_inventory
@@ -18,6 +18,7 @@ from imagenet_prep.shards.share import Share
 from imagenet_prep.storage.atomic import atomic_file
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import find_holder
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
 
@@ -42,7 +43,7 @@ def verify(
     """
     progress = progress or Silent()
     if running := find_holder(layout.lock_paths):
-        progress.note(f"{running} is at work here: what it has not made yet is missing")
+        progress.note(f"{running} is at work here: shards that it has not made yet count as missing")
     manifest, problems = sound_manifest(layout)
     dataset = known_set(layout, manifest)
     dataset.refuse_unfinished(layout, problems[0].detail if problems else "")
@@ -51,6 +52,12 @@ def verify(
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     notes = list(dataset.notes(inventory, is_part=is_part))
+    if inventory.is_unfinished and not layout.planned_path.exists():
+        done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
+        count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
+        following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
+        said = Phrase("this conversion is not finished: {}; to go on: {}", count, following)
+        notes.insert(0, progress.worded(said))
     if manifest is None and layout.planned_path.exists():
         merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         said = Phrase("ranks make these shards; to finish the set, or to know which ranks to run again: {}", merge)
@@ -103,8 +110,14 @@ def _check_shards(
     """What was found in every shard; one whose check came to no end is a Problem."""
     checked = Checked()
     failures: list[Problem] = []
+    told: Counter[str] = Counter()
+
+    def moved(name: str, done: int) -> None:
+        progress.advance(done - told[name])
+        told[name] = done
+
     progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
-    for outcome in engine.map(check, inventory.present):
+    for outcome in engine.map(check, inventory.present, moved):
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
@@ -112,7 +125,7 @@ def _check_shards(
             failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
         else:
             checked.add(outcome.task, outcome.value)
-        progress.advance(inventory.sizes[outcome.task])
+        moved(outcome.task, inventory.sizes[outcome.task])
     progress.end()
     return checked, failures
 
@@ -146,7 +159,7 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
         return []
     remedy = Phrase("get its shards; if a part is meant, verify with {allow_incomplete}")
     missing = (split for split in inventory.splits if not inventory.of(split))
-    return [Problem(ProblemKind.MISSING_SHARD, split, "not one shard of it is there", remedy) for split in missing]
+    return [Problem(ProblemKind.MISSING_SHARD, split, "none of its shards is there", remedy) for split in missing]
 
 
 def _totals(inventory: Inventory, checked: Checked) -> tuple[SplitReport, ...]:

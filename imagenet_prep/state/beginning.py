@@ -17,7 +17,7 @@ from imagenet_prep.storage.plain import load_json
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the last conversion set out to make: shards by split; the settings it was given; its raw folder.
+    """What the last conversion set out to make: shards and records by split; the settings given; its raw folder.
 
     Of a data set that has ``classes`` to tell of, as its entry in a manifest has, also these, what it is called, and
     how many images it should have by split.
@@ -29,13 +29,15 @@ class Beginning:
     name: str = ""
     classes: Mapping[str, int] = field(default_factory=dict)
     images: Mapping[str, int] = field(default_factory=dict)
+    records: Mapping[str, int] = field(default_factory=dict)
 
 
 def save_beginning(layout: Layout, begun: Beginning, recipe_file: Mapping[str, str] | None) -> None:
     """Keep what a conversion begins with: status and repair know it then, whatever happens to the conversion."""
     raw = str(begun.raw.resolve()) if begun.raw else None
     part = {"name": begun.name, "classes": dict(begun.classes), "images": dict(begun.images)} if begun.classes else {}
-    value = {"shards": dict(begun.shards), "options": list(begun.options), "raw": raw, **part}
+    counts = {"shards": dict(begun.shards), "records": dict(begun.records)}
+    value = {**counts, "options": list(begun.options), "raw": raw, **part}
     save_json(layout.conversion_path, value)
     if recipe_file is None:
         layout.recipe_path.unlink(missing_ok=True)
@@ -48,9 +50,11 @@ def load_beginning(layout: Layout) -> Beginning | None:
     try:
         value = load_json(layout.conversion_path)
         shards = {str(split): int(count) for split, count in value["shards"].items()}
-        classes, images = ({str(k): int(n) for k, n in value.get(key, {}).items()} for key in ("classes", "images"))
+        classes, images, records = (
+            {str(k): int(n) for k, n in value.get(key, {}).items()} for key in ("classes", "images", "records")
+        )
         options, name = _settings(value["options"]), str(value.get("name", ""))
-        return Beginning(shards, options, kept_path(value["raw"]), name, classes, images)
+        return Beginning(shards, options, kept_path(value["raw"]), name, classes, images, records)
     except (InputError, LookupError, TypeError, ValueError, OverflowError, AttributeError):
         return None
 

@@ -189,8 +189,9 @@ class Layout:
 
     def find_shards(self, splits: Collection[str]) -> dict[str, int]:
         """The size in bytes of everything under the name of a shard of these splits, by name."""
-        names = [name for name in self.shards.list() if (parsed := parse_shard_name(name)) and parsed[0] in splits]
-        return {name: size for name in names if (size := self.shards.size(name)) is not None}
+        shards = self.shards
+        names = [name for name in shards.list() if (parsed := parse_shard_name(name)) and parsed[0] in splits]
+        return {name: size for name in names if (size := shards.size(name)) is not None}
 
     def shard_path(self, name: str) -> Path:
         """A shard under its final name."""
@@ -261,6 +262,8 @@ class Layout:
     """The verdict of the last verify, and which files it is about (JSON)."""
     report_path = _Below("state_dir", "report.html")
     """The page to look at."""
+    comparison_path = _Below("state_dir", "comparison.html")
+    """The page about this set beside another."""
     index_dir = _Below("state_dir", "index")
     """Record offsets of each shard."""
 

@@ -12,6 +12,7 @@ import functools
 import os
 import re
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ PART = 8 << 20
 AT_ONCE = 4
 """Parts of an upload that are on their way at a time."""
 
+_BETWEEN = 16 << 10  # bytes that are fetched and not used, sooner than to ask again
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
@@ -59,6 +61,7 @@ class _State:
 
 _state = _State()
 _lock = threading.Lock()
+_before_use: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def are_used() -> bool:
@@ -66,11 +69,17 @@ def are_used() -> bool:
     return _state.used
 
 
+def prepare_before_use(engine: Any) -> None:
+    """Have ``engine.prepare()`` called, if it lives then, before this process makes its first request: to fork."""
+    _before_use[id(engine)] = engine
+
+
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     _state.is_lost = _state.is_lost or _state.used
     client.cache_clear()
+    _before_use.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -104,7 +113,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
     if _state.is_lost:
         raise UsageError(
             f"{scheme}://{bucket} can't be reached from a process that was forked from one that used it",
-            "expected a process that was started anew",
+            "expected a new process, not a forked one",
             "start workers by spawn or forkserver: multiprocessing_context='spawn' of a PyTorch DataLoader",
         )
     seconds = _retry_seconds()
@@ -122,6 +131,9 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
         "az": (library.store.AzureStore, "container_name"),
     }[scheme]
     with _lock:
+        if not _state.used:
+            for engine in list(_before_use.values()):
+                engine.prepare()
         _state.used = True
         try:
             return make(**{name: bucket}, client_options=http, retry_config=retry, **dict(options))
@@ -182,11 +194,14 @@ def get_range(path: ObjectPath, start: int, stop: int) -> memoryview:
 
 
 def get_ranges(path: ObjectPath, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """The bytes of several ranges, several requests at a time; those that lie close together in one."""
-    starts, stops = zip(*ranges, strict=True)
+    """The bytes of several ranges as ``get_range`` gives them, ten requests at a time; neighbours come in one."""
+    asked = [(start, stop) for start, stop in ranges if start < stop]
+    if not asked:
+        return [memoryview(b"") for _ in ranges]
+    starts, stops = zip(*asked, strict=True)
     with asking(path):
-        found = _library().get_ranges(_client(path), path.key, starts=starts, ends=stops)
-        return [memoryview(each) for each in found]
+        found = iter(_library().get_ranges(_client(path), path.key, starts=starts, ends=stops, coalesce=_BETWEEN))
+        return [memoryview(next(found) if start < stop else b"") for start, stop in ranges]
 
 
 def put(path: ObjectPath, content: bytes | memoryview, *, is_new: bool = False) -> bool:

@@ -31,7 +31,7 @@ def read_plain(path: Path, most: int = 1 << 30) -> bytes:
     """The content of a file of at most ``most`` bytes. Never waits for a pipe, or reads from a device without end.
 
     Raises:
-        InputError: it is not there, can't be read, is larger, or is no plain file.
+        InputError: it is not there, can't be read, is larger, or is not a plain file.
     """
     content = find_plain(path, most)
     if content is None:
@@ -62,7 +62,7 @@ def plain_lines(path: Path, most: int = 1 << 26) -> Iterator[bytes]:
     """The lines of a file, one at a time, each with its newline; none if there is no such file.
 
     Raises:
-        InputError: it can't be read, is no plain file, or has a line of more than ``most`` bytes.
+        InputError: it can't be read, is not a plain file, or has a line of more than ``most`` bytes.
     """
     try:
         with _opened(path) as file:
@@ -99,14 +99,14 @@ def _find_object(path: ObjectPath, most: int) -> bytes | None:
 
 def _refuse_other(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path} is no plain file", "expected a file of its own, got a pipe or a device")
+        raise InputError(f"{path} is not a plain file", "expected a file of its own, got a pipe or a device")
 
 
 def open_plain(path: Path) -> IO[bytes]:
     """Open a file to read it, without waiting for a pipe.
 
     Raises:
-        OSError: it can't be opened, or is no plain file.
+        OSError: it can't be opened, or is not a plain file.
     """
     if isinstance(path, ObjectPath):
         return io.BytesIO(path.read_bytes())
@@ -114,7 +114,7 @@ def open_plain(path: Path) -> IO[bytes]:
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
-    raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+    raise OSError(errno.EINVAL, "it is not a plain file", os.fspath(path))
 
 
 def kind_of(path: Path) -> Literal["file", "folder", "other", "nothing"]:

@@ -8,14 +8,15 @@ from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.refusals import unreadable
 
 _MOST = 8 << 20
+_NEAR = 1 << 20  # bytes: to fetch what lies between takes no longer than another request
 
 
 class RangedView:
     """The bytes of an object, read-only.
 
-    A slice that lies in what was fetched last costs nothing. One that begins where that ends is taken for reading in
-    order: twice as much is fetched at a time, up to 8 MiB. Any other one is fetched as it is, and at least ``least``
-    bytes: a reader of headers has many of them in one request where files are small. Several threads may read.
+    A slice that lies in what was fetched last costs nothing. One that begins within a MiB after its end is taken for
+    reading in order: twice as much is fetched at a time, up to 8 MiB, so that a reader of headers has many of them in
+    one request. Any other one is fetched as it is, and at least ``least`` bytes. Several threads may read.
 
     Raises:
         InputError: there is no such object; or, when it is sliced, it is another one now.
@@ -40,7 +41,7 @@ class RangedView:
         begin, held, wanted = self._window
         if begin <= start and stop <= begin + len(held):
             return held[start - begin : stop - begin]
-        is_next = bool(held) and begin < start <= begin + len(held)
+        is_next = bool(held) and begin < start <= begin + len(held) + (_NEAR if self._least else 0)
         wanted = min(max(2 * wanted, stop - start), _MOST) if is_next else self._least
         fetched = self._fetch(start, min(max(stop, start + wanted), self._size))
         self._window = start, fetched, max(wanted, stop - start)

@@ -46,7 +46,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 def _mend(error: OSError) -> str:
-    return f"a folder lies there: move it away {AGAIN}" if error.errno == errno.EISDIR else f"mend that {AGAIN}"
+    return f"a folder lies there: move it away {AGAIN}" if error.errno == errno.EISDIR else f"fix that {AGAIN}"
 
 
 def as_error(error: OSError) -> PrepError | None:
@@ -61,7 +61,7 @@ def as_error(error: OSError) -> PrepError | None:
         return None
     what = f"{path} can't be used" if path else "a file can't be read or written"
     kind = WriteError if error.errno in STORAGE_FAULTS else PrepError if error.errno in _LIMITS else InputError
-    return kind(what, _reason(error), known.get(error.errno or 0, f"mend that {AGAIN}"))
+    return kind(what, _reason(error), known.get(error.errno or 0, f"fix that {AGAIN}"))
 
 
 def _path_of(error: OSError) -> Path | None:

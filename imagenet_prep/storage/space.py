@@ -11,14 +11,14 @@ from pathlib import Path
 
 from imagenet_prep.errors import SpaceError, WriteError
 from imagenet_prep.storage.object_path import ObjectPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, size_text
 
 AGAIN = "and run the same command again"
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
 
 STORAGE_FAULTS = {
-    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), mend that {AGAIN}",
+    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), fix that {AGAIN}",
     errno.EROFS: f"make its file system writable, or name another folder, {AGAIN}",
     errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
 }
@@ -124,7 +124,7 @@ def refuse_lack(needs: Iterable[Need]) -> None:
         if room.lacks_space:
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
-                f"needed {room.size:,} bytes, free {room.free:,} bytes",
+                f"needed {size_text(room.size)}, free {size_text(room.free)}",
                 "free some space or choose another folder, then run the same command again",
             )
         if room.lacks_files:
@@ -146,4 +146,4 @@ def nearest(folder: Path) -> Path:
     """A folder, or the nearest one above it that exists."""
     while not folder.exists():
         folder = folder.parent
-    return folder
+    return folder if folder.parts else Path.cwd()

@@ -32,6 +32,7 @@ from imagenet_prep.tfrecord.example import (
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 
+_FIRST_KEY = 128  # in nearly all records the key of the image lies behind that many bytes, and is found the sooner
 _HEAD = 2048  # bytes that hold everything before the image: words of the longest class are some 140
 
 
@@ -123,8 +124,8 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
     Those are ours with an image of 16 KiB to 2 MiB: each of the five lengths before the image, one within the other,
     takes three bytes then, and as digits of one large number they are decoded and compared all at once.
     """
-    head = bytes(data[:512])
-    key = head.find(_KEY)
+    head = data[:512].tobytes()
+    key = head.find(_KEY, _FIRST_KEY)
     digits = int.from_bytes(head[:4] + head[key - 4 : key + 27], "little")
     if digits & _CONSTANT_BITS != _CONSTANT:
         return None

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shuffling import epoch_order
+from imagenet_prep.text import number_of
 from imagenet_prep.torch.image_dataset import ImageDataset
 
 
@@ -36,7 +37,8 @@ class Loader:
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ...
 
     Raises:
-        UsageError: a number can't be, or a state is not one of this data set and these settings.
+        UsageError: a number can't be, there is not one full batch, or a state is not one of this data set and these
+            settings.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class Loader:
             "world": self.world,
             "drop_last": shuffle if drop_last is None else drop_last,
         }
+        if len(dataset) and not len(self):
+            what = f"{number_of(len(dataset), 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
+            raise UsageError(what, "expected enough for one", "name a smaller batch_size, or drop_last=False")
         self._loader = DataLoader(dataset, batch_sampler=_Batches(self), **options)
 
     def __len__(self) -> int:

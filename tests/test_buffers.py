@@ -1,0 +1,137 @@
+"""storage.buffers, through the records of a shard in order: what is kept stays right, and costs no memory."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from made_sets import data_of
+
+from imagenet_prep.cli.remedies import worded
+from imagenet_prep.errors import InputError
+from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.storage import buffers
+from imagenet_prep.tfrecord.framing import frame
+
+
+def write_shard(path: Path, lengths: list[int]) -> None:
+    """Records of these lengths in bytes, each of other bytes than its neighbours."""
+    draw = random.Random(1)
+    with path.open("wb") as file:
+        for length in lengths:
+            data = draw.randbytes(length)
+            header, footer, _ = frame(data)
+            file.write(header + data + footer)
+
+
+def anonymous() -> int:
+    """Bytes of this process's memory that are no file's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 MB: records of 1 byte to 300 kB, and, in its midst, one that no buffer takes. Read only."""
+    path = tmp_path_factory.mktemp("shard") / "train-00000-of-00001"
+    draw = random.Random(2)
+    lengths = [draw.choice([draw.randrange(1, 100), draw.randrange(300_000)]) for _ in range(400)]
+    write_shard(path, [*lengths[:200], 3 * buffers.SIZE, *lengths[200:]])
+    return path
+
+
+def of_buffers(records: Iterator[Record]) -> Iterator[Record]:
+    """Those that are no slices of the file's map."""
+    return (record for record in records if isinstance(record.data.obj, bytearray))
+
+
+def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
+    """Who keeps every record has views of the map from some record on."""
+    expected = data_of(shard)
+    assert sum(1 for _ in Shard.open(shard)) == len(expected)  # the buffers are there
+    before = anonymous()
+    kept = list(Shard.open(shard))
+    assert [bytes(record.data) for record in kept] == expected
+    grown = anonymous() - before
+    assert grown < (buffers.MOST + 2) * buffers.SIZE, grown
+    assert any(isinstance(record.data.obj, bytearray) for record in kept)
+    assert not all(isinstance(record.data.obj, bytearray) for record in kept)
+    assert all(record.data.readonly for record in kept)
+
+
+@pytest.mark.parametrize("every", [2, 7, 60])
+def test_some_that_are_kept_stay_right(shard: Path, every: int) -> None:
+    """Of slices of slices too, when their record is gone."""
+    expected = [data[-20:] for data in data_of(shard)[::every]]
+    kept = [record.data[-20:][:] for record in itertools.islice(Shard.open(shard), None, None, every)]
+    assert [bytes(view) for view in kept] == expected
+
+
+def test_threads_have_buffers_of_their_own(shard: Path) -> None:
+    """Each keeps some records, and lets go of others, while all read."""
+    expected = data_of(shard)
+
+    def read(number: int) -> bool:
+        kept: list[Record] = []
+        for record in Shard.open(shard):
+            kept = [*kept[-number:], record]
+            if any(bytes(each.data) != expected[each.number] for each in kept):
+                return False
+        return True
+
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(read, [1, 1, 2, 3, 20, 40]))
+
+
+def test_few_buffers_do(tmp_path: Path) -> None:
+    """One after the other, each record let go: the same buffers are read into again, up to the last record."""
+    path = tmp_path / "train-00000-of-00001"
+    write_shard(path, [50_000] * 400)
+    seen = {id(record.data.obj) for record in Shard.open(path) if isinstance(record.data.obj, bytearray)}
+    assert len(seen) <= buffers.MOST + 1
+    assert sum(1 for _ in of_buffers(iter(Shard.open(path)))) == 400
+
+
+@pytest.mark.parametrize("number", [0, 120, 380])
+def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> None:
+    """All before it come, wherever in a buffer it lies."""
+    path, expected = tmp_path / shard.name, data_of(shard)
+    content = bytearray(shard.read_bytes())
+    content[sum(len(data) + 16 for data in expected[:number]) + 12] ^= 1
+    path.write_bytes(content)
+    found = []
+    with pytest.raises(InputError) as caught:
+        found.extend(bytes(record.data) for record in Shard.open(path))
+    assert found == expected[:number]
+    assert f"record {number} at byte" in str(worded(caught.value))
+
+
+def test_no_file_stays_open(shard: Path) -> None:
+    """Of an iteration that is left in its midst."""
+    before = len(os.listdir("/proc/self/fd"))
+    records = Shard.open(shard).records()
+    next(records)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    records.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_disk_that_fails_is_an_error_with_the_file(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a map it was a SIGBUS."""
+    real, calls = os.preadv, itertools.count()
+
+    def failing(descriptor: int, into: list[bytearray], offset: int) -> int:
+        if next(calls) == 3:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(descriptor, into, offset)
+
+    monkeypatch.setattr(os, "preadv", failing)
+    with pytest.raises(InputError, match="Input/output error") as caught:
+        list(Shard.open(shard))
+    assert str(shard) in str(worded(caught.value))

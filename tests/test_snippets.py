@@ -1,0 +1,225 @@
+"""Every block of code on every page: which test runs it, or why none can; and those of the shell, run here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_sets import ENGINE, PART
+from object_server import ObjectServer
+from test_docs import DOCUMENTS, ROOT, blocks
+from test_recipe_pages import flowers
+
+import imagenet_prep
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import UsageError
+from imagenet_prep.recipes.loading import read
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.object_path import place
+
+pytestmark = [pytest.mark.project, pytest.mark.once]
+
+LANGUAGES = ("python", "sh", "yaml")
+HERE = "test_snippets.py::test_{}"
+SHELL, RECIPES = HERE.format("a_block_of_the_shell_runs"), HERE.format("recipes_are_read")
+PAGE = "test_recipe_pages.py::test_a_page_does_what_it_says"
+MACHINES, OFFICIAL, SUITE = "not: takes several machines", "not: takes image-net.org", "not: is this suite"
+
+LEDGER: dict[str, list[str]] = {
+    "README.md": [
+        "not: is make demo, whose command the last block runs",
+        SUITE,
+        OFFICIAL,
+        SHELL,
+        *["test_docs.py::test_the_three_lines_run"] * 3,
+    ],
+    "CONTRIBUTING.md": [SUITE],
+    "docs/cli.md": ["not: takes archives whose digest is published", SHELL],
+    "docs/cluster.md": [MACHINES] * 4,
+    "docs/export.md": [
+        SHELL,
+        SHELL,
+        "test_export_tfds.py::test_the_example_of_the_page_runs",
+        "test_other_readers.py::test_the_example_of_the_page_runs",
+    ],
+    "docs/getting-imagenet.md": ["test_source_commands.py::test_the_commands_of_the_page"] * 3,
+    "docs/index.md": [SHELL],
+    "docs/object-stores.md": [HERE.format("a_set_in_a_store_opens")],
+    "docs/python.md": ["test_docs.py::test_the_api_example_runs", "test_docs.py::test_the_three_lines_run"],
+    "docs/recipes.md": [SHELL, RECIPES],
+    "docs/recipes/arrays.md": [PAGE, PAGE],
+    "docs/recipes/class-folders.md": [PAGE, SHELL, PAGE],
+    "docs/recipes/imagenet.md": [
+        "test_recipe_pages.py::test_the_page_of_imagenet_has_the_shipped_recipe",
+        SHELL,
+        RECIPES,
+    ],
+    "docs/recipes/labels.md": [PAGE, PAGE],
+    "docs/recipes/pixels.md": [PAGE, PAGE],
+    "docs/recipes/tars.md": [PAGE, PAGE],
+    "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
+    "docs/report.md": [SHELL, SHELL],
+    "docs/train/jax.md": ["test_train_pages.py::test_a_network_learns"],
+    "docs/train/pytorch.md": [
+        "test_train_pages.py::test_a_network_learns",
+        *[HERE.format("training_goes_on_from_a_checkpoint")] * 2,
+        HERE.format("raw_images_open"),
+    ],
+    "docs/train/tensorflow.md": [
+        "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_a_pipeline_of_ones_own",
+    ],
+}
+"""By page, for each block in its order: the test that runs it, or why none does."""
+
+RUN, ALL = 51, 60
+"""How many blocks run, of how many: the number to tell."""
+
+
+def found(path: Path) -> list[tuple[str, str]]:
+    """The blocks of a page in one of the languages, in order."""
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.M | re.S)
+    return [(language, block) for language, block in every if language in LANGUAGES]
+
+
+def test_every_block_is_accounted_for() -> None:
+    """The ledger has each block of each page, and the numbers that are told are its own."""
+    counts = {str(path.relative_to(ROOT)): len(found(path)) for path in DOCUMENTS if found(path)}
+    assert {page: len(entries) for page, entries in LEDGER.items()} == counts
+    every = [entry for entries in LEDGER.values() for entry in entries]
+    assert (sum(not entry.startswith("not: ") for entry in every), len(every)) == (RUN, ALL)
+
+
+@pytest.mark.parametrize("test", sorted({entry for entries in LEDGER.values() for entry in entries}))
+def test_the_test_is_there(test: str) -> None:
+    """Each test that is named exists."""
+    module, _, name = test.partition("::")
+    if not test.startswith("not: "):
+        assert re.search(rf"^def {name}\(", (ROOT / "tests" / module).read_text(), re.M)
+
+
+# the shell -----------------------------------------------------------------------------------------------------
+
+OF_THE_SHELL = [
+    (page, block)
+    for page, entries in LEDGER.items()
+    for (_, block), entry in zip(found(ROOT / page), entries, strict=True)
+    if entry == SHELL
+]
+ONE_OF_ALL = "--allow-incomplete --train-shards 8 --validation-shards 8"
+IMAGENET = (ROOT / "docs/recipes/imagenet.md").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiny_data_dir: Path, made_tiny: MadeSet) -> Path:
+    """A folder with all that the blocks speak of; /data/imagenet stands for the tiny ImageNet there."""
+    for name in ("demo-data", "other-data"):
+        imagenet_prep.convert(Layout(tmp_path / name, raw=Layout(tiny_data_dir).raw_dir), ENGINE, PART)
+    flowers(tmp_path)
+    recipe = blocks(IMAGENET, "yaml")[0]
+    recipe = (
+        recipe.replace("allow_incomplete: false", "allow_incomplete: true").replace("1024", "8").replace("128", "8")
+    )
+    (tmp_path / "imagenet.yaml").write_text(recipe)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("page", "block"), OF_THE_SHELL, ids=[f"{page}-{n}" for n, (page, _) in enumerate(OF_THE_SHELL)]
+)
+def test_a_block_of_the_shell_runs(page: str, block: str, folder: Path, tiny_data_dir: Path) -> None:
+    """Each line ends well, as it stands but for the folder, and that the ImageNet there is not a whole one."""
+    if "demo demo-data" in block:
+        shutil.rmtree(folder / "demo-data")
+    if "export" in block:
+        imagenet_prep.convert(Layout(tiny_data_dir), ENGINE, PART)
+    if page.endswith("class-folders.md"):
+        (folder / "flowers.yaml").write_text(blocks((ROOT / page).read_text(), "yaml")[0])
+    script = re.sub(r"^pip install .*\n", "", block, flags=re.M)
+    script = re.sub(r"(imagenet-prep run /data/imagenet)", rf"\1 {ONE_OF_ALL}", script)
+    script = script.replace("/data/imagenet", str(tiny_data_dir)).replace("DATA_DIR", str(tiny_data_dir))
+    program = folder / "bin" / "imagenet-prep"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m imagenet_prep "$@"\n')
+    program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "BROWSER": "true",
+    }
+    call = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=240, env=environment)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+# recipes, stores, checkpoints ----------------------------------------------------------------------------------
+
+
+def test_recipes_are_read(tmp_path: Path) -> None:
+    """Recipes that no test converts are recipes; what shows one key alone is one with a source beside it."""
+    (part,) = blocks((ROOT / "docs/recipes.md").read_text(), "yaml")
+    for name, text in (("part", f"source: {{folders: images}}\n{part}"), ("small", blocks(IMAGENET, "yaml")[1])):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        read(path)
+        path.write_text(text + "\nshrads: 2\n")
+        with pytest.raises(UsageError, match="shrads"):
+            read(path)
+
+
+def test_a_set_in_a_store_opens(objects: ObjectServer, tiny_data_dir: Path) -> None:
+    """The line of the page on object stores gives every record."""
+    url = objects.new_bucket()
+    imagenet_prep.convert(Layout(tiny_data_dir, output=place(url)), ENGINE, PART)
+    (block,) = blocks((ROOT / "docs/object-stores.md").read_text(), "python")
+    names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
+    exec(block.replace("s3://bucket/imagenet", url), names)
+    assert len(names["train"]) == 300
+
+
+def of_pytorch(word: str, data_dir: Path) -> str:
+    """The block of the page that has a word in it."""
+    (block,) = (each for each in blocks((ROOT / "docs/train/pytorch.md").read_text(), "python") if word in each)
+    return block.replace("/data/imagenet", str(data_dir))
+
+
+def test_raw_images_open(tiny_data_dir: Path) -> None:
+    """The records that shards would have are there before any shard is."""
+    names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
+    part = 'source="raw", options=imagenet_prep.ConvertOptions(allow_incomplete=True)'
+    exec(of_pytorch('source="raw"', tiny_data_dir).replace('source="raw"', part), names)
+    assert len(names["records"]) == 300
+
+
+def test_training_goes_on_from_a_checkpoint(
+    tiny_data_dir: Path, torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is saved in mid-epoch and loaded by another loader gives the batches that were left."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    monkeypatch.chdir(tmp_path)
+    imagenet_prep.convert(Layout(tiny_data_dir), ENGINE, PART)
+    records = imagenet_prep.open(tiny_data_dir, "train")
+
+    def loader() -> Any:
+        return Loader(ImageDataset(records, lambda image: image), batch_size=50)
+
+    def labels(batches: Iterator[Any]) -> list[list[int]]:
+        return [each.tolist() for _, each in batches]
+
+    expected = labels(iter(loader()))
+    train = loader()
+    before = labels(batch for _, batch in zip(range(2), train, strict=False))
+    names: dict[str, Any] = {"torch": torch, "network": torch.nn.Linear(1, 1), "train": train}
+    exec(of_pytorch("torch.save", tiny_data_dir), names)
+    names["train"] = loader()
+    exec(of_pytorch("load_state_dict", tiny_data_dir), names)
+    assert before + labels(iter(names["train"])) == expected
