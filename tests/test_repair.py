@@ -19,6 +19,7 @@ from bounded import kill_group
 from existing import existing
 from made_sets import edit_manifest, one_more, read_catalog
 
+from imagenet_prep.cli.printing import print_repair
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
@@ -230,7 +231,7 @@ def test_each_kind_of_damage(layout: Layout, harm: Callable[[Layout, str, random
 
 
 @pytest.mark.parametrize("kept", [4, 0])
-def test_more_missing_shards_than_are_listed(layout: Layout, kept: int) -> None:
+def test_more_missing_shards_than_are_listed(layout: Layout, kept: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Problems are grouped for people, not for repair: 60 missing shards are made again, and even all 64."""
     before = contents(layout)
     names = sorted(identities(layout))[kept:]
@@ -240,6 +241,8 @@ def test_more_missing_shards_than_are_listed(layout: Layout, kept: int) -> None:
     assert len(run.found.problems) < len(names)
     assert run.repair.made == tuple(names)
     assert contents(layout) == before
+    print_repair(run, quiet=False)
+    assert capsys.readouterr().out.splitlines() == [f"repair: {name} made again (missing-shard)" for name in names]
 
 
 def test_nothing_to_repair(layout: Layout) -> None:

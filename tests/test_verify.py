@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sets import edit_manifest, one_more
 
+from imagenet_prep import pipeline
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.remedies import worded
@@ -777,7 +778,40 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     command = "imagenet-prep convert"
     assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to go on: {command} ")
     assert [problem.subject for problem in verdict.problems] == gone
+    assert not any("2018" in note or "partition" in note or "manifest" in note for note in verdict.notes)
     assert [total.expected for total in verdict.totals] == [total.images for total in manifest.totals.values()]
     words = shlex.split(verdict.notes[0].partition("to go on: imagenet-prep ")[2])
     assert cli.main(words, standalone_mode=False) == 0
     assert verify(layout, ENGINE).problems == ()
+
+
+def test_many_missing_shards_are_one_line(layout: Layout, capfd: pytest.CaptureFixture[str]) -> None:
+    """More than three are told as how many and the first, on the terminal and the page; the verdict names each."""
+    gone = [f"validation-{index:05d}-of-00008" for index in range(4)]
+    for name in gone:
+        layout.shard_path(name).unlink()
+    assert cli.main(["verify", str(layout.data_dir)], standalone_mode=False) == 3
+    lines = capfd.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("missing-shard")] == [
+        f"missing-shard: 4 shards: {', '.join(gone[:3])}, ..."
+    ]
+    assert lines[-2:] == [f"to do: make it again: imagenet-prep repair {layout.data_dir}", "1 problem found."]
+    value = json.loads(layout.verdict_path.read_bytes())
+    assert [problem["subject"] for problem in value["problems"]] == gone
+    page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
+    assert "1 problem found" in page
+    assert f"<td>{', '.join(gone[:3])}, ...</td>" in page
+    layout.shard_path(SHARD).write_bytes(b"")
+    found = verify(layout, ENGINE)
+    assert [problem.subject for problem in found.told] == ["4 shards", SHARD]
+    layout.shard_path(gone[0]).touch()
+    found = verify(layout, ENGINE)
+    assert [problem.subject for problem in found.told] == [problem.subject for problem in found.problems]
+
+
+def test_the_rest_of_many_missing_shards_is_not_told_twice(tmp_path: Path) -> None:
+    """Of a thousand only some are spelled out in the verdict; a person is told their number, once."""
+    (tmp_path / "train-00000-of-01024").touch()
+    first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").told
+    assert (first.subject, first.count) == ("1,023 shards", 1023)
+    assert [problem.kind for problem in others] == [K.WRONG_SIZE]

@@ -14,8 +14,12 @@ from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.plain import load_json
+from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1
+
+_FEW_MISSING = 3
+"""Missing shards of which a person is told each by itself."""
 
 Depth = Literal["quick", "full", "decode"]
 
@@ -72,6 +76,22 @@ class Verdict:
     def is_whole(self) -> bool:
         """Whether this is all of the data set, with no problem: a quick look can't tell."""
         return not self.problems and not self.is_part and self.depth != "quick"
+
+    @property
+    def told(self) -> tuple[Problem, ...]:
+        """The problems as a person is told them: of many missing shards only how many, and the first names."""
+        missing = [name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds]
+        # one that counts for several stands for those that are not spelled out (``checks.whole.group``)
+        each = [
+            problem
+            for problem in self.problems
+            if problem.kind is ProblemKind.MISSING_SHARD and (problem.count > 1 or problem.subject in self.faulty)
+        ]
+        if len(missing) <= _FEW_MISSING or not each:
+            return self.problems
+        subject = number_of(len(missing), "shard")
+        together = dataclasses.replace(each[0], subject=subject, detail=listed(missing), count=len(missing))
+        return (together, *(problem for problem in self.problems if problem not in each))
 
     def worded(self, worded: Callable[[Text], str]) -> Verdict:
         """The same with remedies as ``worded`` says them."""

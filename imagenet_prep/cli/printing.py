@@ -189,9 +189,9 @@ def print_verdict(verdict: Verdict) -> None:
         say(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
         say(f"note: {note}")
-    _print_problems(verdict.problems)
+    _print_problems(verdict.told)
     if verdict.problems:
-        count = len(verdict.problems)
+        count = len(verdict.told)
         say(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
     elif verdict.depth == "quick":
         say("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
@@ -211,8 +211,8 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
     if quiet:
         return
     for name in run.repair.made:
-        kinds = {problem.kind.value: None for problem in run.found.problems if problem.subject == name}
-        say(f"repair: {name} made again ({', '.join(kinds)})")
+        kinds = ", ".join(kind.value for kind in run.found.faulty.get(name, ()))
+        say(f"repair: {name} made again ({kinds})")
     for name in run.repair.unchanged:
         say(f"repair: {name} left alone: it is as convert made it")
     for name in run.repair.corrected:
@@ -227,7 +227,7 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     for note in () if quiet else summary.verdict.notes:
         say(f"note: {note}", error=True)
     if summary.verdict.problems and not quiet:
-        count = number_of(len(summary.verdict.problems), "problem")
+        count = number_of(len(summary.verdict.told), "problem")
         say(f"{count} found: see the page.", colour="red", error=True)
 
 

@@ -248,7 +248,9 @@ class ImageNet(KnownSet):
             yield f"{name}: {self.part.words}"
         if inventory.manifest is None:
             what = "a part of it, whatever is there" if is_part else "a whole"
-            if inventory.infos:
+            if inventory.is_unfinished:
+                yield "each shard is compared with the journal of the conversion"
+            elif inventory.infos:
                 yield "no manifest that could be used; each shard is compared with the journal of the conversion"
             else:
                 yield f"no manifest; compared with {name} as {what}"
@@ -258,7 +260,7 @@ class ImageNet(KnownSet):
             yield f"this is a part of {name}, compared with its own record: {', '.join(counts)}"
         known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
         known = [name for name in known if name.partition("-")[0] not in self.encoders]
-        if known and not is_part and not self.part.recorded:
+        if known and not (is_part or self.part.recorded or inventory.is_unfinished):
             equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
             yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 

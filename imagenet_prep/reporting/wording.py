@@ -88,7 +88,7 @@ class Banner:
 
 def banner(facts: Facts) -> Banner:
     """The verdict, and what was noticed."""
-    verdict, count = facts.verdict, len(facts.verdict.problems)
+    verdict, count = facts.verdict, len(facts.verdict.told)
     if count:
         kind, title = "bad", f"{count:,} {'problem' if count == 1 else 'problems'} found"
         text = "These shards are not as they should be. What is wrong, and what to do about it, is listed below."
@@ -223,7 +223,7 @@ class Group:
 def groups(facts: Facts) -> list[Group]:
     """The problems by kind, in the order in which they were found, SHOWN_PROBLEMS of them spelled out."""
     found: dict[str, list[Problem]] = {}
-    for problem in facts.verdict.problems:
+    for problem in facts.verdict.told:
         found.setdefault(problem.kind.value, []).append(problem)
     return [Group.of(problems, SHOWN_PROBLEMS // len(found), facts) for problems in found.values()]
 

@@ -120,9 +120,9 @@ def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
-        detail = f"{number_of(len(verdict.problems), 'problem')} found: {layout.problems_path}"
+        detail = f"{number_of(len(verdict.told), 'problem')} found: {layout.problems_path}"
         if not _is_mendable(layout, manifest):
-            first = verdict.problems[0]
+            first = verdict.told[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
