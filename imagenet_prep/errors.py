@@ -16,6 +16,11 @@ Settings: TypeAlias = tuple[tuple[str, object], ...]
 _GAP = re.compile(r"\{([a-z_]*)\}")
 
 
+def _given(settings: Settings) -> str:
+    given = ", ".join(f"{name}={value}" for name, value in settings)
+    return f" with {given}" if given else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A stage to run on a folder."""
@@ -25,8 +30,17 @@ class Call:
     settings: Settings = ()
 
     def __str__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.settings)
-        return f"run `{self.stage}` on {self.folder}" + (f" with {given}" if given else "")
+        return f"run `{self.stage}` on {self.folder}" + _given(self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The call that was made, once more; ``settings`` are given beside its own."""
+
+    settings: Settings = ()
+
+    def __str__(self) -> str:
+        return "the same call again" + _given(self.settings)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -53,7 +67,7 @@ class Phrase:
         return _GAP.sub(lambda gap: name(gap[1]) if gap[1] else value(next(values)), self.words)
 
 
-Text: TypeAlias = str | Phrase | Call
+Text: TypeAlias = str | Phrase | Call | Again
 """What is said to a person: an error's hint, a remedy, a note."""
 
 

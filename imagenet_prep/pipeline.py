@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -299,13 +300,22 @@ class _Wanted:
         behind = needs_behind(layout, coming, self.options, extract=self.extract)
         return [*(each.need(layout) for each in incoming), *behind]
 
+    def consuming_needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need] | None:
+        """The same if what comes gave its space to the shards; None where it can't, or does already."""
+        has_fitting_site = self.site is None or isinstance(self.site, HuggingFaceSite)
+        is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
+        if self.options.consume or not (has_fitting_site and is_plain and set(facts.SPLITS) <= set(self.keys)):
+            return None
+        consuming = dataclasses.replace(self.options, consume=True)
+        return dataclasses.replace(self, options=consuming).needs(layout, incoming)
+
 
 def _fetch(layout: Layout, credentials: SignIn | None, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
     """The stage download, if anything is missing, once it is sure that every later step has its room, too."""
 
     def before(incoming: Sequence[Incoming]) -> None:
         needs = wanted.needs(layout, incoming)
-        refuse_lack(needs)
+        refuse_lack(needs, wanted.consuming_needs(layout, incoming))
         if wanted.site is None and incoming:
             names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
             progress.note(f"image-net.org: {names}: {size_text(to_come)} to fetch")

@@ -492,7 +492,7 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tm
         ballast.unlink()
         with pytest.MonkeyPatch.context() as patch:
             # The estimate held at the start, then another program fills the disk.
-            patch.setattr("imagenet_prep.stages.convert.refuse_lack", lambda _: ballast.write_bytes(bytes(12 << 20)))
+            patch.setattr("imagenet_prep.stages.convert.refuse_lack", lambda *_: ballast.write_bytes(bytes(12 << 20)))
             with pytest.raises(SpaceError, match="no space left") as caught:
                 convert(layout, make_engine("processes", 2), PART)
         assert caught.value.exit_code == 7

@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+import os
 import shlex
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +23,12 @@ from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
-from imagenet_prep.errors import AccessError, DataProblemsError, InputError, Phrase
+from imagenet_prep.errors import AccessError, DataProblemsError, InputError, Phrase, SpaceError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
+from imagenet_prep.shards import room
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.show import show
 from imagenet_prep.stages.verify import verify
@@ -205,3 +210,69 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
     assert "the images are here, only their boxes are missing" in said
     assert cli.main(shlex.split(command)[1:], standalone_mode=False) == 0
     assert verify(Layout(tmp_path), ENGINE).problems == ()
+
+
+# no space --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that holds a small ImageNet's archives, and not its shards too."""
+    disk = tmp_path / "my disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs takes root")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def told(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of the SpaceError that a command ends with."""
+    monkeypatch.setattr(sys, "argv", ["imagenet-prep", *words])
+    with pytest.raises(SpaceError) as caught:
+        cli.main(words, standalone_mode=False)
+    return caught.value.lines(worded)
+
+
+def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What did not fit is named as it was called, and with --consume where the archives may give their space."""
+    monkeypatch.setattr(room, "HELD", 0)
+    monkeypatch.setattr(room, "_LEAST_STEP", 1 << 16)
+    layout = Layout(small_disk / "d")
+    layout.raw_dir.mkdir(parents=True)
+    for split in ("train", "validation"):
+        shutil.copy2(made.archives[split], layout.raw_dir)
+    size = sum(path.stat().st_size for path in layout.raw_dir.iterdir())
+    with (small_disk / "ballast").open("wb") as file:
+        file.write(bytes(shutil.disk_usage(small_disk).free - size * 2 // 3))
+    options = ["--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "1"]
+    words = ["convert", str(layout.data_dir), *options]
+    command = shlex.join(["imagenet-prep", *words])
+    what, _, hint = told(words, monkeypatch)
+    assert what.startswith("not enough space in ")
+    plain, proposed = hint.split("; or let the archives give theirs to the shards: ")
+    assert plain == f"free some space or choose another folder, then: {command}"
+    assert proposed == f"{command} --consume"
+    with pytest.raises(InputError, match="can't be consumed") as caught:
+        cli.main(shlex.split(proposed)[1:], standalone_mode=False)
+    assert worded(caught.value.hint).startswith("check it: imagenet-prep download ")
+    for more in (["--output", str(small_disk / "e")], ["--rank", "0", "--world-size", "1"]):
+        assert "--consume" not in told([*words, *more], monkeypatch)[-1]
+    monkeypatch.setattr(room, "HELD", 1 << 30)
+    assert "--consume" not in told(words, monkeypatch)[-1]
+
+
+def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a byte is fetched; not beside what rules it out, nor where it would not fit either."""
+    found, free = os.statvfs(tmp_path), 250 * 10**9
+    sized = os.statvfs_result((1, 1, free, free, free, *found[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: sized)
+    monkeypatch.setenv("IMAGENET_USERNAME", "ada")
+    monkeypatch.setenv("IMAGENET_ACCESS_KEY", "key")
+    words = ["run", str(tmp_path), "--base-url", "http://127.0.0.1:9/"]
+    command = shlex.join(["imagenet-prep", *words])
+    assert told(words, monkeypatch)[-1].endswith(f"give theirs to the shards: {command} --consume")
+    for more in (["--extract"], ["--output", str(tmp_path / "e")]):
+        assert "--consume" not in told([*words, *more], monkeypatch)[-1]
+    sized = os.statvfs_result((1, 1, *[free // 2] * 3, *found[5:]))
+    assert "--consume" not in told(words, monkeypatch)[-1]

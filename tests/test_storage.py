@@ -175,6 +175,7 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
+    assert str(caught.value.hint) == "free some space or choose another folder, then: the same call again"
     assert caught.value.exit_code == 7
 
 
@@ -193,6 +194,18 @@ def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
     with pytest.raises(SpaceError, match="not enough inodes on the file system of") as caught:
         refuse_lack([Need("untar", "folders", small_disk, 1, free), Need("convert", "a shard", small_disk, 1, 1)])
     assert f"needed {free + 1:,} files and folders, free {free:,}" in str(caught.value)
+
+
+def test_a_way_that_takes_less_is_named_where_it_fits(small_disk: Path) -> None:
+    """With raw data that gives its space to the shards: the same call with that, but only if it has its room."""
+    more, less = (Need("convert", "a shard", small_disk, size << 10) for size in (1200, 600))
+    with pytest.raises(SpaceError) as caught:
+        refuse_lack([more], consuming=[less])
+    assert str(caught.value.hint).endswith("the same call again with consume=True")
+    for consuming in (None, [more], [less, less]):
+        with pytest.raises(SpaceError) as caught:
+            refuse_lack([more], consuming=consuming)
+        assert "consume" not in str(caught.value.hint)
 
 
 def test_inodes_without_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +277,7 @@ def test_a_storage_that_takes_nothing_is_named(number: int, kind: type[PrepError
     with pytest.raises(kind) as caught, space_errors(Path("the-shard")):
         raise OSError(number, os.strerror(number))
     assert "the-shard" in caught.value.what
-    assert remedy in caught.value.hint
+    assert remedy in str(caught.value.hint)
     assert len(str(caught.value).splitlines()) == 3
 
 

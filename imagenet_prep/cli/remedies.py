@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from imagenet_prep.errors import Call, Phrase, Text
+from imagenet_prep.errors import Again, Call, Phrase, Text
 from imagenet_prep.escaping import command_line, path_word, quoted
 
 NAME = "imagenet-prep"
@@ -33,6 +33,8 @@ def worded(text: Text, called: str = NAME) -> str:
     if isinstance(text, Call):
         options = (word for name, value in text.settings for word in _words(name, value))
         return command_line([called, text.stage, path_word(text.folder), *options])
+    if isinstance(text, Again):
+        return command_line([called, *sys.argv[1:], *(word for setting in text.settings for word in _words(*setting))])
     if isinstance(text, Phrase):
         return text.filled(
             lambda name: f"{NAME} {name}" if name in STAGES else _option(name),

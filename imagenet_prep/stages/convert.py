@@ -38,7 +38,7 @@ from imagenet_prep.shards.run import (
 from imagenet_prep.shards.share import Share, partition_key
 from imagenet_prep.state.beginning import Beginning, save_beginning
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import usable_manifest
+from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
@@ -98,7 +98,8 @@ def convert(
             with own_folder as own:
                 todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, layout, options)
-                refuse_lack(_needs(works, layout, engine, options))
+                consuming = None if share else _consuming_needs(planned, todo, layout, engine, options)
+                refuse_lack(_needs(works, layout, engine, options), consuming)
                 dataset.prepare()
                 save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
                 remember(splits, todo, layout, journal, part)
@@ -157,6 +158,20 @@ def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: Makin
     if options.consume:
         return consuming_needs(works, layout, engine.workers)
     return [need for work in works for need in work.needs(layout)]
+
+
+def _consuming_needs(
+    planned: PlannedSet, todo: Sequence[ShardPlan], layout: Layout, engine: Engine, options: MakingOptions
+) -> list[Need] | None:
+    """What the same would take if raw data gave its space to the shards; None where it can't, or does already."""
+    if options.consume or planned.entry.kind == RECIPE or planned.entry.classes:
+        return None
+    with contextlib.suppress(UsageError):
+        with contextlib.suppress(InputError):  # no digest was seen: convert says how to see to that
+            check_consumable(planned.splits, layout)
+        works = lay_out(planned.splits, todo, layout, dataclasses.replace(options, consume=True))
+        return consuming_needs(works, layout, engine.workers)
+    return None
 
 
 # what is there already -----------------------------------------------------------------------------------------

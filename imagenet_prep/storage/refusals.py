@@ -10,7 +10,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError, Phrase, PrepError, SpaceError, Text, WriteError
 from imagenet_prep.storage.object_path import place
-from imagenet_prep.storage.space import AGAIN, STORAGE_FAULTS, USED_UP, no_space, space_errors
+from imagenet_prep.storage.space import AGAIN, FREE, STORAGE_FAULTS, USED_UP, no_space, space_errors
 
 _LIMITS: dict[int, Text] = {
     errno.EMFILE: Phrase("raise the limit of open files (ulimit -n), or try fewer {workers}, {}", AGAIN),
@@ -53,7 +53,7 @@ def as_error(error: OSError) -> PrepError | None:
     """The error for what the system said of a file; where it names none, only for what can't be a bug of ours."""
     path = _path_of(error)
     if error.errno in USED_UP:
-        return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error))
+        return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error), FREE)
     if isinstance(error, PermissionError) and path:
         return _no_right(path, error)
     known = {**STORAGE_FAULTS, **_LIMITS, **_INPUT}

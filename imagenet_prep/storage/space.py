@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import SpaceError, WriteError
+from imagenet_prep.errors import Again, Phrase, SpaceError, WriteError
 from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.text import listed, size_text
 
 AGAIN = "and run the same command again"
+
+FREE = Phrase("free some space, then: {}", Again())
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
 
@@ -50,7 +52,7 @@ def no_space(path: Path) -> SpaceError:
     return SpaceError(
         f"no space left while writing {path}",
         "everything finished so far is kept",
-        "free some space and run the same command again",
+        FREE,
     )
 
 
@@ -117,22 +119,35 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
     return [_room(tuple(each)) for each in by_device.values()]
 
 
-def refuse_lack(needs: Iterable[Need]) -> None:
-    """Raise SpaceError if all of it does not fit where it is to go; the first file system that lacks something."""
+def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) -> None:
+    """Raise SpaceError if all of it does not fit where it is to go; the first file system that lacks something.
+
+    ``consuming`` is what is needed if raw data gives its space to the shards, None where it can't: if that fits, the
+    error says so.
+    """
     for room in rooms_for(needs):
         names = listed(need.what for need in room.needs if need.size > 0)
         if room.lacks_space:
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
-                "free some space or choose another folder, then run the same command again",
+                _less(consuming),
             )
         if room.lacks_files:
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                "choose a folder on a file system with more inodes, then run the same command again",
+                Phrase("choose a folder on a file system with more inodes, then: {}", Again()),
             )
+
+
+def _less(consuming: Iterable[Need] | None) -> Phrase:
+    """What to do where space is lacking."""
+    words = "free some space or choose another folder, then: {}"
+    if consuming is None or any(room.lacks_space for room in rooms_for(consuming)):
+        return Phrase(words, Again())
+    words += "; or let the archives give theirs to the shards: {}"
+    return Phrase(words, Again(), Again((("consume", True),)))
 
 
 def _room(needs: tuple[Need, ...]) -> Room:
