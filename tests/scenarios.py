@@ -150,7 +150,7 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
     found = (
         Scenario("convert", convert, _archives),
         Scenario("sequential", (*convert, "--read-order", "sequential"), _archives),
-        Scenario("consume", (*convert, "--consume", "--memory", "1500"), _archives_seen),
+        Scenario("consume", (*convert, "--consume", "--memory", "1.5KB"), _archives_seen),
         Scenario("gzip", (*convert, "--compression", "gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),

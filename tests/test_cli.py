@@ -18,6 +18,7 @@ from existing import existing
 from PIL import Image
 
 from imagenet_prep.checks.shard_check import remedy_own
+from imagenet_prep.cli.options import memory_size
 from imagenet_prep.cli.progress import Lines
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
@@ -97,7 +98,9 @@ def test_version() -> None:
         ("convert", "x", "--quality", "90"),
         ("convert", "x", "--resize", "0"),
         ("convert", "x", "--memory", "lots"),
+        ("convert", "x", "--memory", "2"),
         ("show", "not-there"),
+        ("init", "not-there"),
         ("run", "x", "--raw", "not-there"),
         ("verify", "x", "--json", "not-there/findings.json"),
     ],
@@ -108,9 +111,37 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...], tmp_path: Path) -> No
         [sys.executable, "-m", "imagenet_prep", *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert result.returncode == 2
-    assert "error: " in result.stderr.lower()
+    lines = result.stderr.splitlines()
+    (said,) = (number for number, line in enumerate(lines) if line.startswith("error: "))
+    assert said == 0 or (lines[0].startswith("Usage: imagenet-prep") and lines[said - 1] == "")
+    assert "Error" not in result.stderr
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_there_is_said_in_our_words() -> None:
+    """No more than that, and what was expected."""
+    words = {"show": "a TFRecord file", "init": "a folder of data", "verify": "a folder of shards"}
+    for command, expected in words.items():
+        lines = prep(command, "not-there").stderr.splitlines()
+        assert lines == ["error: not-there is not there", f"expected {expected}"]
+
+
+def test_two_sets_beside_each_other_lie_here(tmp_path: Path) -> None:
+    """A URL in either place is refused at once, no store is asked, and what can be done is said."""
+    for places in (("s3://bucket/set", tmp_path), (tmp_path, "s3://bucket/set")):
+        result = prep("report", *places, AWS_ENDPOINT_URL="http://127.0.0.1:9")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert error_lines(result)[0] == "error: s3://bucket/set is a URL"
+        assert "copy it here" in error_lines(result)[2]
+
+
+def test_memory_without_its_unit_is_a_slip() -> None:
+    """2 bytes are what nobody means; with a unit any size goes, and a number of bytes from a million on."""
+    said = prep("convert", "x", "--memory", "2").stderr.splitlines()[-1]
+    assert said.startswith("error: Invalid value for '--memory': ")
+    assert said.endswith(": '2' is 2 bytes: expected a size with its unit, such as 500MB or 2GB")
+    assert [memory_size(text) for text in ("2k", "2GiB", "1000000")] == [2000, 2 << 30, 1_000_000]
 
 
 def test_run_makes_every_shard_and_a_second_run_nothing(tiny_data_dir: Path) -> None:

@@ -16,8 +16,11 @@ from existing import existing
 from made_sets import inception_features
 from PIL import Image
 
+from imagenet_prep.cli.remedies import worded
+from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Box, Item
+from imagenet_prep.reading.shard import looks_like
 from imagenet_prep.stages.show import save_image, show
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
@@ -264,6 +267,46 @@ def test_other_files(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             list(show(path))
         assert word in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (photographs.tiny(1), "it begins as a JPEG image does"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it begins as a PNG image does"),
+        (b"PK\3\4" + bytes(100), "it begins as a zip file does"),
+        (b"x".ljust(257, b"\0") + b"ustar\00000" + bytes(500), "it begins as a tar archive does"),
+        ("name,größe\nx,1\n".encode() * 50, "it begins as a text file does"),
+    ],
+)
+def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> None:
+    """A file of another kind is not damaged, and there is no sound copy of it to get."""
+    path = tmp_path / "x.jpg"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        list(show(path))
+    assert str(caught.value).splitlines() == [f"{path} is no TFRecord file", words]
+
+
+@pytest.mark.parametrize("content", [b"", bytes(20), b"\1" * 20, b"\xff\xd8" + bytes(20)])
+def test_what_may_be_a_damaged_shard(tmp_path: Path, content: bytes) -> None:
+    """Bytes that begin as no other kind of file does."""
+    assert not looks_like(content)
+
+
+def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
+    """With the command that shows one of its shards; a name that isn't there is said not to be."""
+    with pytest.raises(UsageError) as caught:
+        show(tmp_path)
+    assert str(caught.value).splitlines() == [f"{tmp_path} is a folder", "expected a TFRecord file"]
+    for number in (1, 0):
+        write(tmp_path / f"train-0000{number}-of-00002", RECORD)
+    with pytest.raises(UsageError) as caught:
+        show(tmp_path)
+    first = tmp_path / "train-00000-of-00002"
+    assert worded(caught.value.hint) == f"name one of its shards: imagenet-prep show {first}"
+    with pytest.raises(UsageError, match="nowhere is not there"):
+        show(tmp_path / "nowhere")
 
 
 def test_record_behind_a_damaged_one(tmp_path: Path) -> None:

@@ -90,13 +90,11 @@ def _show_usage(error: click.ClickException) -> None:
     """What click says of a call: the usage, in lines of its own, and the message, which may quote any name."""
     shown = io.StringIO()
     error.show(shown)
-    if isinstance(error, _QUOTES_NOTHING):
-        say(*shown.getvalue().removesuffix("\n").expandtabs(2).split("\n"), error=True)
-        return
-    message = error.format_message()
-    usage = shown.getvalue().removesuffix("\n").removesuffix(message)
-    *before, prefix = usage.split("\n")
-    say(*before, prefix + message, error=True)
+    usage, is_error, message = shown.getvalue().removesuffix("\n").partition("Error: ")
+    say(*usage.removesuffix("\n").split("\n"), error=True)
+    if is_error:
+        say("error: ", colour="red", end="", error=True)
+        say(*(message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]), error=True)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -399,10 +399,11 @@ def report(
     """
     from imagenet_prep import pipeline
 
+    if other is not None:
+        Layout(data_dir).refuse_urls()
     _must_be_there(data_dir)
     progress = make_progress(quiet)
     if other is not None:
-        Layout(data_dir).refuse_urls()
         if page is None:
             _must_be_writable(Layout(data_dir).comparison_path)
         found = pipeline.compare(data_dir, other, _engine(given), samples=samples, page=page, progress=progress)

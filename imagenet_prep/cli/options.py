@@ -14,7 +14,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.object_path import place
 from imagenet_prep.storage.urls import refuse_url, scheme_of
-from imagenet_prep.text import byte_count
+from imagenet_prep.text import byte_count, number_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ class _Anywhere(_Path):
 _folder = _Anywhere(path_type=Path, file_okay=False)
 _raw_folder = _Anywhere(path_type=Path, file_okay=False, exists=True)
 _file = _Path(path_type=Path, exists=True, dir_okay=False)
-_any_file = _Anywhere(path_type=Path, exists=True, dir_okay=False)
+_any_file = _Anywhere(path_type=Path)
 
 set_of_shards = _Path(path_type=Path)
 other = click.argument("other", type=_Path(path_type=Path, file_okay=False), required=False)
@@ -60,7 +60,7 @@ PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 
 data_dir = click.argument("data_dir", type=_folder)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
-folder = click.argument("folder", type=_raw_folder)
+folder = click.argument("folder", type=_folder)
 container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord", "tfds"]))
 out = click.argument("out", type=_folder, required=False)
 file = click.argument("file", type=_any_file)
@@ -137,11 +137,18 @@ def _is_state(path: Path) -> bool:
     return folder == Layout(folder.parent).state_dir
 
 
+_WITHOUT_UNIT = 1_000_000  # bytes; whoever gives a smaller number alone means another unit
+
+
 def memory_size(value: str) -> int:
     """A number of bytes from its text: 500M, 2G, 2GB, 1.5GiB."""
     count = byte_count(value.upper() + "B" if value[-1:].upper() in "KMGT" and value else value)
     if count is None:
         raise click.BadParameter(f"{value!r} is not a size: expected a number of bytes such as 500MB or 2GiB")
+    if value.isdigit() and count < _WITHOUT_UNIT:
+        raise click.BadParameter(
+            f"{value!r} is {number_of(count, 'byte')}: expected a size with its unit, such as 500MB or 2GB"
+        )
     return count
 
 

@@ -291,9 +291,35 @@ class Shard:
             yield
         except FramingError as error:
             if error.offset == 0:
+                kind = looks_like(bytes(self.view[:512]))
+                if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
+                    raise InputError(f"{self.path} is no TFRecord file", f"it begins as {kind} does") from error
                 what = f"{self.path} is damaged at its first byte, or no TFRecord file"
                 raise InputError(what, error.reason, remedy(self.path)) from error
             raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
+
+
+_BEGINNINGS = {
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89PNG\r\n": "a PNG image",
+    b"PK\3\4": "a zip file",
+    b"PAR1": "a parquet file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF\r\n": "an HDF5 file",
+}
+
+
+def looks_like(head: bytes) -> str:
+    """What a file is that begins so, in words; "" if it may be a TFRecord file, were it not for damage.
+
+    That begins with a length of eight bytes, the last ones 0: no text does.
+    """
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    found = next((kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning)), "")
+    text = head[:-3].decode(errors="replace") or "\0"  # the last character may be cut
+    is_text = all(char.isprintable() or char.isspace() for char in text) and "\ufffd" not in text
+    return found or ("a text file" if is_text else "")
 
 
 def _in_words(path: Path, number: int, offset: int, compression: Compression) -> str:

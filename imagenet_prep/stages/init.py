@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, Phrase, UsageError
+from imagenet_prep.errors import Phrase, UsageError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.looking import look_at
 from imagenet_prep.recipes.proposing import in_words, render
@@ -44,7 +44,7 @@ def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progres
     """
     refuse_url(folder)
     if not folder.is_dir():
-        raise InputError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
+        raise UsageError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
     target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
     if target.exists():
         raise UsageError(f"{target} is there already", "expected a new file", Phrase("name another one with {output}"))

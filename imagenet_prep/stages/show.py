@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import Call, InputError, Phrase, UsageError
 from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.object_path import place
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature, FloatList, parse_features
@@ -93,12 +94,19 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
     """
     path = place(path)
     if not path.is_file():
-        raise UsageError(f"{path} is not a file", "expected a TFRecord file")
+        raise _no_file(path)
     if limit is not None and record is not None:
         raise UsageError(f"limit {limit} and record {record}", "expected one of them: the first records, or only one")
     if (limit is not None and limit < 1) or (record is not None and record < 0):
         raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
     return _pick(path, record) if record is not None else _first(path, limit)
+
+
+def _no_file(path: Path) -> UsageError:
+    """The error for a name that is no file's: of a folder, with one of its shards."""
+    shards = sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name)) if path.is_dir() else []
+    hint = Phrase("name one of its shards: {}", Call("show", shards[0])) if shards else ""
+    return UsageError(f"{path} is {'a folder' if path.is_dir() else 'not there'}", "expected a TFRecord file", hint)
 
 
 def _first(path: Path, limit: int | None) -> Iterator[ShownRecord]:

@@ -152,7 +152,7 @@ def place(where: str | os.PathLike[str]) -> Path:
         raise UsageError(
             f"{shown(text)} is a URL",
             f"expected a path of this machine, or {_listed()}",
-            "mount that and name the folder, or copy it here; a folder of such a name is meant by its absolute path",
+            "copy it here, or mount it, and name that folder; one here that is called so is meant by its absolute path",
         )
     found = ObjectPath(f"{scheme}:/{text.partition(':')[2]}")
     if "@" in found.bucket or ":" in found.bucket or "?" in text or shown(text).endswith("..."):

@@ -33,5 +33,5 @@ def refuse_url(place: str | os.PathLike[str]) -> None:
         raise UsageError(
             f"{shown(place)} is a URL",
             "expected a path of this machine",
-            "mount that and name the folder, or copy it here; a folder of such a name is meant by its absolute path",
+            "copy it here, or mount it, and name that folder; one here that is called so is meant by its absolute path",
         )
