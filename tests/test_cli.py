@@ -72,6 +72,19 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     assert not heavy & set(loaded)
 
 
+def test_a_first_conversion_loads_what_it_uses(tiny_data_dir: Path) -> None:
+    """What draws, reads a journal or a recipe, or asks an object store is not loaded, nor are BLAS's threads begun."""
+    shown = "print(os.environ['OPENBLAS_NUM_THREADS'], *sys.modules)"
+    code = f"import os, sys, imagenet_prep.cli as cli\ntry: cli.main()\nfinally: {shown}"
+    words = ["convert", tiny_data_dir, "--allow-incomplete", "--check", "header", "--quiet"]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    threads, *loaded = done.stdout.split()
+    assert threads == "1"
+    assert not {"numpy.random", "msgspec", "difflib", "concurrent.futures", "PIL"} & set(loaded)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command: str) -> None:
     """COMMAND --help ends well and shows a line that can be copied."""

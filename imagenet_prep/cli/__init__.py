@@ -32,6 +32,7 @@ def main() -> None:
     """Run the command line and exit with its status (docs/cli.md)."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
     prepare_streams()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, to whoever calls them: what matters to a user is said by us

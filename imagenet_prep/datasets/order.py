@@ -38,15 +38,14 @@ def shuffled(count: int, seed: int) -> array[int]:
     """
     import numpy as np
 
-    state = random.Random(seed).getstate()[1]
-    draw = np.random.RandomState()  # draws what Python's Random does, many at a time
-    draw.set_state(("MT19937", np.array(state[:-1], np.uint32), state[-1], 0, 0.0))
+    draw = random.Random(seed).random
     indices = array("I", [0]) * count
     order = np.asarray(indices)
     order[:] = np.arange(count, dtype=np.uint32)
     for last in range(count - 1, 0, -_DRAWN):
         places = np.arange(last, max(last - _DRAWN, 0), -1)
-        _swap(order, last, (draw.random_sample(len(places)) * (places + 1)).astype(np.int64))
+        drawn = np.array([draw() for _ in range(len(places))])
+        _swap(order, last, (drawn * (places + 1)).astype(np.int64))
     return indices
 
 

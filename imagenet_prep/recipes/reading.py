@@ -7,7 +7,6 @@ schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and keys
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -66,6 +65,8 @@ class RecipeFile:
             at = (*key, *_parse_place(place.rstrip("`")))
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
+                import difflib
+
                 known = [name.removesuffix("_") for name in _part_of(kind, (*at, unknown[1])).__struct_fields__]
                 near = difflib.get_close_matches(unknown[1], known, 1)
                 expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(known)}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container, Reader
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.object_path import ObjectPath, any_object
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _AT_ONCE = 8
 _TOGETHER = 32  # rows that are asked for in one call, of an archive ten at a time
@@ -31,6 +34,8 @@ def read_in_turn(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Itera
 
 
 def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[Buffer]:
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(_AT_ONCE)
     waiting: deque[tuple[int, Iterator[Buffer]]] = deque()
     held = 0

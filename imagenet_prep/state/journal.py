@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -146,11 +147,14 @@ _Line: TypeAlias = tuple["ShardInfo | Key", "MadeFrom | None", bool]
 
 def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
     """Every sound entry of a journal that can be understood, what it was made from, and whether it is sealed."""
-    from imagenet_prep.state.quick_entries import decode_line  # a command that reads no journal starts without it
-
     beside: dict[Key, MadeFrom | None] = {}
+    lines = plain_lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    from imagenet_prep.state.quick_entries import decode_line  # a command that finds no journal starts without it
 
-    for line in plain_lines(path):
+    for line in chain([first], lines):
         found = (decode_line(line) if is_as_written(line) else None) or _read_line(line)
         if found is None:
             continue  # a crash cut this line short: its shard counts as not done
