@@ -16,7 +16,7 @@ from types import FrameType
 import click
 
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say
+from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say, tell
 from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
 from imagenet_prep.escaping import command_line, traced
 
@@ -77,11 +77,11 @@ def _bug(error: Exception) -> int:
 def _show(error: PrepError) -> None:
     from imagenet_prep.cli.remedies import to_copy
 
-    say("error: ", colour="red", end="", error=True)
     if isinstance(error, WorkerError):
+        say("error: ", colour="red", end="", error=True)
         say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
     else:
-        say(*error.lines(to_copy), error=True)
+        tell(*error.lines(to_copy), lead="error: ", colour="red", error=True)
 
 
 _QUOTES_NOTHING = (click.MissingParameter, getattr(click.exceptions, "NoArgsIsHelpError", click.MissingParameter))
@@ -94,8 +94,8 @@ def _show_usage(error: click.ClickException) -> None:
     usage, is_error, message = shown.getvalue().removesuffix("\n").partition("Error: ")
     say(*usage.removesuffix("\n").split("\n"), error=True)
     if is_error:
-        say("error: ", colour="red", end="", error=True)
-        say(*(message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]), error=True)
+        lines = message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]
+        tell(*lines, lead="error: ", colour="red", error=True)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.cli.remedies import program, to_copy
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.errors import Call
 from imagenet_prep.escaping import path_word, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
@@ -40,15 +40,15 @@ SHOWN_CLASSES = 20
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
-        say(f"found {summary.found}")
+        tell(f"found {summary.found}")
         if summary.classes:
             shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
             more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
-            say(f"classes: {shown}{more}")
-        say(*(f"passed over: {text}" for text in summary.passed))
+            tell(f"classes: {shown}{more}")
+        tell(*(f"passed over: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        say(f"next: {to_copy(Call('convert', Path(shards), (('config', summary.recipe),)))}")
+        tell(f"next: {to_copy(Call('convert', Path(shards), (('config', summary.recipe),)))}")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -75,14 +75,14 @@ def print_needs(needs: Sequence[Need]) -> None:
         ]
         rows = [("step", "for", "space", "files"), *steps, *totals]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        say(f"on the file system of {room.folder}:")
+        tell(f"on the file system of {room.folder}:")
         for step, what, size, files in rows:
             line = f"  {step:{widths[0]}}  {what:{widths[1]}}  {size:>{widths[2]}}  {files:>{widths[3]}}"
             say(line)
     if any(need.is_about for need in needs):
-        say("Of what was not listed yet, space and files are estimates.")
+        tell("Of what was not listed yet, space and files are estimates.")
     if not needs:
-        say("Nothing is left to fetch or to make.")
+        tell("Nothing is left to fetch or to make.")
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
@@ -90,7 +90,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
         present = number_of(len(summary.present), "archive was", "archives were")
-        say(f"download: fetched {fetched} ({size_text(summary.size)}); {present} there")
+        tell(f"download: fetched {fetched} ({size_text(summary.size)}); {present} there")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
@@ -98,7 +98,7 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
     if not quiet:
         for split in summary.splits:
             count = f"{number_of(split.images, 'image')} in {number_of(split.classes, 'class', 'classes')}"
-            say(f"untar: {split.split}: {count}, {split.written:,} written now")
+            tell(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
 def print_convert(summary: ConvertSummary, quiet: bool) -> None:
@@ -106,7 +106,7 @@ def print_convert(summary: ConvertSummary, quiet: bool) -> None:
     if quiet:
         return
     for split in summary.splits:
-        say(
+        tell(
             f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}, "
             f"{split.made:,} made now"
         )
@@ -119,13 +119,13 @@ def print_merge(summary: MergeSummary, quiet: bool) -> None:
     """Shards and images of each split, and how many images were set aside."""
     for split in () if quiet else summary.shards:
         images, shards = number_of(summary.images[split], "image"), number_of(summary.shards[split], "shard")
-        say(f"merge: {split}: {images} in {shards}")
+        tell(f"merge: {split}: {images} in {shards}")
         _print_set_aside(summary.set_aside[split])
 
 
 def _print_set_aside(count: int) -> None:
     if count:
-        say(f"  set aside: {number_of(count, 'image')}")
+        tell(f"  set aside: {number_of(count, 'image')}")
 
 
 def _print_changes(repairs: Sequence[str]) -> None:
@@ -134,14 +134,14 @@ def _print_changes(repairs: Sequence[str]) -> None:
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
     if repaired:
-        say(f"  repaired: {listed(repaired, 5)}")
+        tell(f"  repaired: {listed(repaired, 5)}")
     counts = count_changes(repairs)
     if counts["png"]:
         lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
         what = f"{number_of(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
-        say(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
+        tell(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
     if counts[TURNED]:
-        say(f"  turned upright, as their EXIF asks: {number_of(counts[TURNED], 'image')}")
+        tell(f"  turned upright, as their EXIF asks: {number_of(counts[TURNED], 'image')}")
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
@@ -154,16 +154,16 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
         if split.split == facts.TRAIN:
             of_files, of_boxes = f" (original: {facts.BOX_FILES:,})", f" (original: {facts.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
-        say(
+        tell(
             f"annotate: {split.split}: {number_of(totals.files, 'file')}{of_files}, "
             f"{number_of(totals.boxes, 'box', 'boxes')}{of_boxes}, {state}"
         )
-        say(
+        tell(
             f"  left out: {number_of(totals.other_class, 'box', 'boxes')} of another class, "
             f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
             f"files of other classes: {totals.other_files:,}"
         )
-        say(
+        tell(
             f"  {number_of(totals.images, 'image has', 'images have')} boxes; "
             f"{number_of(totals.without, 'file was', 'files were')} left without any"
         )
@@ -184,26 +184,26 @@ def print_verdict(verdict: Verdict) -> None:
     if verdict.depth != "quick":
         if verdict.flavour != "recipe":
             differences = "; ".join(verdict.differences)
-            say(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-            say(f"order: {verdict.order}")
-        say(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
+            tell(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
+            tell(f"order: {verdict.order}")
+        tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
-        say(f"note: {note}")
+        tell(f"note: {note}")
     _print_problems(verdict.told)
     if verdict.problems:
         count = len(verdict.told)
-        say(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
+        tell(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
     elif verdict.depth == "quick":
-        say("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
+        tell("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
     elif verdict.is_part and not verdict.has_manifest:
-        say(
+        tell(
             f"These records of {verdict.dataset} are right; whether any is missing only a manifest could tell.",
             colour="green",
         )
     elif verdict.is_part:
-        say(f"These shards are whole and right as what they are: a part of {verdict.dataset}.", colour="green")
+        tell(f"These shards are whole and right as what they are: a part of {verdict.dataset}.", colour="green")
     else:
-        say(f"These shards are {verdict.dataset}, whole and right.", colour="green")
+        tell(f"These shards are {verdict.dataset}, whole and right.", colour="green")
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
@@ -212,23 +212,23 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
         return
     for name in run.repair.made:
         kinds = ", ".join(kind.value for kind in run.found.faulty.get(name, ()))
-        say(f"repair: {name} made again ({kinds})")
+        tell(f"repair: {name} made again ({kinds})")
     for name in run.repair.unchanged:
-        say(f"repair: {name} left alone: it is as convert made it")
+        tell(f"repair: {name} left alone: it is as convert made it")
     for name in run.repair.corrected:
-        say(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
+        tell(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
     if not run.repair.made:
-        say("repair: nothing to make again")
+        tell("repair: nothing to make again")
 
 
 def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Where the page is, that it has problems to show, and what is worth knowing."""
     say(str(summary.path))
     for note in () if quiet else summary.verdict.notes:
-        say(f"note: {note}", error=True)
+        tell(f"note: {note}", error=True)
     if summary.verdict.problems and not quiet:
         count = number_of(len(summary.verdict.told), "problem")
-        say(f"{count} found: see the page.", colour="red", error=True)
+        tell(f"{count} found: see the page.", colour="red", error=True)
 
 
 def print_comparison(summary: ComparisonSummary, quiet: bool) -> None:
@@ -237,7 +237,7 @@ def print_comparison(summary: ComparisonSummary, quiet: bool) -> None:
     if not quiet:
         is_same = summary.difference.is_same
         text = "The two hold the same records in the same places." if is_same else "They differ: see the page."
-        say(text, colour="green" if is_same else "red", error=True)
+        tell(text, colour="green" if is_same else "red", error=True)
 
 
 def print_export(summary: ExportSummary, quiet: bool) -> None:
@@ -247,7 +247,7 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
             what = (
                 f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
             )
-            say(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
+            tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
 
 
 def print_diff(found: Difference, limit: int, as_json: bool) -> None:
@@ -258,7 +258,7 @@ def print_diff(found: Difference, limit: int, as_json: bool) -> None:
     for split in found.splits:
         _print_split_diff(split, found.places, limit)
     if found.is_same:
-        say("The two hold the same records in the same places.", colour="green")
+        tell("The two hold the same records in the same places.", colour="green")
 
 
 def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: int) -> None:
@@ -294,10 +294,10 @@ def print_status(status: Status, as_json: bool) -> None:
         _say_json(status.as_dict(to_copy), indent=2)
         return
     if status.running:
-        say(f"running: {status.running}")
+        tell(f"running: {status.running}")
     for stage in status.stages:
-        say(f"{stage.stage:10}{stage.state:12}{stage.detail}")
-    say(f"next: {to_copy(status.following)}")
+        tell(f"{stage.stage:10}{stage.state:12}{stage.detail}", hang=22)
+    tell(f"next: {to_copy(status.following)}")
 
 
 def print_record(shown: ShownRecord, as_json: bool) -> None:
@@ -313,9 +313,9 @@ def print_demo_end(data_dir: Path | None) -> None:
     called = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        say("", f"Look at a record:       {called} show {quoted(path_word(shard))} --limit 1")
-        say(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
-    say(
+        tell("", f"Look at a record:       {called} show {quoted(path_word(shard))} --limit 1")
+        tell(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
+    tell(
         "",
         f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 330 GB of space):",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
@@ -338,13 +338,12 @@ def _print_problems(problems: tuple[Problem, ...]) -> None:
     """The first problems, then what to do about them, each remedy once."""
     _print_findings(problems)
     for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
-        say(f"to do: {to_copy(remedy)}")
+        tell(f"to do: {to_copy(remedy)}")
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:
     """The first problems."""
     for problem in problems[:SHOWN_PROBLEMS]:
-        say(f"{problem.kind.value}: ", colour="red", end="")
-        say(f"{problem.subject}: {problem.detail}")
+        tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
     if len(problems) > SHOWN_PROBLEMS:
-        say(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
+        tell(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")

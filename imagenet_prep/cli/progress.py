@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from imagenet_prep.cli.remedies import worded
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.terminal import fitted, say, tell, terminal_width
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import size_text
@@ -76,9 +75,9 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            self._bar.write(escaped(text), file=sys.stderr)
+            self._bar.write("\n".join(fitted(escaped(text), terminal_width(sys.stderr))), file=sys.stderr)
         else:
-            say(text, error=True)
+            tell(text, error=True)
 
 
 class Lines:
@@ -115,7 +114,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Write a line."""
-        say(text, error=True)
+        tell(text, error=True)
 
     def _write(self, now: float) -> None:
         rate = (self._done - self._initial) / max(now - self._started, 1e-9)
@@ -149,12 +148,4 @@ def make_progress(quiet: bool) -> Progress:
     """The progress that suits where standard error goes."""
     if quiet:
         return Silent(worded=worded)
-    return Bars() if sys.stderr.isatty() and _is_sized() else Lines()
-
-
-def _is_sized() -> bool:
-    """Whether the terminal says how wide it is: in one that says 0, as some containers' do, no bar could be seen."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns > 0
-    except (OSError, ValueError):
-        return False
+    return Bars() if terminal_width(sys.stderr) else Lines()  # in one that says 0, as some containers' do, no bar shows

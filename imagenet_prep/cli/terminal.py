@@ -9,6 +9,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import TextIO
@@ -33,10 +34,68 @@ def say(*lines: str, error: bool = False, colour: str | None = None, end: str = 
         SpaceError, WriteError: standard output can't be written. That standard error can't is nothing to stop for.
     """
     stream = sys.stderr if error else sys.stdout
+    is_coloured = colour is not None and stream.isatty() and not os.environ.get("NO_COLOR")
     for line in lines:
         text = escaped(line)
-        stream.write((click.style(text, fg=colour) if colour and stream.isatty() else text) + end)
+        stream.write((click.style(text, fg=colour) if is_coloured else text) + end)
     stream.flush()
+
+
+def tell(*lines: str, error: bool = False, colour: str | None = None, lead: str = "", hang: int = 2) -> None:
+    """Print lines of prose as ``say`` does, each broken at spaces where a terminal is narrower (see ``fitted``).
+
+    With ``lead``, which goes before the first line, that alone is in ``colour``.
+    """
+    width = terminal_width(sys.stderr if error else sys.stdout)
+    for line, before in zip(lines, (lead, *[""] * len(lines)), strict=False):
+        first, *others = fitted(before + escaped(line), width, hang)
+        if before:
+            say(before, error=error, colour=colour, end="")
+        say(first[len(before) :], *others, error=error, colour=None if lead else colour)
+
+
+def terminal_width(stream: TextIO) -> int:
+    """The columns of the terminal that a stream goes to; 0 of any other, or where it doesn't say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError):
+        return 0
+
+
+_COMMAND = re.compile(r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)")
+"""A command to copy, which stands at the beginning or behind a colon; a command's name in a sentence is none."""
+
+
+def fitted(text: str, width: int, hang: int = 2) -> list[str]:
+    """A line as lines of at most ``width`` columns, but for longer words; all but the first are indented by ``hang``.
+
+    A command has a line of its own, however long, so that it can be copied. With a width of 0 nothing is broken.
+    """
+    if not width or len(text) <= width:
+        return [text]
+    words = text.lstrip(" ")
+    indent = " " * (len(text) - len(words))
+    hanging, found = indent + " " * hang, _COMMAND.search(words)
+    if found is None:
+        return _wrapped(words, width, indent, hanging)
+    before, after = words[: found.start()].rstrip(), words[found.end() :].removeprefix("; ").lstrip()
+    lines = [*_wrapped(before, width, indent, hanging), (hanging if before else indent) + found[0]]
+    return lines + (fitted(hanging + after, width, 0) if after else [])
+
+
+def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=hanging,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def prepare_streams() -> None:
