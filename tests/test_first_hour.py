@@ -352,7 +352,19 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     assert error_lines(result)[0] == f"error: {tmp_path} holds something already"
     assert os.listdir(tmp_path) == ["thesis.txt"]
     small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
-    assert [prep(*small).returncode, prep(*small).returncode] == [0, 0]
+    first, again = prep(*small), prep(*small)
+    assert [first.returncode, again.returncode] == [0, 0]
+    assert "making" in first.stderr
+    assert "making" not in again.stderr
+    assert "are there from an earlier run" in again.stderr
+    assert [" is there on purpose" in done.stdout for done in (first, again, prep(*small, "--quiet"))] == [
+        True,
+        True,
+        False,
+    ]
+    other = prep(*small[:-1], 3)
+    assert other.returncode == 2
+    assert error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"
 
 
 def test_demo_proposes_what_works_here(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from imagenet_prep.model import Progress, Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import room
-from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.show import show
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -277,3 +277,23 @@ def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pyte
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
     sized = os.statvfs_result((1, 1, *[free // 2] * 3, *found[5:]))
     assert "--consume" not in told(words, monkeypatch)[-1]
+
+
+# more shards than images -----------------------------------------------------------------------------------------
+
+
+def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """With the option that sets their number, of each split for which there are too many; not if each has an image."""
+    layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
+    counts = {split: len(made_tiny.of(split)) for split in ("train", "validation")}
+    progress = Silent(worded=worded)
+    foresee(layout, ENGINE, dataclasses.replace(PART, train_shards=1000, validation_shards=128), progress=progress)
+    assert [note for note in progress.notes if "will be empty" in note] == [
+        f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these will be empty "
+        "(--train-shards sets how many there are)",
+        f"validation: {counts['validation']} images in 128 shards: {128 - counts['validation']} of these will be empty "
+        "(--validation-shards sets how many there are)",
+    ]
+    progress = Silent()
+    foresee(layout, ENGINE, dataclasses.replace(PART, train_shards=counts["train"]), progress=progress)
+    assert not any("will be empty" in note for note in progress.notes)

@@ -494,6 +494,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     try:
         summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
         printing.print_run(summary, quiet)
+        printing.print_demo_oddities(quiet)
         code = _conclude(summary.verify, None)
         printing.print_demo_end(data_dir)
     finally:

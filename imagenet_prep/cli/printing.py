@@ -308,6 +308,12 @@ def print_record(shown: ShownRecord, as_json: bool) -> None:
     say(*shown.lines())
 
 
+def print_demo_oddities(quiet: bool) -> None:
+    """That nothing of what was named is wrong."""
+    if not quiet:
+        tell("What is called bad, left out or repaired above is there on purpose: the real archives have such, too.")
+
+
 def print_demo_end(data_dir: Path | None) -> None:
     """What to do for the real thing."""
     called = quoted(program())

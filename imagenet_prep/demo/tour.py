@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.demo.archives import make
@@ -12,14 +13,17 @@ from imagenet_prep.errors import NOTHING_KEPT, Terminated, UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.pipeline import DownloadOptions, RunSummary, run
+from imagenet_prep.pipeline import DownloadOptions, RunSummary, missing_archives, run
 from imagenet_prep.storage.atomic import save_json
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.plain import load_json
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
 """A thousandth of the real thing's images would leave most of its 1152 shards empty."""
 
 USERNAME = "demo"
+
+_OTHER = "choose another folder"
 
 
 def run_demo(
@@ -37,17 +41,17 @@ def run_demo(
         progress: where to report.
 
     Raises:
-        UsageError: the folder holds something that no demo made.
+        UsageError: the folder holds something that no demo made, or one of other numbers.
     """
     progress, layout = progress or Silent(), Layout(data_dir)
     layout.refuse_urls()
-    if not layout.demo_path.exists() and data_dir.is_dir() and any(data_dir.iterdir()):
-        raise UsageError(
-            f"{data_dir} holds something already",
-            "expected a new or empty folder, or one of the demo",
-            "choose another",
-        )
-    save_json(layout.demo_path, {"classes": classes, "per_class": per_class})
+    wanted = {"classes": classes, "per_class": per_class}
+    _refuse_other(layout, wanted)
+    options = ConvertOptions(train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True)
+    if layout.demo_path.exists() and not missing_archives(layout):
+        progress.note("the archives are there from an earlier run: they are not made and fetched again")
+        return run(layout, engine, extract=True, options=options, progress=progress)
+    save_json(layout.demo_path, wanted)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
         try:
@@ -69,8 +73,18 @@ def run_demo(
                 credentials=Credentials(USERNAME, password),
                 fetching=DownloadOptions(base_url=base_url, digests=made.md5),
                 extract=True,
-                options=ConvertOptions(
-                    train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True
-                ),
+                options=options,
                 progress=progress,
             )
+
+
+def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
+    """Raise UsageError if the folder holds anything but a demo of the same numbers."""
+    folder, known = layout.data_dir, load_json(layout.demo_path)
+    if known is None and folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(
+            f"{folder} holds something already", "expected a new or empty folder, or one of the demo", _OTHER
+        )
+    if isinstance(known, dict) and known != wanted and layout.raw_dir.exists():
+        numbers = f"{known.get('classes')} classes of {known.get('per_class')} images"
+        raise UsageError(f"{folder} holds a demo of {numbers}", "expected to make the same again", _OTHER)

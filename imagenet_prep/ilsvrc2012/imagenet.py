@@ -129,6 +129,8 @@ class ImageNet(KnownSet):
             if count > (most := order.most_shards(len(catalog))):
                 what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
                 doubts.append(UsageError(what, f"expected at most {most:,}"))
+            if count > len(catalog):
+                notes.append(_empty_shards(split, len(catalog), count))
             doubts += _missing_boxes(split, layout, options)
             notes += _attach_boxes(catalog, layout, options)
             splits.append(_plan_split(catalog, found[split], layout, options))
@@ -276,6 +278,13 @@ class ImageNet(KnownSet):
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
         return check_set(inventory, checked, examiner, is_part=is_part)
+
+
+def _empty_shards(split: str, images: int, shards: int) -> Phrase:
+    """What is to be known where there are fewer images than shards."""
+    there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
+    option = Phrase("{train_shards}") if split == facts.TRAIN else Phrase("{validation_shards}")
+    return Phrase("{}: {} of these will be empty ({} sets how many there are)", there, f"{shards - images:,}", option)
 
 
 def _as_it_is(encoders: Mapping[str, str]) -> Iterator[str]:

@@ -275,7 +275,12 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
 
 
 def _problem(subject: str, detail: str) -> Problem:
-    return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, "its image will have no boxes")
+    return Problem(
+        ProblemKind.BAD_ANNOTATION,
+        subject,
+        detail,
+        "nothing; its image has no boxes, as in 2016",
+    )
 
 
 # what was made before ------------------------------------------------------------------------------------------
