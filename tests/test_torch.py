@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import multiprocessing
+import resource
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +234,30 @@ def test_workers_may_be_spawned(torch: Any, numbered: Path) -> None:
     """A data set is small when it is sent to another process, and maps its shards there."""
     spawned = loader(numbered, num_workers=2, multiprocessing_context=multiprocessing.get_context("spawn"))
     assert labels(spawned) == labels(loader(numbered))
+
+
+def _faults_of_a_new_image(image: Any) -> int:
+    """How many pages the system gave for the memory that a large image and what is made of it take, ten times."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        [np.ones(4 << 20, np.uint8) for _ in range(3)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def _say(folder: Path, number: int) -> None:
+    (folder / f"{number}").touch()
+
+
+def test_a_worker_keeps_the_memory_of_its_images(torch: Any, numbered: Path, tmp_path: Path) -> None:
+    """What an image was decoded into is used again for the next one; a worker_init_fn of the user's is called too."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    begin = partial(_say, tmp_path)
+    dataset = ImageDataset(imagenet_prep.open(numbered, "train"), _faults_of_a_new_image)
+    faults = [each for images, _ in Loader(dataset, 8, num_workers=2, worker_init_fn=begin) for each in images.tolist()]
+    assert len(faults) > 16
+    assert sorted(faults)[len(faults) // 2] < 1000, "of 30,720 pages"
+    assert [path.name for path in existing(tmp_path, "*")] == ["0", "1"]
 
 
 def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch.distributed
@@ -12,6 +15,9 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shuffling import epoch_order
 from imagenet_prep.text import number_of
 from imagenet_prep.torch.image_dataset import ImageDataset
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""Of mallopt (malloc.h), in bytes: what may lie free at the end, and from which size on a block has its own map."""
 
 
 class Loader:
@@ -34,7 +40,8 @@ class Loader:
         drop_last: leave out what is not a full batch for each rank; None: if shuffled. Kept, the last batch of a rank
             is shorter, and the last records of a set that doesn't divide by ``world`` come twice, as they do with
             torch.utils.data.DistributedSampler: all ranks have equally many batches.
-        options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ...
+        options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
+            keeps the memory that it freed, and then calls your worker_init_fn, if there is one.
 
     Raises:
         UsageError: a number can't be, there is not one full batch, or a state is not one of this data set and these
@@ -75,7 +82,8 @@ class Loader:
         if len(dataset) and not len(self):
             what = f"{number_of(len(dataset), 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
             raise UsageError(what, "expected enough for one", "name a smaller batch_size, or drop_last=False")
-        self._loader = DataLoader(dataset, batch_sampler=_Batches(self), **options)
+        begin = partial(_begin, options.pop("worker_init_fn", None))
+        self._loader = DataLoader(dataset, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
 
     def __len__(self) -> int:
         """The number of batches in an epoch, those that were given before it was resumed among them."""
@@ -117,6 +125,19 @@ class Loader:
             return range(len(self.dataset))
         settings = {name: self._settings[name] for name in ("seed", "window")}
         return epoch_order(self.dataset.records.starts, epoch=self.epoch, **settings)
+
+
+def _begin(then: Callable[[int], None] | None, number: int) -> None:
+    """Let a worker keep what it frees, up to 128 MiB: else the system gives it each image's pages anew.
+
+    glibc's allocator only; others ignore it, or do so by themselves.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that it takes
+        allocator.mallopt(_M_TRIM_THRESHOLD, 128 << 20)
+    if then is not None:
+        then(number)
 
 
 class _Batches(Sampler[list[int]]):
