@@ -323,7 +323,7 @@ def print_demo_end(data_dir: Path | None) -> None:
         tell(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
     tell(
         "",
-        f"For the real ImageNet, sign up at {SIGN_UP_URL}, then (some 330 GB of space):",
+        f"For the real ImageNet, which takes some 330 GB, sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
         f"  {'make imagenet DATA_DIR=/data/imagenet' if _is_in_checkout() else f'{called} run /data/imagenet'}",
     )
