@@ -3,13 +3,18 @@
     python scripts/bench_objects.py                    # 6,000 photographs, 0.6 GB, 5 rounds: minutes
     python scripts/bench_objects.py --images 12000 --repeat 3 --folder /data/bench     # kept there for the next time
 
-The store is SeaweedFS on this machine, so that the network is none and the server shares the processors. The bare loops
-move the same bytes with as many threads: they upload the finished shards, or download the archives and then upload the
-shards. The archives come from front to back there; a third loop asks for the range of each image in the order of the
-shards, as whoever makes shuffled shards must. Conversions run by the command line, its start included; what that takes
-whatever the size of the set shows in the row of a set of 40 images. Images are looked at by their headers: to decode
-them would take longer than all else. Each way runs once a round, in turn; ratios are medians of those within rounds.
-Processor time is that of the client, its workers included, and not the server's. It takes what `dev` installs.
+The store is SeaweedFS on this machine as it comes, so that the network is none and the server shares the processors. It
+reads the whole list of an object's chunks for each request, so a range of a large object takes longer there: the train
+images are converted from their one archive, and from a tar a class. Both were put there in parts of 8 MiB, as convert
+and `aws s3 cp` send them.
+
+The bare loops move the same bytes with as many threads: they upload the finished shards, or download the archives and
+then upload the shards. The archives come from front to back there; a third loop asks for the range of each image in the
+order of the shards, as whoever makes shuffled shards must. Conversions run by the command line, its start included;
+what that takes whatever the size of the set shows in the row of a set of 40 images. Images are looked at by their
+headers: to decode them would take longer than all else. Each way runs once a round, in turn; ratios are medians of
+those within rounds. Processor time is that of the client, its workers included, and not the server's. It takes what
+`dev` installs.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from object_server import run_object_server  # noqa: E402
 
 from imagenet_prep.demo.archives import make  # noqa: E402
 from imagenet_prep.engines.processes import ProcessEngine  # noqa: E402
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
 from imagenet_prep.storage import objects  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
@@ -84,18 +90,18 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
-    raw, to = place(f"{base}/in"), place(f"{base}/out")
-    assert isinstance(raw, ObjectPath)
+    raw, classes, to = place(f"{base}/in"), place(f"{base}/classes"), place(f"{base}/out")
     for path in (*archives, Layout(data_dir).boxes_csv):
         upload(path, below(raw, f"raw-data/{path.name}"))
     stored = [below(raw, f"raw-data/{path.name}") for path in archives]
+    class_tars = upload_classes(Layout(data_dir), classes)
     ranges = ranges_of(archives)
 
     def upload_all() -> None:
         in_threads(workers, lambda path: upload(path, below(to, path.name)), shards)
 
-    def in_order() -> None:
-        in_threads(workers, download, stored)
+    def in_order(tars: list[ObjectPath]) -> None:
+        in_threads(workers, download, tars)
         upload_all()
 
     def one_by_one() -> None:
@@ -107,9 +113,11 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
         "bare upload": upload_all,
         "convert to the store": lambda: command_line(data_dir, workers, f"--output={to}"),
         "convert 40 images to it": lambda: command_line(small, workers, f"--output={to}"),
-        "bare download and upload": in_order,
+        "bare download and upload": lambda: in_order(stored),
         "bare ranges and upload": one_by_one,
         "convert from store to store": lambda: command_line(raw, workers, f"--output={to}"),
+        "the same download of class tars": lambda: in_order(class_tars),
+        "convert from class tars": lambda: command_line(classes, workers, f"--output={to}"),
     }
     took: dict[str, list[float]] = {name: [] for name in ways}
     spent: dict[str, list[float]] = {name: [] for name in ways}
@@ -128,11 +136,12 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
         rate = (
             f"{size / median(took[name]) / 1e6:7.0f} MB/s {cpu / size * 1e9:6.2f} CPU s/GB" if "40" not in name else ""
         )
-        print(f"{name:<28} {median(took[name]):6.2f} s {cpu:6.2f} CPU s {rate}")
+        print(f"{name:<31} {median(took[name]):6.2f} s {cpu:6.2f} CPU s {rate}")
     for name, bare in (
         ("convert to the store", "bare upload"),
         ("convert from store to store", "bare download and upload"),
         ("convert from store to store", "bare ranges and upload"),
+        ("convert from class tars", "the same download of class tars"),
     ):
         ratio = median(b / a for a, b in zip(took[name], took[bare], strict=True))
         print(f"{name}: {ratio:.2f} of the speed of {bare}")
@@ -154,6 +163,20 @@ def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
     return found
 
 
+def upload_classes(layout: Layout, to: Path) -> list[ObjectPath]:
+    """Put the raw data there with a tar a class in place of the train archive; all tars of it."""
+    boxes, validation = layout.boxes_csv, layout.archive_path(ARCHIVES["validation"])
+    for path in (boxes, validation):
+        upload(path, below(to, f"raw-data/{path.name}"))
+    found = [below(to, f"raw-data/{validation.name}")]
+    with tarfile.open(layout.archive_path(ARCHIVES["train"])) as outer, tempfile.TemporaryDirectory() as folder:
+        for each in outer:
+            outer.extract(each, folder, filter="data")
+            found.append(below(to, f"raw-data/train/{each.name}"))
+            upload(Path(folder) / each.name, found[-1])
+    return found
+
+
 def below(folder: Path, name: str) -> ObjectPath:
     """An object in a folder of a store."""
     path = folder / name
@@ -169,10 +192,10 @@ def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]
 
 
 def upload(path: Path, to: ObjectPath) -> None:
-    """obstore's own upload of a file."""
+    """obstore's own upload of a file, in parts of the size that convert sends."""
     import obstore
 
-    obstore.put(objects.client(to.scheme, to.bucket), to.key, path)
+    obstore.put(objects.client(to.scheme, to.bucket), to.key, path, chunk_size=objects.PART)
 
 
 def download(path: ObjectPath) -> None:
