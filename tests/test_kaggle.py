@@ -299,7 +299,7 @@ def test_space_for_bundles_is_asked_for_before(
     """More than the shards alone take."""
     asked: list[int] = []
 
-    def ask(needs: Iterable[Need]) -> None:
+    def ask(needs: Iterable[Need], _: object) -> None:
         asked.append(sum(need.size for need in needs))
         raise SpaceError("no space", "", "")
 
