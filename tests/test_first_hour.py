@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import click
 import pytest
+from pseudo_terminals import rest_shown
 
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
@@ -201,11 +201,9 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     while b"making images" not in shown:
         shown += os.read(terminal, 4096)
     os.write(terminal, b"\x03")
-    with contextlib.suppress(OSError):  # the end of a terminal
-        while part := os.read(terminal, 4096):
-            shown += part
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+    rest, status = rest_shown(pid, terminal)
+    shown += rest
+    assert status == 130
     after = shown[shown.index(b"interrupted;") :].decode()
     assert after.splitlines()[0].startswith("interrupted; nothing was converted yet. The same command starts over:")
     assert "making" not in after
@@ -230,12 +228,7 @@ def test_a_terminal_without_a_width_gets_lines(tmp_path: Path) -> None:
     if pid == 0:
         program = [sys.executable, "-m", "imagenet_prep", "demo", str(tmp_path / "new")]
         os.execv(program[0], [*program, "--classes", "2", "--per-class", "2"])
-    shown = b""
-    with contextlib.suppress(OSError):  # the end of a terminal
-        while part := os.read(terminal, 4096):
-            shown += part
-    os.close(terminal)
-    os.waitpid(pid, 0)
+    shown, _ = rest_shown(pid, terminal)
     assert b"making images: 6 of 6 images" in shown
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pseudo_terminals import rest_shown
 
 from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.demo.archives import MadeSet
@@ -69,12 +69,7 @@ def on_terminal(*arguments: object, columns: int = 80, error_file: Path | None =
         if error_file is not None:
             os.dup2(os.open(error_file, os.O_WRONLY | os.O_CREAT), 2)
         os.execve(PROGRAM[0], [*PROGRAM, *map(str, arguments)], {**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
-    shown = b""
-    with contextlib.suppress(OSError):  # the end of a terminal
-        while part := os.read(terminal, 4096):
-            shown += part
-    os.close(terminal)
-    os.waitpid(pid, 0)
+    shown, _ = rest_shown(pid, terminal)
     return shown.decode().splitlines()
 
 
