@@ -6,6 +6,9 @@ import hashlib
 import json
 import os
 import random
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -291,6 +294,33 @@ def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, m
         assert (fetched.algorithm, fetched.is_right) == (algorithm, True)
     assert fastest(("sha256",)) == "sha256"
     assert fastest(("md5", "sha256")) in ("md5", "sha256")
+
+
+def test_who_fetches_stands_back_behind_who_hashes(
+    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One connection writes at a time, the others don't spin for it; with a digest they have less priority."""
+    real, turn, together, priorities = os.pwrite, threading.Semaphore(1), list[int](), set[int]()
+
+    def pwrite(file: int, data: memoryview, offset: int) -> int:
+        is_alone = turn.acquire(blocking=False)
+        priorities.add(os.getpriority(os.PRIO_PROCESS, 0))
+        time.sleep(0.005)  # time enough for another one to come
+        if is_alone:
+            turn.release()
+        else:
+            together.append(offset)
+        return real(file, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    for digests, expected in ((md5(CONTENT), usual + 5 if sys.platform == "linux" else usual), ({}, usual)):
+        fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), digests=digests, connections=4, pace=PACE)
+        assert priorities == {expected}
+        assert part.read_bytes() == CONTENT
+        forget(part)
+        priorities.clear()
+    assert together == []
 
 
 # another server, another version ---------------------------------------------------------------------------------

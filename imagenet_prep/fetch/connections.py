@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -39,6 +41,7 @@ _TICK = 0.1  # seconds between two looks at a running transfer
 _IDLE = 0.02  # seconds between two looks of a connection for something to do
 _GRACE = 2.0  # seconds that connections get to end after an interrupt
 _CALM = 10  # of that many seconds, one may be spent on saving
+_NICER = 5  # by so much the threads that fetch stand back behind the one that hashes
 _REFUSALS = 3  # in a row: then a connection ends, if others work
 
 
@@ -153,6 +156,8 @@ class Connections:
     def _work(self, connection: _Connection) -> None:
         buffer = memoryview(bytearray(_BUFFER))
         try:
+            if self._has_digest:
+                _stand_back()
             while not (self._stop.is_set() or connection.state == "over" or self._pieces.is_done):
                 piece = self._pieces.take()
                 if piece is None:
@@ -258,6 +263,15 @@ class Connections:
             remote_of(response, self._url, -1 if total is None else total, ranges=self._part.remote.ranges)
         )
         return count
+
+
+def _stand_back() -> None:
+    """Let the thread that hashes go first: where processors are few, the file is whole when that one is done."""
+    if sys.platform != "linux":
+        return  # a thread has a priority of its own only there
+    thread = threading.get_native_id()
+    with contextlib.suppress(OSError):  # a sandbox may refuse it
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER)
 
 
 class _Saves:

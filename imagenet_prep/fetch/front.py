@@ -14,7 +14,7 @@ from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.model import Progress
 from imagenet_prep.tfrecord.crc import crc32c
 
-_CHUNK = 1 << 20
+_CHUNK = 4 << 20
 _TRIAL = 256 << 10
 _LOOK = 0.1  # seconds between two looks at whether to stop
 

@@ -168,6 +168,7 @@ class PartialFile:
         self.is_joined = False
         self._changed = threading.Condition()
         self._saving = threading.Lock()
+        self._writing = threading.Lock()
         self._spans = Spans()
         self._saved: list[Span] = []
         self._log: WrittenLog | None = None
@@ -233,7 +234,8 @@ class PartialFile:
         view = memoryview(data)
         with space_errors(self.path):
             while view:
-                written = os.pwrite(self._open_file(), view, offset)
+                with self._writing:  # the system takes one writer of a file at a time, and lets the others spin
+                    written = os.pwrite(self._open_file(), view, offset)
                 self._add(offset, offset + written)
                 offset, view = offset + written, view[written:]
 
