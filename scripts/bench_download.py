@@ -5,13 +5,15 @@
 
 The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Ours
 writes it, logs that, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
-show what a system's own tools make of the same work. Ratios are medians of those within rounds.
+show what a system's own tools make of the same work. Each round has an order of its own; ratios are medians of those
+within rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import random
 import shutil
 import subprocess
 import sys
@@ -120,7 +122,8 @@ def table(heading: str, ways: dict[str, Callable[[], None]], folder: Path, round
     """Run each way once a round; print seconds, and throughput relative to the first way."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        for name, way in ways.items():
+        # in an order of its own: what ran before leaves pages of memory that are dear or cheap to get on some machines
+        for name, way in random.sample(list(ways.items()), len(ways)):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             began = time.perf_counter()

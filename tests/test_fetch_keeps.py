@@ -299,7 +299,7 @@ def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, m
 def test_who_fetches_stands_back_behind_who_hashes(
     server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One connection writes at a time, the others don't spin for it; with a digest they have less priority."""
+    """One connection writes at a time; where several fetch what is hashed, they have less priority."""
     real, turn, together, priorities = os.pwrite, threading.Semaphore(1), list[int](), set[int]()
 
     def pwrite(file: int, data: memoryview, offset: int) -> int:
@@ -314,8 +314,17 @@ def test_who_fetches_stands_back_behind_who_hashes(
 
     monkeypatch.setattr(os, "pwrite", pwrite)
     usual = os.getpriority(os.PRIO_PROCESS, 0)
-    for digests, expected in ((md5(CONTENT), usual + 5 if sys.platform == "linux" else usual), ({}, usual)):
-        fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), digests=digests, connections=4, pace=PACE)
+    back = usual + 5 if sys.platform == "linux" else usual
+    for digests, connections, expected in ((md5(CONTENT), 4, back), (md5(CONTENT), 1, usual), ({}, 4, usual)):
+        fetch(
+            Session(server.url, 2),
+            server.url + "a.tar",
+            part,
+            Silent(),
+            digests=digests,
+            connections=connections,
+            pace=PACE,
+        )
         assert priorities == {expected}
         assert part.read_bytes() == CONTENT
         forget(part)

@@ -156,7 +156,7 @@ class Connections:
     def _work(self, connection: _Connection) -> None:
         buffer = memoryview(bytearray(_BUFFER))
         try:
-            if self._has_digest:
+            if self._has_digest and len(self._all) > 1:
                 _stand_back()
             while not (self._stop.is_set() or connection.state == "over" or self._pieces.is_done):
                 piece = self._pieces.take()
@@ -266,7 +266,7 @@ class Connections:
 
 
 def _stand_back() -> None:
-    """Let the thread that hashes go first: where processors are few, the file is whole when that one is done."""
+    """Let the thread that hashes go first: it is the slower one where several connections share few processors."""
     if sys.platform != "linux":
         return  # a thread has a priority of its own only there
     thread = threading.get_native_id()
