@@ -15,8 +15,8 @@ class RangedView:
     """The bytes of an object, read-only.
 
     A slice that lies in what was fetched last costs nothing. One that begins within a MiB after its end is taken for
-    reading in order: twice as much is fetched at a time, up to 8 MiB, so that a reader of headers has many of them in
-    one request. Any other one is fetched as it is, and at least ``least`` bytes. Several threads may read.
+    reading in order: a MiB is fetched, then twice as much at a time, up to 8 MiB, so that a reader of headers has many
+    of them in one request. Any other one is fetched as it is, and at least ``least`` bytes. Several threads may read.
 
     Raises:
         InputError: there is no such object; or, when it is sliced, it is another one now.
@@ -42,7 +42,7 @@ class RangedView:
         if begin <= start and stop <= begin + len(held):
             return held[start - begin : stop - begin]
         is_next = bool(held) and begin < start <= begin + len(held) + (_NEAR if self._least else 0)
-        wanted = min(max(2 * wanted, stop - start), _MOST) if is_next else self._least
+        wanted = min(max(2 * wanted, _NEAR, stop - start), _MOST) if is_next else self._least
         fetched = self._fetch(start, min(max(stop, start + wanted), self._size))
         self._window = start, fetched, max(wanted, stop - start)
         return fetched[: stop - start]
