@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import random
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,9 +21,10 @@ from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
 from imagenet_prep.fetch import written
-from imagenet_prep.fetch.front import fastest
+from imagenet_prep.fetch.front import Front, fastest
 from imagenet_prep.fetch.partial import PartialFile, find_leftover, forget, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.pieces import Piece, Pieces
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.spans import Spans
@@ -296,15 +296,12 @@ def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, m
     assert fastest(("md5", "sha256")) in ("md5", "sha256")
 
 
-def test_who_fetches_stands_back_behind_who_hashes(
-    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One connection writes at a time; where several fetch what is hashed, they have less priority."""
-    real, turn, together, priorities = os.pwrite, threading.Semaphore(1), list[int](), set[int]()
+def test_one_connection_writes_at_a_time(server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others sleep meanwhile: in the system they would spin, and take the processor from the digest."""
+    real, turn, together = os.pwrite, threading.Semaphore(1), list[int]()
 
     def pwrite(file: int, data: memoryview, offset: int) -> int:
         is_alone = turn.acquire(blocking=False)
-        priorities.add(os.getpriority(os.PRIO_PROCESS, 0))
         time.sleep(0.005)  # time enough for another one to come
         if is_alone:
             turn.release()
@@ -313,23 +310,42 @@ def test_who_fetches_stands_back_behind_who_hashes(
         return real(file, data, offset)
 
     monkeypatch.setattr(os, "pwrite", pwrite)
-    usual = os.getpriority(os.PRIO_PROCESS, 0)
-    back = usual + 5 if sys.platform == "linux" else usual
-    for digests, connections, expected in ((md5(CONTENT), 4, back), (md5(CONTENT), 1, usual), ({}, 4, usual)):
-        fetch(
-            Session(server.url, 2),
-            server.url + "a.tar",
-            part,
-            Silent(),
-            digests=digests,
-            connections=connections,
-            pace=PACE,
-        )
-        assert priorities == {expected}
-        assert part.read_bytes() == CONTENT
-        forget(part)
-        priorities.clear()
+    run(server, part, md5(CONTENT), connections=4)
+    assert part.read_bytes() == CONTENT
     assert together == []
+
+
+@pytest.mark.parametrize(("backlog", "is_alone"), [(0, False), (100 << 20, True), (1 << 30, False)])
+def test_connections_give_way_to_a_digest_that_is_close_behind(
+    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch, backlog: int, is_alone: bool
+) -> None:
+    """One at a time begins a piece as long as the digest falls back; not if it is far behind, as after a restart."""
+    monkeypatch.setattr(Front, "backlog", backlog)
+    take, at_once = Pieces.take, list[int]()
+
+    def counted(pieces: Pieces, **given: bool) -> Piece | None:
+        piece = take(pieces, **given)
+        at_once.extend([sum(each.left > 0 for each in pieces._taken)] if piece else [])
+        return piece
+
+    monkeypatch.setattr(Pieces, "take", counted)
+    server.faults = Faults(rate=4_000_000)
+    run(server, part, md5(CONTENT), connections=4)
+    assert part.read_bytes() == CONTENT
+    assert (max(at_once) == 1) is is_alone
+
+
+def test_what_was_hashed_is_written_out_and_leaves_memory(
+    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte twice: first its way to the disk begins, and once there it goes; nothing that is not hashed yet."""
+    monkeypatch.setattr("imagenet_prep.fetch.front._BEHIND", 1_000_000)
+    monkeypatch.setattr("imagenet_prep.fetch.front._CHUNK", 100_000)
+    advised: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, start, length, advice: advised.append((start, length)))
+    run(server, part, md5(CONTENT))
+    times = [sum(start <= place < start + length for start, length in advised) for place in range(0, SIZE, 10_000)]
+    assert times == [2] * 200 + [1] * 100
 
 
 # another server, another version ---------------------------------------------------------------------------------

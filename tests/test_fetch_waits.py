@@ -157,6 +157,16 @@ def test_pieces_shrink_towards_the_end() -> None:
     assert all(before[1] in (after[0], 1000) for before, after in pairwise(taken))
 
 
+def test_a_piece_that_is_wanted_alone_waits_for_those_of_others() -> None:
+    """It is there once nothing is left of any other one."""
+    pieces = Pieces([(0, 2000)], 2, largest=100, smallest=100)
+    first = pieces.take(alone=True)
+    assert first is not None
+    assert pieces.take(alone=True) is None
+    pieces.claim(first, 100)
+    assert pieces.take(alone=True) is not None
+
+
 def test_an_idle_connection_takes_half_of_the_slowest_piece() -> None:
     """Not of one that is nearly done; and what was taken is not written by the first one any more."""
     pieces = Pieces([(0, 2_000_000)], 2, largest=1_000_000, smallest=1_000_000)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ import requests
 
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.fetch.body import Body
+from imagenet_prep.fetch.front import Front
 from imagenet_prep.fetch.looks import refuse_encoding
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
@@ -41,7 +40,7 @@ _TICK = 0.1  # seconds between two looks at a running transfer
 _IDLE = 0.02  # seconds between two looks of a connection for something to do
 _GRACE = 2.0  # seconds that connections get to end after an interrupt
 _CALM = 10  # of that many seconds, one may be spent on saving
-_NICER = 5  # by so much the threads that fetch stand back behind the one that hashes
+_BACKLOG = range(32 << 20, 256 << 20)  # bytes that the digest is behind: so that it should not fall back further
 _REFUSALS = 3  # in a row: then a connection ends, if others work
 
 
@@ -64,19 +63,19 @@ class Connections:
         part: where it goes.
         versions: which answers may be put to it.
         pace: timing and budget of retries.
-        has_digest: whether a digest is known that will tell if the file is right.
+        front: what computes the digest that will tell if the file is right; None if none is known.
     """
 
     def __init__(
-        self, session: Getter, url: str, part: PartialFile, versions: Versions, pace: Pace, *, has_digest: bool
+        self, session: Getter, url: str, part: PartialFile, versions: Versions, pace: Pace, front: Front | None
     ) -> None:
         self._session = session
         self._url = url
         self._part = part
         self._versions = versions
         self._pace = pace
-        self._has_digest = has_digest
-        self._obstacle = _obstacle(part.remote, has_digest)
+        self._front = front
+        self._obstacle = _obstacle(part.remote, front is not None)
         self._pieces = Pieces([], 1, largest=1, smallest=1)
         self._stop = threading.Event()
         self._error: BaseException | None = None
@@ -156,10 +155,8 @@ class Connections:
     def _work(self, connection: _Connection) -> None:
         buffer = memoryview(bytearray(_BUFFER))
         try:
-            if self._has_digest and len(self._all) > 1:
-                _stand_back()
             while not (self._stop.is_set() or connection.state == "over" or self._pieces.is_done):
-                piece = self._pieces.take()
+                piece = self._pieces.take(alone=self._is_ahead())
                 if piece is None:
                     self._stop.wait(_IDLE)  # another one may give a piece back, or become slow
                 else:
@@ -167,6 +164,14 @@ class Connections:
         except BaseException as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
             self._error = self._error or error
             self._stop.set()
+
+    def _is_ahead(self) -> bool:
+        """Whether the digest is what the file waits for, though not far behind: it is fast as long as caches hold it.
+
+        To fetch more at once would then only take processors and memory from it. What came in another order than the
+        digest's, or was there before, can't be kept close.
+        """
+        return self._front is not None and self._front.backlog in _BACKLOG
 
     def _fetch_piece(self, connection: _Connection, piece: Piece, buffer: memoryview) -> None:
         try:
@@ -246,7 +251,7 @@ class Connections:
             CutError: anything else; if it stays, RestartError, AccessError or NetworkError.
         """
         check_status(response, self._url, was_seen=True)
-        if not self._has_digest:
+        if self._front is None:
             refuse_encoding(response, self._url)
         count = body.fill(buffer[: min(PROBE, stop - start)])
         head = bytes(buffer[:count])
@@ -263,15 +268,6 @@ class Connections:
             remote_of(response, self._url, -1 if total is None else total, ranges=self._part.remote.ranges)
         )
         return count
-
-
-def _stand_back() -> None:
-    """Let the thread that hashes go first: it is the slower one where several connections share few processors."""
-    if sys.platform != "linux":
-        return  # a thread has a priority of its own only there
-    thread = threading.get_native_id()
-    with contextlib.suppress(OSError):  # a sandbox may refuse it
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER)
 
 
 class _Saves:

@@ -12,9 +12,11 @@ from typing import Protocol
 from imagenet_prep.errors import WriteError
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.model import Progress
+from imagenet_prep.storage.durable import begin_write_out
 from imagenet_prep.tfrecord.crc import crc32c
 
 _CHUNK = 4 << 20
+_BEHIND = 64 << 20  # bytes that the disk is given time for: what lies so far back is on it
 _TRIAL = 256 << 10
 _LOOK = 0.1  # seconds between two looks at whether to stop
 
@@ -67,7 +69,8 @@ def fastest(algorithms: tuple[str, ...]) -> str:
 class Front:
     """A thread that hashes a partial file from its beginning on, as far as it is there, while the rest arrives.
 
-    What an earlier run left is read again first. hashlib lets other threads run meanwhile.
+    What an earlier run left is read again first. hashlib lets other threads run meanwhile. What was hashed is written
+    out, and leaves memory once it is on the disk: its pages serve the bytes that come, and other programs keep theirs.
 
     Args:
         part: the file.
@@ -90,6 +93,11 @@ class Front:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes are there without a gap behind those that were hashed."""
+        return self._part.front(-1, 0) - self.done
 
     def digest(self, progress: Progress, label: str) -> str:
         """The digest (hex) of the file, all of which is there now; ``progress`` gets a bar of what is left to hash."""
@@ -124,4 +132,8 @@ class Front:
                     if not count:
                         raise WriteError(f"{self._part.path} has become shorter while it was written")
                     self._hash.update(buffer[:count])
+                    for behind in (0, _BEHIND):
+                        start, stop = max(0, self.done - behind), self.done + count - behind
+                        if start < stop:
+                            begin_write_out(file.fileno(), start, stop - start)
                     self.done += count

@@ -77,9 +77,14 @@ class Pieces:
         """How many connections are of use: no more than there are pieces of the smallest size."""
         return min(self._connections, sum(-(-(stop - start) // self._smallest) for start, stop in self._free))
 
-    def take(self) -> Piece | None:
-        """The next piece, the first one of what is missing; None if there is none to be had now."""
+    def take(self, *, alone: bool = False) -> Piece | None:
+        """The next piece, the first one of what is missing; None if there is none to be had now.
+
+        ``alone``: only if nobody else has one.
+        """
         with self._lock:
+            if alone and any(piece.left for piece in self._taken):
+                return None
             piece = self._first() or self._half() or self._rest()
             if piece is not None:
                 self._taken.append(piece)

@@ -114,12 +114,11 @@ class _Job:
         """
         versions = Versions(part, ask_for(self.session, self.url, self.pace), may_join=may_join)
         self._begin(versions, part)
-        crew = Connections(self.session, self.url, part, versions, self.pace, has_digest=bool(self.digests))
         if not self.digests:
-            crew.run(connections, self.progress)
+            Connections(self.session, self.url, part, versions, self.pace, None).run(connections, self.progress)
             return Fetched(part.remote)
         with Front(part, self.digests) as front:
-            crew.run(connections, self.progress)
+            Connections(self.session, self.url, part, versions, self.pace, front).run(connections, self.progress)
             digest = front.digest(self.progress, f"checking {name_of(self.url)}")
         is_right = digest == self.digests[front.algorithm]
         if part.is_joined and not is_right:

@@ -21,15 +21,15 @@ def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
             pending = _after(pending, os.writev(descriptor, pending))
 
 
-def begin_write_out(descriptor: int, start: int = 0) -> None:
+def begin_write_out(descriptor: int, start: int = 0, length: int = 0) -> None:
     """Let the disk work on what was written from ``start`` on while more is made: the sync at the end waits for little.
 
     Linux begins to write out what is dirty when told that it will not be needed; pages on their way to the disk stay
-    in memory.
+    in memory, those that are there already leave it. ``length``: of so many bytes; 0: to the end of the file.
     """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):  # advice: where it can't be taken, nothing is lost
-            os.posix_fadvise(descriptor, start, 0, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(descriptor, start, length, os.POSIX_FADV_DONTNEED)
 
 
 def _after(parts: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
