@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.storage import objects
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.object_path import ObjectPath, place, status_of
+from imagenet_prep.storage.ranged import RangedView
 
 
 @pytest.mark.parametrize("written", ["s3://bucket/a/b", "S3://bucket/a/b/", "s3:/bucket//a/b", Path("s3://bucket/a/b")])
@@ -95,3 +97,24 @@ def test_the_status_of_an_object() -> None:
     """Size and time as os.stat tells them of a file."""
     status = status_of(5, 1_700_000_000_123_456_000)
     assert (status.st_size, status.st_mtime_ns, int(status.st_mtime)) == (5, 1_700_000_000_123_456_000, 1_700_000_000)
+
+
+def test_what_is_read_in_order_comes_in_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second request on a MiB, then twice as much, up to 8 MiB; from elsewhere only what was asked for."""
+    mib, asked = 1 << 20, list[tuple[int, int]]()
+    there = objects.Found("b", 40 * mib, 0)
+
+    def get_range(path: ObjectPath, start: int, stop: int) -> memoryview:
+        asked.append((start, stop - start))
+        return memoryview(bytes(stop - start))
+
+    monkeypatch.setattr(objects, "find", lambda path: there)
+    monkeypatch.setattr(objects, "get_range", get_range)
+    path = place("s3://a/b")
+    assert isinstance(path, ObjectPath)
+    view = RangedView(path)
+    for offset in range(0, 32 * mib, 100_000):
+        assert len(view[offset : offset + 100_000]) == 100_000
+    assert [length // mib for _, length in asked] == [0, 1, 2, 4, 8, 8, 8, 8]
+    view[5:105]
+    assert asked[-1] == (5, 100)

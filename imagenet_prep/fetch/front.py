@@ -132,8 +132,12 @@ class Front:
                     if not count:
                         raise WriteError(f"{self._part.path} has become shorter while it was written")
                     self._hash.update(buffer[:count])
-                    for behind in (0, _BEHIND):
-                        start, stop = max(0, self.done - behind), self.done + count - behind
-                        if start < stop:
-                            begin_write_out(file.fileno(), start, stop - start)
+                    self._give_back(file.fileno(), count)
                     self.done += count
+
+    def _give_back(self, descriptor: int, count: int) -> None:
+        """Have the next ``count`` bytes written out; as many that were before, and are on the disk, leave memory."""
+        for behind in (0, _BEHIND):
+            start, stop = max(0, self.done - behind), self.done + count - behind
+            if start < stop:
+                begin_write_out(descriptor, start, stop - start)

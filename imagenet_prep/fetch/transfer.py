@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,11 +115,10 @@ class _Job:
         """
         versions = Versions(part, ask_for(self.session, self.url, self.pace), may_join=may_join)
         self._begin(versions, part)
-        if not self.digests:
-            Connections(self.session, self.url, part, versions, self.pace, None).run(connections, self.progress)
-            return Fetched(part.remote)
-        with Front(part, self.digests) as front:
+        with Front(part, self.digests) if self.digests else contextlib.nullcontext() as front:
             Connections(self.session, self.url, part, versions, self.pace, front).run(connections, self.progress)
+            if front is None:
+                return Fetched(part.remote)
             digest = front.digest(self.progress, f"checking {name_of(self.url)}")
         is_right = digest == self.digests[front.algorithm]
         if part.is_joined and not is_right:
