@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.images.pixels import Reencode
-    from imagenet_prep.pipeline import DownloadOptions, compare, report, run
+    from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.raw.opening import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
@@ -40,7 +40,6 @@ _HOMES = {
     "PrepError": "errors",
     "Reencode": "images.pixels",
     "annotate": "stages.annotate",
-    "compare": "pipeline",
     "convert": "stages.convert",
     "diff": "stages.diff",
     "download": "stages.download",
@@ -65,7 +64,6 @@ __all__ = [
     "PrepError",
     "Reencode",
     "annotate",
-    "compare",
     "convert",
     "diff",
     "download",

@@ -29,9 +29,7 @@ from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
-from imagenet_prep.stages.compare import ComparisonSummary, write_comparison
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.diff import diff
 from imagenet_prep.stages.download import DownloadSummary, Incoming, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
@@ -41,9 +39,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
-
-COMPARED = 200
-"""Records of each split that a page about two sets looks into, of those that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,32 +198,6 @@ def report(
     progress = progress or Silent()
     verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
     return write_report(layout, engine, verdict, samples=samples, page=page, progress=progress)
-
-
-def compare(
-    first: Path,
-    second: Path,
-    engine: Engine,
-    *,
-    samples: int = SAMPLES,
-    page: Path | None = None,
-    progress: Progress | None = None,
-) -> ComparisonSummary:
-    """Make the page about two sets of shards beside each other: what differs between them, by ``diff``.
-
-    It shows at most ``samples`` images of each, and goes to ``page``, or ``first``/imagenet-prep/comparison.html.
-
-    Raises:
-        UsageError: one of the two is not a folder.
-        InputError: one holds no shards, or its framing or manifest is damaged.
-    """
-    for place in (first, second):
-        if not place.is_dir():
-            raise UsageError(
-                f"{place} is not a folder", "expected two folders of shards", Phrase("{diff} takes a manifest")
-            )
-    difference = diff(first, second, look_into=COMPARED, progress=progress)
-    return write_comparison(difference, engine, samples=samples, page=page, progress=progress)
 
 
 def _kept_verdict(layout: Layout) -> Verdict | None:

@@ -381,36 +381,20 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
 
 @cli.command()
 @o.data_dir
-@o.other
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @o.samples
 @o.page
 @o.working
-def report(
-    data_dir: Path, other: Path | None, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any
-) -> int:
+def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
     """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
-
-    With OTHER, a second folder of shards: both beside each other, and what differs (exit status as diff).
 
     \b
     imagenet-prep report /data/imagenet --open
-    imagenet-prep report /data/imagenet /mnt/colleague/imagenet --open
     """
     from imagenet_prep import pipeline
 
-    if other is not None:
-        Layout(data_dir).refuse_urls()
     _must_be_there(data_dir)
     progress = make_progress(quiet)
-    if other is not None:
-        if page is None:
-            _must_be_writable(Layout(data_dir).comparison_path)
-        found = pipeline.compare(data_dir, other, _engine(given), samples=samples, page=page, progress=progress)
-        printing.print_comparison(found, quiet)
-        if is_opened:
-            _open(found.path)
-        return 0 if found.difference.is_same else PROBLEMS_FOUND
     if page is None:
         _must_be_writable(Layout(data_dir).report_path)
     summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, page=page, progress=progress)

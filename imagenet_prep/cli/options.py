@@ -53,7 +53,6 @@ _file = _Path(path_type=Path, exists=True, dir_okay=False)
 _any_file = _Anywhere(path_type=Path)
 
 set_of_shards = _Path(path_type=Path)
-other = click.argument("other", type=_Path(path_type=Path, file_okay=False), required=False)
 
 PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 """How the files begin that --image and --json write."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from imagenet_prep.reading.difference import Difference, SplitDifference
     from imagenet_prep.shards.account import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
-    from imagenet_prep.stages.compare import ComparisonSummary
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
@@ -229,15 +228,6 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     if summary.verdict.problems and not quiet:
         count = number_of(len(summary.verdict.told), "problem")
         tell(f"{count} found: see the page.", colour="red", error=True)
-
-
-def print_comparison(summary: ComparisonSummary, quiet: bool) -> None:
-    """Where the page is, and whether the two are the same."""
-    say(str(summary.path))
-    if not quiet:
-        is_same = summary.difference.is_same
-        text = "The two hold the same records in the same places." if is_same else "They differ: see the page."
-        tell(text, colour="green" if is_same else "red", error=True)
 
 
 def print_export(summary: ExportSummary, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""Difference: what differs between two sets of shards, by split; places of records in words, and back."""
+"""Difference: what differs between two sets of shards, by split; places of records in words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from typing import Any
 def place_text(shard: str, number: int) -> str:
     """Where a record is, in words."""
     return f"{shard} record {number}"
-
-
-def place_of(text: str) -> tuple[str, int]:
-    """Shard and number of a record by these words."""
-    shard, _, number = text.partition(" record ")
-    return shard, int(number)
 
 
 @dataclass(frozen=True, slots=True)
