@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,9 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
-from imagenet_prep.exports.exporting import ExportTask, ShardExporter
-from imagenet_prep.exports.image_values import Meaning
-from imagenet_prep.exports.packing import PackedFile
-from imagenet_prep.exports.source_shard import SourceShard
-from imagenet_prep.exports.webdataset import TarPacker
+from imagenet_prep.exports.formats import webdataset
+from imagenet_prep.exports.packing import Files, ShardExporter
+from imagenet_prep.exports.source import SourceSet, SourceShard
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
@@ -40,6 +38,7 @@ from imagenet_prep.tfrecord.example import encode_example
 pytestmark = pytest.mark.once
 
 SHARD = "train-00003-of-00008"
+PART_SPLITS = ("train", "validation")
 TAR = "imagenet-train-000003.tar"
 
 
@@ -191,7 +190,7 @@ def test_no_image_leaves_the_folder(tmp_path: Path, name: str) -> None:
 def test_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
     """Within a shard and between two: neither image takes the place of the other."""
     layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG", "a.JPEG")
-    with pytest.raises(InputError, match=r"record 2 would be the file train/n01440764/a\.JPEG"):
+    with pytest.raises(InputError, match=r"two records would be the file train/n01440764/a\.JPEG"):
         export(layout, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 
@@ -203,7 +202,9 @@ def test_images_of_one_name_in_two_shards_are_refused_in_folders(tmp_path: Path)
     write(tmp_path / "data" / "train-00001-of-00002", data_of(first))
     first.rename(tmp_path / "data" / "train-00000-of-00002")
     for _ in range(2):
-        with pytest.raises(InputError, match=r"train-0000\d-of-00002 would be the file train/n01440764/a\.JPEG"):
+        with pytest.raises(
+            InputError, match=r"train-0000\d-of-00002: two records would be the file train/n01440764/a\.JPEG"
+        ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
 
@@ -248,26 +249,56 @@ def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layou
     assert len(names) == 15
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Careless(TarPacker):
+class CarelessPacker(webdataset.FormatPacker):
     """Writes other bytes than it says, as a disk might."""
 
-    def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
+    def pack(self, shard: SourceShard, files: Files) -> None:
         """A tar with a bit flipped."""
-        files = TarPacker.pack(self, shard, folder)
-        flip(folder / files[0].stored, 600)
-        return files
+        super().pack(shard, files)
+        stored = files.packed[self.file_name(shard)].stored
+        assert stored is not None
+        flip(stored, 600)
 
 
-def test_what_was_written_is_read_back(tmp_path: Path, layout: Layout) -> None:
+def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout) -> None:
     """A file that does not hold what was written never gets its name, and does not stay."""
-    target = Layout(tmp_path / "out")
+    target, source = Layout(tmp_path / "out"), SourceSet.load(sound)
     target.partial_dir.mkdir(parents=True)
-    task = ExportTask(SourceShard(layout.shard_path(SHARD), "train", 3, 8, 1), "f", target)
-    assert ShardExporter(TarPacker(Meaning()))(task).info.records
+    assert ShardExporter(webdataset.FormatPacker(source), target)(source.shards[3])[0]
     with pytest.raises(WriteError, match="does not read back as it was written"):
-        ShardExporter(Careless(Meaning()))(task)
+        ShardExporter(CarelessPacker(source), target)(source.shards[3])
     assert not list(target.partial_dir.iterdir())
+
+
+class NotingPacker(webdataset.FormatPacker):
+    """Tars, and a list of the shards of each split, written at the end."""
+
+    needs_notes = True
+
+    def pack(self, shard: SourceShard, files: Files) -> str:  # type: ignore[override]
+        """One tar; its note is its name."""
+        super().pack(shard, files)
+        return shard.name
+
+    def finish(self, notes: Mapping[str, Sequence[str]], out: Path) -> dict[str, bytes]:
+        """A list a split."""
+        return {f"{split}.txt": " ".join(names).encode() for split, names in notes.items()}
+
+
+def test_the_closing_step_gets_a_note_of_every_shard(
+    tmp_path: Path, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In order, also of shards whose files are there; it waits until no shard fails."""
+    monkeypatch.setattr(webdataset, "FormatPacker", NotingPacker)
+    record = records_of(layout)[130]
+    flip(layout.shard_path(record.shard.name), record.offset + len(record.data))
+    with pytest.raises(InputError, match="is damaged"):
+        export(layout, "webdataset", tmp_path / "out", ENGINE)
+    assert not list((tmp_path / "out").glob("*.txt"))
+    flip(layout.shard_path(record.shard.name), record.offset + len(record.data))
+    assert [each.made for each in export(layout, "webdataset", tmp_path / "out", ENGINE).splits] == [1, 0]
+    expected = {f"{split}.txt": " ".join(f"{split}-{k:05d}-of-00008" for k in range(8)) for split in PART_SPLITS}
+    assert {path.name: path.read_text() for path in existing(tmp_path / "out", "*.txt")} == expected
 
 
 LIMITED = """

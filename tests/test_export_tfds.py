@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import tf_fixture
-from existing import existing
 from made_sets import ENGINE, PART, copied, write
 from test_docs import blocks
 from test_export import one_record, recipe_set, records_of, sound
@@ -20,7 +19,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.export import export_tfds
+from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
 
@@ -28,6 +27,11 @@ __all__ = ["sound"]  # the fixture
 
 tf = tf_fixture.tf
 ROOT = Path(__file__).parents[1]
+
+
+def export_tfds(layout: Layout, out: Path | None = None) -> Path:
+    """The folder with the files that TFDS reads."""
+    return export(layout, "tfds", out, ENGINE).out
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +151,17 @@ def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tin
     assert not any((each.data_dir / "tfds").exists() for each in (packed, lacking))
 
 
-def test_writing_it_again_changes_nothing(tmp_path: Path, sound: Layout) -> None:
-    """The same files; those that are the same are not touched. Other containers need OUT."""
-    folder = export_tfds(sound, tmp_path / "out")
-    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in existing(folder, "*")}
-    assert {path.name for path in before} == {"dataset_info.json", "features.json", "image.class.label.labels.txt"}
-    export_tfds(sound, folder)
-    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in existing(folder, "*")} == before
+def test_writing_it_again(tmp_path: Path, sound: Layout) -> None:
+    """The same files, those that are the same not touched; shards that were moved are found. Other formats need OUT."""
+    layout = copied(sound, tmp_path / "data")
+    folder = export_tfds(layout, tmp_path / "out")
+    names = ("dataset_info.json", "features.json", "image.class.label.labels.txt")
+    before = {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names}
+    assert sorted(os.listdir(folder)) == sorted((*names, "imagenet-prep"))
+    export_tfds(layout, folder)
+    assert {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names} == before
+    moved = layout.data_dir.rename(tmp_path / "moved")
+    info = (export_tfds(Layout(moved), folder) / "dataset_info.json").read_text()
+    assert '"../moved/{SPLIT}-{SHARD_X_OF_Y}"' in info
     refused: subprocess.CompletedProcess[str] = command("export", "folders", sound.data_dir, status=2)
     assert "no folder OUT for folders" in refused.stderr

@@ -17,7 +17,7 @@ from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
 from imagenet_prep.cli.remedies import worded
-from imagenet_prep.cli.sections import SectionedGroup
+from imagenet_prep.cli.sections import ExportCommand, SectionedGroup
 from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
@@ -427,30 +427,24 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
         save_image(file, record or 0, image)
 
 
-@cli.command()
+@cli.command(cls=ExportCommand)
 @o.container
 @o.data_dir
 @o.out
 @o.working
 def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> None:
-    """The same records in another container, in the folder OUT: image bytes as they are, read back, resumable.
+    """The same records in another format, in the folder OUT: image bytes as they are, read back, resumable.
 
-    webdataset: a tar a shard. folders: an image a file, a folder a class. arrayrecord: what Grain reads at random.
-    tfds: nothing is copied; what TensorFlow Datasets needs to read the shards themselves goes to OUT, or DATA_DIR/tfds.
+    tfds copies nothing: its few files go to OUT, or to DATA_DIR/tfds.
 
     \b
     imagenet-prep export webdataset /data/imagenet /data/imagenet-tars
     imagenet-prep export tfds /data/imagenet
     """
-    from imagenet_prep.stages.export import export, export_tfds
+    from imagenet_prep.stages.export import export
 
     Layout(data_dir).refuse_urls()
     _must_be_there(data_dir)
-    if container == "tfds":
-        printing.print_tfds(export_tfds(Layout(data_dir), out), quiet)
-        return
-    if out is None:
-        raise UsageError(f"no folder OUT for {container}", "expected where its files go, behind DATA_DIR")
     summary = export(Layout(data_dir), container, out, _engine(given), progress=make_progress(quiet))
     printing.print_export(summary, quiet)
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from imagenet_prep.datasets.order import SEED
+from imagenet_prep.exports import FORMATS
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.object_path import place
@@ -60,7 +61,7 @@ PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
 data_dir = click.argument("data_dir", type=_folder)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder = click.argument("folder", type=_folder)
-container = click.argument("container", type=click.Choice(["webdataset", "folders", "arrayrecord", "tfds"]))
+container = click.argument("container", type=click.Choice(FORMATS))
 out = click.argument("out", type=_folder, required=False)
 file = click.argument("file", type=_any_file)
 raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")

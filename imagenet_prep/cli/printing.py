@@ -238,6 +238,8 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
                 f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
             )
             tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
+        if summary.usage:
+            say(summary.usage)
 
 
 def print_diff(found: Difference, limit: int, as_json: bool) -> None:
@@ -270,12 +272,6 @@ def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: 
             say(f"    {feature}: {one} / {other}")
     if len(split.differing) > limit:
         say(f"  and {len(split.differing) - limit:,} more")
-
-
-def print_tfds(folder: Path, quiet: bool) -> None:
-    """How TensorFlow Datasets is told of the shards."""
-    if not quiet:
-        say(f"tensorflow_datasets.builder_from_directory({str(folder.resolve())!r})")
 
 
 def print_status(status: Status, as_json: bool) -> None:

@@ -64,6 +64,17 @@ class SectionedCommand(click.Command):
         return None
 
 
+class ExportCommand(SectionedCommand):
+    """A command that lists the formats of exports."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each format before the options."""
+        from imagenet_prep.exports import describe_formats
+
+        _write(formatter, "Formats", describe_formats().items())
+        super().format_options(ctx, formatter)
+
+
 class SectionedGroup(click.Group):
     """The command line: its commands in the order of work."""
 

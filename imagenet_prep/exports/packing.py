@@ -1,44 +1,241 @@
-"""Packer: what makes the files of another container from a shard. PackedFile: one of them on its way."""
+"""Packer: puts records into the files of a format. Files: where it writes them. export_shards: all shards of a set.
+
+A worker packs a shard into a folder of unfinished files and reads all of it back. The parent makes the files of many
+shards durable at once, then gives them their names. So a file that has its name is whole, checked and on the disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from imagenet_prep.exports.source_shard import SourceShard
+from imagenet_prep.errors import InputError, WriteError, named
+from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.model import Done, Engine, Progress
+from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import AGAIN, space_errors
+from imagenet_prep.tfrecord.crc import crc32c
+
+SETTLE_SECONDS = 2.0
+"""How often packed files get their names: a kill costs what was packed since."""
+
+_MAPPED = 1 << 20  # bytes from which a map costs less than a copy: half of it
 
 
-@dataclass(frozen=True, slots=True)
-class PackedFile:
-    """A file that is whole: ``stored`` is its name where it was made, ``path`` the one it gets below the export.
+class Packer:
+    """Puts records into the files of one format; picklable. The same set always gives the same bytes.
 
-    ``size`` is in bytes; ``crc`` is the CRC32C of what was written; it holds ``records``.
+    ``unit`` says what a file holds: a shard (``file_name`` names it), an image, or facts about the whole set.
+    ``version`` is raised when the same records give other bytes. Its attributes are part of an export's identity.
     """
 
-    stored: str
-    path: str
-    size: int
-    crc: int
-    records: int
+    unit: ClassVar[Literal["shard", "image", "set"]]
+    version: ClassVar[int] = 1
+    needs_notes: ClassVar[bool] = False
+    """Whether ``finish`` needs what ``pack`` returns: then every run reads all shards."""
 
+    def __init__(self, source: SourceSet) -> None:
+        """Get ready for a set.
 
-class Packer(Protocol):
-    """What makes files of a container; picklable, and the same shard always gives the same bytes.
+        Raises:
+            UsageError: the set can't be put into this format, or a library is not installed.
+        """
 
-    ``key`` names the container. ``version`` is raised when the same records give other bytes.
-    ``is_a_file_each``: each image becomes a file.
-    """
+    def file_name(self, shard: SourceShard) -> str:
+        """The name of a shard's file, where ``unit`` is a shard."""
+        raise NotImplementedError
 
-    key: ClassVar[str]
-    version: ClassVar[int]
-    is_a_file_each: ClassVar[bool]
-
-    def pack(self, shard: SourceShard, folder: Path) -> Sequence[PackedFile]:
-        """Write all records of a shard to files in ``folder``, which is empty. Nothing need be durable.
+    def pack(self, shard: SourceShard, files: Files) -> object:
+        """Write all records of a shard to ``files``; what it returns is for ``finish``.
 
         Raises:
             InputError: a record is damaged, or can't be put there.
             OSError, WriteError: as the system refuses.
         """
+
+    def finish(self, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+        """The closing step: more files of the whole set by path. ``notes`` has what ``pack`` returned, by split."""
+        return {}
+
+    def usage(self, out: Path) -> str:
+        """A line of code that reads the export; "" if it needs none."""
+        return ""
+
+
+class PackedFile(NamedTuple):
+    """A file on its way: ``stored`` is where it was made, ``path`` is its place in the export, ``size`` is in bytes.
+
+    ``stored`` is None of a file that has its place already.
+    """
+
+    path: str
+    stored: Path | None
+    size: int
+    crc: int = 0
+
+
+class Files:
+    """The files of one shard: written to ``folder``, to be named in ``out`` later. A file that is there is skipped."""
+
+    def __init__(self, shard: SourceShard, folder: Path, out: Path) -> None:
+        self._shard = shard
+        self._folder = folder
+        self._out = out
+        self.packed: dict[str, PackedFile] = {}
+
+    def write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
+        """Write one file from its parts.
+
+        Raises:
+            InputError: the shard has another file of this path.
+        """
+        with self.aside(path) as stored:
+            if stored is None:
+                return
+            crc = size = 0
+            with stored.open("wb") as file:
+                for part in parts:
+                    crc = crc32c(part, crc)
+                    size += file.write(part)
+            self.packed[path] = PackedFile(path, stored, size, crc)
+
+    @contextlib.contextmanager
+    def aside(self, path: str) -> Iterator[Path | None]:
+        """Where to make one file, for a library that writes it itself; None if the export has it.
+
+        Raises:
+            InputError: the shard has another file of this path.
+        """
+        if path in self.packed:
+            raise same_name(self._shard.name, path)
+        final = self._out / path
+        if final.exists():
+            self.packed[path] = PackedFile(path, None, final.stat().st_size)
+            yield None
+            return
+        stored = self._folder / f"{len(self.packed):06d}"
+        yield stored
+        if path not in self.packed:
+            self.packed[path] = PackedFile(path, stored, stored.stat().st_size, _crc_of(stored))
+
+    def read_back(self) -> None:
+        """Raise WriteError if a file does not hold what was written."""
+        for each in self.packed.values():
+            if each.stored and (each.stored.stat().st_size, _crc_of(each.stored)) != (each.size, each.crc):
+                raise WriteError(f"{each.stored} does not read back as it was written", "", f"check the disk {AGAIN}")
+
+
+def _crc_of(path: Path) -> int:
+    return crc32c(map_file(path, in_order=True) if path.stat().st_size >= _MAPPED else path.read_bytes())
+
+
+def same_name(shard: str, path: str) -> InputError:
+    """The error for a second image that would get the path of another."""
+    return InputError(
+        f"{shard}: two records would be the file {path}",
+        "expected a name of its own for each image of a class",
+        "export to webdataset: there each record stays, whatever it is called",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardExporter:
+    """Packs shards for the export ``target``; picklable."""
+
+    packer: Packer
+    target: Layout
+
+    def __call__(self, shard: SourceShard) -> tuple[tuple[PackedFile, ...], object]:
+        """Pack a shard and read it back; its files, and the packer's note.
+
+        Raises:
+            InputError: the shard is damaged, or can't be put there.
+            SpaceError, WriteError: the disk is full, or fails.
+        """
+        folder = self.target.partial_dir / shard.name
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with space_errors(folder):
+                folder.mkdir()
+                files = Files(shard, folder, self.target.output_dir)
+                note = self.packer.pack(shard, files)
+                files.read_back()
+        except BaseException:  # leave nothing of it: a full disk would stay full
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return tuple(files.packed.values()), note
+
+
+class ExportRun:
+    """One run of an export: takes packed shards, and names their files, many at a time.
+
+    Args:
+        target: the export.
+        progress: advances by the bytes of each shard.
+        sizes: the bytes of each shard's files, of those that are there; it gets those of the others.
+    """
+
+    def __init__(self, target: Layout, progress: Progress, sizes: dict[str, int]) -> None:
+        self._target = target
+        self._progress = progress
+        self._taken: set[str] = set()
+        self._waiting: list[tuple[Path, Sequence[PackedFile]]] = []
+        self._settled = time.monotonic()
+        self.failures: list[Exception] = []
+        self.notes: dict[str, dict[int, Any]] = {}
+        self.sizes = sizes
+        self.made: set[str] = set()
+
+    def export_shards(self, packer: Packer, engine: Engine, shards: Sequence[SourceShard]) -> None:
+        """Export these shards. One that fails stops no other; its error is among the failures.
+
+        Raises:
+            SpaceError, WriteError: the disk did not take it all.
+        """
+        with contextlib.closing(engine.map(ShardExporter(packer, self._target), shards)) as results:
+            for result in results:
+                self._progress.advance(result.task.size)
+                if isinstance(result, Done):
+                    self._take(result.task, *result.value)
+                else:
+                    self.failures.append(named(result.error, result.task.name))
+                if time.monotonic() - self._settled > SETTLE_SECONDS:
+                    self._settle()
+        self._settle()
+
+    def _take(self, shard: SourceShard, files: Sequence[PackedFile], note: object) -> None:
+        folder, paths = self._target.partial_dir / shard.name, {each.path for each in files}
+        again = self._taken & paths
+        if again:
+            shutil.rmtree(folder, ignore_errors=True)
+            self.failures.append(same_name(shard.name, min(again)))
+            return
+        self._taken |= paths
+        self._waiting.append((folder, files))
+        self.notes.setdefault(shard.split, {})[shard.index] = note
+        self.sizes[shard.name] = sum(each.size for each in files)
+        if any(each.stored for each in files):
+            self.made.add(shard.name)
+
+    def _settle(self) -> None:
+        out = self._target.output_dir
+        with writing(out):
+            sync_file_system(out)
+            for folder, files in self._waiting:
+                for each in files:
+                    if each.stored:
+                        final = out / each.path
+                        final.parent.mkdir(parents=True, exist_ok=True)
+                        each.stored.replace(final)
+                folder.rmdir()
+            sync_file_system(out)
+        self._waiting.clear()
+        self._settled = time.monotonic()

@@ -1,0 +1,135 @@
+"""tfds: what TensorFlow Datasets needs to read the shards where they lie.
+
+Its ``builder_from_directory`` reads these files. It takes the names of shards from a template, relative to the folder
+of ``dataset_info.json``, and features by the names that they have in the records (tensorflow_datasets:
+core/naming.py, core/features, core/proto/dataset_info.proto).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.exports.image_values import find_roles, held_by
+from imagenet_prep.exports.packing import Packer
+from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.state.manifest import ILSVRC2012
+
+_FEATURES = "tensorflow_datasets.core.features"
+_DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
+
+
+class FormatPacker(Packer):
+    """Copies nothing: makes ``dataset_info.json``, ``features.json`` and a list of class names."""
+
+    unit = "set"
+
+    def __init__(self, source: SourceSet) -> None:
+        self.source = source
+        for shard in source.shards:
+            compression = Shard.open(shard.path).compression
+            if compression != "none":
+                raise UsageError(
+                    f"{shard.path} is compressed with {compression}, which TensorFlow Datasets does not read",
+                    "expected plain shards",
+                    "convert again without compression, or export to arrayrecord or webdataset",
+                )
+
+    def finish(self, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+        """The files; the one that TFDS looks for first is last."""
+        source, manifest = self.source, self.source.manifest
+        roles = find_roles(manifest)
+        held = manifest.dataset.features if manifest else held_by(next(source.shards[0].records()))
+        labels = labels_of_classes(source.layout, manifest) if "label" in roles else None
+        names = _class_names(labels) if labels else []
+        image, label = roles.get("encoded"), roles.get("label")
+        numbered = {label: len(names)} if label and names else {}
+        title = manifest.dataset.name if manifest else ILSVRC2012
+        info: dict[str, Any] = {
+            "name": re.sub(r"\W+", "_", title).strip("_").lower() or "data_set",
+            "version": "1.0.0",
+            "fileFormat": "tfrecord",
+            "splits": [_split(split, shards, self._template(out)) for split, shards in source.splits.items()],
+        }
+        if image and label:
+            info["supervisedKeys"] = {"input": image, "output": label}
+        return {
+            "features.json": _encode(_features(held, [image] if image else [], numbered)),
+            **{_names_file(each): "".join(f"{name}\n" for name in names).encode() for each in numbered},
+            "dataset_info.json": _encode(info),
+        }
+
+    def _template(self, out: Path) -> str:
+        above = os.path.relpath(self.source.layout.output_dir.resolve(), out.resolve())
+        return f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}"
+
+    def usage(self, out: Path) -> str:
+        """How TensorFlow Datasets is told of the shards."""
+        return f"tensorflow_datasets.builder_from_directory({str(out.resolve())!r})"
+
+
+def _split(name: str, shards: Sequence[SourceShard], template: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "filepathTemplate": template,
+        "numBytes": str(sum(shard.size for shard in shards)),
+        "shardLengths": [str(shard.count()) for shard in shards],
+    }
+
+
+def _features(
+    held: Mapping[str, Mapping[str, Any]], images: Sequence[str], labels: Mapping[str, int]
+) -> dict[str, Any]:
+    """What features.json holds.
+
+    Args:
+        held: what every record holds, as a manifest says it.
+        images: those of them that are image files; each is decoded to uint8 of the shape (height, width, 3).
+        labels: how many labels there are, 0 included, of those that are classes.
+    """
+    declared = {
+        name: _image() if name in images else _class(labels[name]) if name in labels else _tensor(**promised)
+        for name, promised in sorted(held.items())
+    }
+    return {"pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict", "featuresDict": {"features": declared}}
+
+
+def _class_names(labels: Mapping[str, int]) -> list[str]:
+    """The name of each label from 0 on, where a class has it: its wnid; each name is there once."""
+    names = {label: wnid for wnid, label in labels.items()}
+    return [names.get(label, f"label_{label}" if label else "background") for label in range(max(names) + 1)]
+
+
+def _names_file(feature: str) -> str:
+    """What the file with the names of a feature's labels is called, one a line."""
+    return f"{feature.replace('/', '.')}.labels.txt"
+
+
+def _image() -> dict[str, Any]:
+    shape = {"dimensions": ["-1", "-1", "3"]}
+    return {"pythonClassName": f"{_FEATURES}.image_feature.Image", "image": {"dtype": "uint8", "shape": shape}}
+
+
+def _class(count: int) -> dict[str, Any]:
+    return {
+        "pythonClassName": f"{_FEATURES}.class_label_feature.ClassLabel",
+        "classLabel": {"numClasses": str(count)},
+    }
+
+
+def _tensor(kind: str, optional: bool, values: int | None) -> dict[str, Any]:
+    """One value, or any number of them; none where a record need not have the feature."""
+    shape = {} if values == 1 and not optional else {"dimensions": ["-1"]}
+    tensor = {"dtype": _DTYPES[kind], "encoding": "none", "shape": shape}
+    return {"pythonClassName": f"{_FEATURES}.tensor_feature.Tensor", "tensor": tensor}
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
