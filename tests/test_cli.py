@@ -140,15 +140,6 @@ def test_what_is_not_there_is_said_in_our_words() -> None:
         assert lines == ["error: not-there is not there", f"expected {expected}"]
 
 
-def test_two_sets_beside_each_other_lie_here(tmp_path: Path) -> None:
-    """A URL in either place is refused at once, no store is asked, and what can be done is said."""
-    for places in (("s3://bucket/set", tmp_path), (tmp_path, "s3://bucket/set")):
-        result = prep("report", *places, AWS_ENDPOINT_URL="http://127.0.0.1:9")
-        assert (result.returncode, result.stdout) == (2, "")
-        assert error_lines(result)[0] == "error: s3://bucket/set is a URL"
-        assert "copy it here" in error_lines(result)[2]
-
-
 def test_memory_without_its_unit_is_a_slip() -> None:
     """2 bytes are what nobody means; with a unit any size goes, and a number of bytes from a million on."""
     said = prep("convert", "x", "--memory", "2").stderr.splitlines()[-1]

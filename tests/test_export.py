@@ -23,9 +23,10 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
-from imagenet_prep.exports.formats import webdataset
+from imagenet_prep.exports import to_webdataset
 from imagenet_prep.exports.packing import Files, ShardExporter
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.exports.to_webdataset import TarPacker
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
@@ -249,7 +250,7 @@ def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layou
     assert len(names) == 15
 
 
-class CarelessPacker(webdataset.FormatPacker):
+class CarelessPacker(TarPacker):
     """Writes other bytes than it says, as a disk might."""
 
     def pack(self, shard: SourceShard, files: Files) -> None:
@@ -264,13 +265,13 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout) -> None:
     """A file that does not hold what was written never gets its name, and does not stay."""
     target, source = Layout(tmp_path / "out"), SourceSet.load(sound)
     target.partial_dir.mkdir(parents=True)
-    assert ShardExporter(webdataset.FormatPacker(source), target)(source.shards[3])[0]
+    assert ShardExporter(TarPacker(source), target)(source.shards[3])[0]
     with pytest.raises(WriteError, match="does not read back as it was written"):
         ShardExporter(CarelessPacker(source), target)(source.shards[3])
     assert not list(target.partial_dir.iterdir())
 
 
-class NotingPacker(webdataset.FormatPacker):
+class NotingPacker(TarPacker):
     """Tars, and a list of the shards of each split, written at the end."""
 
     needs_notes = True
@@ -289,7 +290,7 @@ def test_the_closing_step_gets_a_note_of_every_shard(
     tmp_path: Path, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In order, also of shards whose files are there; it waits until no shard fails."""
-    monkeypatch.setattr(webdataset, "FormatPacker", NotingPacker)
+    monkeypatch.setattr(to_webdataset, "PACKER", NotingPacker)
     record = records_of(layout)[130]
     flip(layout.shard_path(record.shard.name), record.offset + len(record.data))
     with pytest.raises(InputError, match="is damaged"):

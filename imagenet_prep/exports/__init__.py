@@ -1,25 +1,29 @@
-"""The records of finished shards in other formats: each is a module of ``exports.formats``, of that name."""
+"""The records of finished shards in other formats: a module ``to_<format>`` for each, whose PACKER is its class."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.exports import formats
 
 if TYPE_CHECKING:
     from imagenet_prep.exports.packing import Packer
 
-FORMATS = tuple(sorted(module.name for module in pkgutil.iter_modules(formats.__path__)))
+_PREFIX = "to_"
+
+FORMATS = tuple(
+    sorted(each.name.removeprefix(_PREFIX) for each in pkgutil.iter_modules(__path__) if each.name.startswith(_PREFIX))
+)
 """The names of all formats; none of their modules is imported for this."""
 
 
 def describe_formats() -> dict[str, str]:
     """What each format is: the first line of its module, without the name."""
-    found = {name: importlib.import_module(f"{formats.__name__}.{name}").__doc__ or "" for name in FORMATS}
-    return {name: text.partition("\n")[0].removeprefix(f"{name}: ") for name, text in found.items()}
+    texts = {name: _load_module(name).__doc__ or "" for name in FORMATS}
+    return {name: text.partition("\n")[0].removeprefix(f"{name}: ") for name, text in texts.items()}
 
 
 def load_format(name: str) -> type[Packer]:
@@ -30,5 +34,9 @@ def load_format(name: str) -> type[Packer]:
     """
     if name not in FORMATS:
         raise UsageError(f"no container {name!r}", f"expected one of {', '.join(FORMATS)}")
-    found: type[Packer] = importlib.import_module(f"{formats.__name__}.{name}").FormatPacker
+    found: type[Packer] = _load_module(name).PACKER
     return found
+
+
+def _load_module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{_PREFIX}{name}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from imagenet_prep.errors import InputError, WriteError, named
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout

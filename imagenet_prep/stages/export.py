@@ -12,7 +12,7 @@ from typing import Any
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.storage.atomic import save_bytes, save_json

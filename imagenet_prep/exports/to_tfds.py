@@ -17,7 +17,7 @@ from typing import Any
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.image_values import find_roles, held_by
 from imagenet_prep.exports.packing import Packer
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import ILSVRC2012
@@ -26,7 +26,7 @@ _FEATURES = "tensorflow_datasets.core.features"
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 
 
-class FormatPacker(Packer):
+class TfdsPacker(Packer):
     """Copies nothing: makes ``dataset_info.json``, ``features.json`` and a list of class names."""
 
     unit = "set"
@@ -73,6 +73,9 @@ class FormatPacker(Packer):
     def usage(self, out: Path) -> str:
         """How TensorFlow Datasets is told of the shards."""
         return f"tensorflow_datasets.builder_from_directory({str(out.resolve())!r})"
+
+
+PACKER = TfdsPacker
 
 
 def _split(name: str, shards: Sequence[SourceShard], template: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.storage.space import AGAIN, no_space
 from imagenet_prep.tfrecord.crc import crc32c
 
@@ -20,7 +20,7 @@ _OPTIONS = "group_size:1,uncompressed"
 _AT_ONCE = 16  # records that are read back at a time
 
 
-class FormatPacker(Packer):
+class ArrayRecordPacker(Packer):
     """Makes ``<shard>.array_record`` of each shard."""
 
     unit = "shard"
@@ -55,6 +55,9 @@ class FormatPacker(Packer):
                 if list(_crcs(reader)) != crcs:
                     raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
                 reader.close()
+
+
+PACKER = ArrayRecordPacker
 
 
 def _crcs(reader: Any) -> Iterator[int]:

@@ -7,11 +7,11 @@ import os
 from imagenet_prep.errors import InputError
 from imagenet_prep.exports.image_values import ImageValues, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.reading.shard import Record
 
 
-class FormatPacker(Packer):
+class FolderPacker(Packer):
     """Makes ``<split>/<class>/<name>`` of each record; the class is its wnid, else its words."""
 
     unit = "image"
@@ -24,6 +24,9 @@ class FormatPacker(Packer):
         for record in shard.records():
             values = self.meaning.values(record)
             files.write(_path(shard, record, values), [values.encoded])
+
+
+PACKER = FolderPacker
 
 
 def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from imagenet_prep.exports.image_values import ImageValues, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -30,7 +30,7 @@ _SUM = sum(_MIDDLE) + sum(_TIME) + sum(_REST) + 8 * ord(" ")
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-class FormatPacker(Packer):
+class TarPacker(Packer):
     """Makes a tar a shard, ``<prefix><split>-000000.tar``: for each record ``key.jpg``, ``key.cls`` and ``key.json``.
 
     The class counts from 0, as those who read webdataset expect; the JSON holds the label as it is in the record.
@@ -73,6 +73,9 @@ class FormatPacker(Packer):
         if label is not None:
             rest += _member(f"{key}.cls", b"%d" % self.meaning.zero_based(label, record))
         yield rest + _member(f"{key}.json", _encode(_describe(values)).encode())
+
+
+PACKER = TarPacker
 
 
 def _key(filename: str) -> str:
