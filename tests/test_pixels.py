@@ -55,10 +55,13 @@ def _decoded(data: bytes) -> np.ndarray:
         return np.asarray(image.convert("RGB"), dtype=np.int16)
 
 
-@pytest.mark.parametrize("size", [(1024, 768), (2000, 1500), (3000, 2000)])
+@pytest.mark.parametrize("size", [(1024, 768), (2000, 1504), (2000, 1500), (3000, 2000)])
 @pytest.mark.parametrize("resize", [160, 256])
 def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resize: int) -> None:
-    """Decoding at reduced scale differs after the resize by less than a level on average, and by 8 at most."""
+    """Decoding at reduced scale differs after the resize by less than a level on average, and by 8 at most.
+
+    Where a reduced side is no whole number, libjpeg rounds it up: edges move by less than a pixel, and differ more.
+    """
     data = photographs.encode(photographs.photograph(5, size), Kind.RGB, 92)
     target = Reencode(resize=resize).target(*size)
     decoded = pixels.decode_for(data, 3, target)
@@ -67,8 +70,9 @@ def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resi
     assert decoded.width >= pixels.REDUCE * target[0]
     full = pixels.shrink(pixels.decode_for(data, 3, size), target)
     difference = np.abs(np.asarray(pixels.shrink(decoded, target), int) - np.asarray(full, int))
-    assert difference.mean() < 1
-    assert difference.max() <= 8
+    is_whole = size[1] * decoded.width % size[0] == 0
+    assert difference.mean() < (1 if is_whole else 2)
+    assert difference.max() <= (8 if is_whole else 40)
 
 
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.ROTATED, Kind.CMYK, Kind.YCCK, Kind.PNG])

@@ -80,7 +80,11 @@ def annotation(
 ) -> MadeAnnotation:
     """An annotation for the image ``name`` of ``size`` pixels, 4 or more either way: ``boxes``, or one to three."""
     boxes = boxes or _random_boxes(random.Random(f"boxes {seed} {name}"), size, quirk)
-    return _finished(name, wnid, quirk, _Draft(name, wnid, size, (wnid,) * len(boxes), boxes, boxes))
+    draft = _CHANGES[quirk](_Draft(name, wnid, size, size, (wnid,) * len(boxes), boxes, boxes))
+    xml = _xml(draft)
+    if quirk is Quirk.BROKEN:
+        xml = xml[: len(xml) * 2 // 3]
+    return MadeAnnotation(name, wnid, quirk, xml, tuple(_line(name, box, size) for box in draft.kept), draft.skipped)
 
 
 def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
@@ -93,11 +97,15 @@ def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What is to be written, and ``kept``: the boxes that must come out, in pixels of the real size."""
+    """What is to be written; ``stated`` is the size that it says.
+
+    ``kept`` are the boxes that must come out, in pixels of the real size.
+    """
 
     filename: str
     wnid: str
-    size: tuple[int, int] | None
+    size: tuple[int, int]
+    stated: tuple[int, int] | None
     names: tuple[str, ...]
     boxes: tuple[Corners, ...]
     kept: tuple[Corners, ...]
@@ -115,25 +123,15 @@ def _corner(rng: random.Random, size: tuple[int, int], half: int) -> tuple[int, 
     return min(x, size[0]), min(y, size[1])
 
 
-def _finished(name: str, wnid: str, quirk: Quirk, plain: _Draft) -> MadeAnnotation:
-    draft = _QUIRKY[quirk](plain) if quirk in _QUIRKY else plain
-    assert plain.size is not None
-    width, height = plain.size
-    lines = tuple(
-        f"{name}.JPEG,{xmin / width:.4f},{ymin / height:.4f},{xmax / width:.4f},{ymax / height:.4f}"
-        for xmin, ymin, xmax, ymax in draft.kept
-    )
-    xml = _xml(draft)
-    return MadeAnnotation(
-        name, wnid, quirk, xml[: len(xml) * 2 // 3] if quirk is Quirk.BROKEN else xml, lines, draft.skipped
-    )
+def _line(name: str, box: Corners, size: tuple[int, int]) -> str:
+    return ",".join((f"{name}.JPEG", *(f"{edge / side:.4f}" for edge, side in zip(box, size * 2, strict=True))))
 
 
 def _xml(draft: _Draft) -> bytes:
     size = ""
-    if draft.size:
-        size = f"\t<size>\n\t\t<width>{draft.size[0]}</width>\n\t\t<height>{draft.size[1]}</height>\n"
-        size += "\t\t<depth>3</depth>\n\t</size>\n"
+    if draft.stated:
+        width, height = draft.stated
+        size = f"\t<size>\n\t\t<width>{width}</width>\n\t\t<height>{height}</height>\n\t\t<depth>3</depth>\n\t</size>\n"
     objects = "".join(_object(*each) for each in zip(draft.names, draft.boxes, strict=True))
     return (
         f"<annotation>\n\t<folder>{draft.wnid}</folder>\n\t<filename>{draft.filename}</filename>\n"
@@ -156,14 +154,12 @@ def _object(name: str, corners: Corners) -> str:
 
 def _other_size(draft: _Draft) -> _Draft:
     """The annotator was shown the image twice as large."""
-    assert draft.size is not None
     boxes = tuple((2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes)
-    return replace(draft, size=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
+    return replace(draft, stated=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
 
 
 def _beyond(draft: _Draft) -> _Draft:
     """The first box goes over all four edges; clamped, it is the whole image."""
-    assert draft.size is not None
     width, height = draft.size
     stretched = ((-7, -3, width + 40, height + 25), *draft.boxes[1:])
     return replace(draft, boxes=stretched, kept=((0, 0, width, height), *draft.kept[1:]))
@@ -171,11 +167,9 @@ def _beyond(draft: _Draft) -> _Draft:
 
 def _no_area(draft: _Draft) -> _Draft:
     """A box of no width, and one that lies outside of the image and so has none once it is clamped."""
-    assert draft.size is not None
     width, height = draft.size
     empty = ((width // 2, 1, width // 2, height - 1), (width + 3, 1, width + 30, height - 1))
-    names = (draft.wnid,) * (len(draft.boxes) + 2)
-    return replace(draft, names=names, boxes=(*empty, *draft.boxes), skipped=2)
+    return replace(draft, names=(draft.wnid, draft.wnid, *draft.names), boxes=(*empty, *draft.boxes), skipped=2)
 
 
 def _breed_name(draft: _Draft) -> _Draft:
@@ -199,7 +193,7 @@ def _minus_one(draft: _Draft) -> _Draft:
     """The second box starts at -1: it and all after it are not seen."""
     first, *others = draft.boxes
     boxes = (first, (-1, *others[0][1:]), *others)
-    return replace(draft, names=(draft.wnid,) * len(boxes), boxes=boxes, kept=(first,))
+    return replace(draft, names=(draft.wnid, *draft.names), boxes=boxes, kept=(first,))
 
 
 def _another(wnid: str) -> str:
@@ -207,19 +201,18 @@ def _another(wnid: str) -> str:
     return synsets()[(synsets().index(wnid) + 500) % len(synsets())]
 
 
-_QUIRKY: dict[Quirk, Callable[[_Draft], _Draft]] = {
+_CHANGES: dict[Quirk, Callable[[_Draft], _Draft]] = {
+    Quirk.NONE: lambda draft: draft,
     Quirk.PERCENT_NAME: lambda draft: replace(draft, filename="%s"),
     Quirk.OTHER_SIZE: _other_size,
-    Quirk.SWAPPED: lambda draft: replace(
-        draft, boxes=tuple((xmax, ymax, xmin, ymin) for xmin, ymin, xmax, ymax in draft.boxes)
-    ),
+    Quirk.SWAPPED: lambda draft: replace(draft, boxes=tuple((*box[2:], *box[:2]) for box in draft.boxes)),
     Quirk.BEYOND: _beyond,
     Quirk.NO_AREA: _no_area,
     Quirk.BREED_NAME: _breed_name,
     Quirk.OTHER_CLASS: _other_class,
     Quirk.FIRST_NAME: _first_name,
     Quirk.MINUS_ONE: _minus_one,
-    Quirk.ZERO_SIZE: lambda draft: replace(draft, size=(0, 0), kept=()),
-    Quirk.NO_SIZE: lambda draft: replace(draft, size=None, kept=()),
+    Quirk.ZERO_SIZE: lambda draft: replace(draft, stated=(0, 0), kept=()),
+    Quirk.NO_SIZE: lambda draft: replace(draft, stated=None, kept=()),
     Quirk.BROKEN: lambda draft: replace(draft, kept=()),
 }

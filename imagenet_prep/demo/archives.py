@@ -15,7 +15,6 @@ from pathlib import Path
 from imagenet_prep.demo import photographs as pictures
 from imagenet_prep.demo.annotations import PAIRED, QUIRKS, Corners, MadeAnnotation, Quirk, annotation, boxes_csv
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.demo.scenes import scene
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.facts import (
     ARCHIVES,
@@ -125,7 +124,7 @@ def make(
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
     raw_dir.mkdir(parents=True, exist_ok=True)
     progress = progress or Silent()
-    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny, progress)
+    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny, progress, {})
     progress.begin("making images", classes * per_class + min(validation, 50 * classes), "images")
     writer.write_train(wnids, per_class)
     writer.write_validation(wnids, validation)
@@ -134,30 +133,26 @@ def make(
 
 
 def _check(classes: int, per_class: int, validation: int) -> None:
-    limits = (
+    for name, value, low, high in (
         ("classes", classes, 1, CLASSES),
         ("per_class", per_class, 1, 1300),
         ("validation", validation, 0, 50_000),
-    )
-    for name, value, low, high in limits:
+    ):
         if not low <= value <= high:
-            raise UsageError(
-                f"cannot make an ImageNet with {name} = {value}",
-                f"expected {low} to {high:,}, got {value:,}",
-                "choose a number in that range",
-            )
+            what = f"cannot make an ImageNet with {name} = {value}"
+            raise UsageError(what, f"expected {low} to {high:,}, got {value:,}", "choose a number in that range")
 
 
+@dataclass(frozen=True, slots=True)
 class _Writer:
     """Makes one image after the other and remembers the truth about each."""
 
-    def __init__(self, raw_dir: Path, rng: random.Random, seed: int, tiny: bool, progress: Progress) -> None:
-        self.progress = progress
-        self.raw_dir = raw_dir
-        self.rng = rng
-        self.seed = seed
-        self.tiny = tiny
-        self.images: dict[str, MadeImage] = {}
+    raw_dir: Path
+    rng: random.Random
+    seed: int
+    tiny: bool
+    progress: Progress
+    images: dict[str, MadeImage]
 
     def path(self, key: str) -> Path:
         return self.raw_dir / ARCHIVES[key].filename
@@ -186,11 +181,7 @@ class _Writer:
     def finish(self) -> MadeSet:
         """Write the annotations of the images made so far."""
         train = self._annotations()
-        validation = tuple(
-            annotation(Path(name).stem, image.wnid, (image.width, image.height), seed=self.seed, boxes=image.boxes)
-            for name, image in self.images.items()
-            if image.split == VALIDATION
-        )
+        validation = tuple(self._annotation(each) for each in self.images.values() if each.split == VALIDATION)
         _write_boxes(self.path("boxes"), ((each.wnid, each) for each in train))
         _write_boxes(self.path("validation-boxes"), (("val", each) for each in validation))
         archives = {key: self.path(key) for key in ("train", "validation", "boxes", "validation-boxes")}
@@ -205,20 +196,15 @@ class _Writer:
         breed = QUIRKS.index(Quirk.BREED_NAME)
         if dogs and breed < len(annotated):
             annotated[breed], annotated[dogs[0]] = annotated[dogs[0]], annotated[breed]
-        _pair(annotated)
         quirks = [*QUIRKS, *[Quirk.NONE] * len(annotated)]
-        made = (
-            annotation(
-                Path(image.filename).stem,
-                image.wnid,
-                (image.width, image.height),
-                quirk,
-                self.seed,
-                _boxes(image, quirk),
-            )
-            for image, quirk in zip(annotated, quirks, strict=False)
-        )
+        made = [self._annotation(image, quirk) for image, quirk in zip(annotated, quirks, strict=False)]
         return tuple(sorted(made, key=lambda each: each.wnid))
+
+    def _annotation(self, image: MadeImage, quirk: Quirk = Quirk.NONE) -> MadeAnnotation:
+        """That of an image; its boxes are made up where the quirk takes two and only one thing is to be seen."""
+        boxes = _NOTHING if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
+        name = Path(image.filename).stem
+        return annotation(name, image.wnid, (image.width, image.height), quirk, self.seed, boxes)
 
     def _kinds(self, split: str, count: int) -> list[Kind]:
         """The kind of each of ``count`` images: the odd ones somewhere among the rest."""
@@ -239,27 +225,12 @@ class _Writer:
             content = pictures.tiny(seed, kind)
         else:
             size = pictures.photograph_size(seed)
-            image, boxes = scene(seed, size, wnid)
+            image, boxes = pictures.scene(seed, size, wnid)
             content = pictures.encode(image, kind, pictures.photograph_quality(seed))
         digest = hashlib.sha256(content).hexdigest()
         self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest, boxes)
         _add(tar, filename, content)
         self.progress.advance()
-
-
-def _pair(images: list[MadeImage]) -> None:
-    """Bring images of several things to where the quirks that take two boxes will fall."""
-    breed = QUIRKS.index(Quirk.BREED_NAME)
-    for place in (QUIRKS.index(quirk) for quirk in PAIRED):
-        others = (each for each in range(len(QUIRKS), len(images)) if len(images[each].boxes) > 1)
-        if place < len(images) and place != breed and len(images[place].boxes) < 2:
-            other = next(others, place)
-            images[place], images[other] = images[other], images[place]
-
-
-def _boxes(image: MadeImage, quirk: Quirk) -> tuple[Corners, ...]:
-    """The boxes of an image; none, so that some are made up, where the quirk takes two and it has one."""
-    return () if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
 
 
 def _write_boxes(path: Path, files: Iterable[tuple[str, MadeAnnotation]]) -> None:

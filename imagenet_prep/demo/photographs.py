@@ -1,35 +1,36 @@
-"""Images with the entropy and the sizes of photographs, and the odd formats among them; scenes.py has things to see."""
+"""Pictures for the demo, with the sizes and the entropy of photographs, and the odd file formats among them.
+
+Each shows things of one class in a field, on the water or in a room. ``shapes.json`` says what they look like.
+"""
 
 from __future__ import annotations
 
+import colorsys
 import enum
+import functools
 import io
+import json
+import math
 import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-Size = tuple[int, int]
+from imagenet_prep.demo.annotations import Corners
+from imagenet_prep.ilsvrc2012.facts import labels, synsets, texts
 
-SIZES: tuple[tuple[Size, int], ...] = (
-    ((500, 375), 38),
-    ((375, 500), 16),
-    ((500, 333), 16),
-    ((333, 500), 8),
-    ((400, 300), 6),
-    ((500, 500), 3),
-    ((240, 180), 3),
-    ((120, 96), 2),
-    ((640, 480), 4),
-    ((800, 600), 3),
-    ((1024, 768), 1),
-)
-"""Width and height in pixels, and how often of 100 images: as they come in ILSVRC2012."""
+Size = tuple[int, int]
+Colour = tuple[int, int, int]
 
 TINY_SIZE: Size = (16, 16)
 
-# Gives back what mixing in noise took away from the light, for each of three bands.
-_CONTRAST = [min(255, max(0, round(128 + 1.7 * (value - 125)))) for value in range(256)] * 3
+_PATTERNS = ("plain", "stripes", "dots", "checks", "rings")
+_SMALLEST = 24  # pixels: a smaller thing can't be told from another
+_PALE = (236, 234, 224)
 
 _ORIENTATION = 0x0112  # the EXIF tag
 # A TIFF header and a directory that promises twelve entries, of which not one is there.
@@ -50,27 +51,15 @@ class Kind(str, enum.Enum):
 
 
 def photograph_size(seed: int) -> Size:
-    """The width and height of photograph ``seed``: one of SIZES, as often as stated there."""
-    sizes, weights = zip(*SIZES, strict=True)
-    size: Size = random.Random(f"size {seed}").choices(sizes, weights)[0]
-    return size
+    """The width and height of photograph ``seed`` in pixels: those of ILSVRC2012, about as often as there."""
+    *sides, weights = zip(*shapes()["sizes"], strict=True)
+    width, height = random.Random(f"size {seed}").choices([*zip(*sides, strict=True)], weights)[0]
+    return width, height
 
 
 def photograph(seed: int, size: Size) -> Image.Image:
-    """An RGB image with light, things with soft edges, and texture; the same for the same arguments.
-
-    Made from coarse to fine: each step doubles the resolution and mixes in some noise, so that every scale has its
-    share of detail, as in natural images.
-    """
-    rng = random.Random(f"photograph {seed} {size}")
-    image = _light(rng, size)
-    for step in range(5, 1, -1):
-        image = _finer(rng, image, _part(size, step), 0.13)
-    image = image.point(_CONTRAST)
-    _draw_things(rng, image, rng.randint(2, 4))
-    image = _finer(rng, image, _part(size, 1), 0.18)
-    _draw_things(rng, image, rng.randint(1, 3))
-    return _textured(rng, image, size)
+    """An RGB image of some class; the same for the same arguments."""
+    return scene(seed, size, synsets()[seed % len(synsets())])[0]
 
 
 def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
@@ -115,63 +104,176 @@ def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
     return encode(image, kind, 75)
 
 
-# how a photograph comes about ----------------------------------------------------------------------------------
+# what things look like -------------------------------------------------------------------------------------------
 
 
-def _part(size: Size, step: int) -> Size:
-    return max(1, size[0] >> step), max(1, size[1] >> step)
+@functools.cache
+def shapes() -> dict[str, Any]:
+    """What ``shapes.json`` holds: how kinds of things and places are drawn, and which class is of which kind.
+
+    A shape has its proportions, its place and its marks: an ellipse by two corners, a polygon by its points, or a line
+    by its points and its width, in a square of 100, and the tone of its colour. ``animals`` has the last label of each
+    kind, ``things`` those that people make, in turn, ``fruit`` the first label of what can be eaten. ``named`` has hue
+    and saturation of classes whose names tell.
+    """
+    table: dict[str, Any] = json.loads(Path(__file__).with_name("shapes.json").read_text(encoding="utf-8"))
+    return table
 
 
-def _light(rng: random.Random, size: Size) -> Image.Image:
-    """A gradient between four muted colours, bright above as under a sky."""
-    above = [*_colour(rng, 120, 225), *_colour(rng, 120, 225)]
-    below = [*_colour(rng, 30, 130), *_colour(rng, 30, 130)]
-    corners = Image.frombytes("RGB", (2, 2), bytes(above + below))
-    return corners.resize(_part(size, 6), Image.Resampling.BICUBIC)
+@dataclass(frozen=True, slots=True)
+class Motif:
+    """How the things of one class look, whatever picture they are in."""
+
+    kind: str
+    pattern: str
+    colours: dict[str, Colour]
 
 
-def _colour(rng: random.Random, low: int, high: int) -> tuple[int, int, int]:
-    """A colour nearer to grey than chance would have it: most of nature is."""
-    grey = rng.randint(low, high)
-    red, green, blue = (min(255, max(0, grey + round(rng.gauss(0, 22)))) for _ in range(3))
-    return red, green, blue
+def motif_of(wnid: str) -> Motif:
+    """How the things of a class look: the same wherever it is asked."""
+    table, label, words, rng = shapes(), labels()[wnid], texts()[wnid].lower(), random.Random(f"look {wnid}")
+    things = table["things"]
+    made = "fruit" if label >= table["fruit"] else things[(label - 401) // 50 % len(things)]
+    kind = next((kind for last, kind in table["animals"] if label <= last), made)
+    pattern = "checks" if kind == "cloth" else _PATTERNS[(label + label // 50) % len(_PATTERNS)]
+    hue, strength = label * 0.382 % 1, 0.7
+    if kind in table["furred"]:
+        hue, strength = rng.uniform(0.03, 0.12), rng.uniform(0.2, 0.75)
+    hue, strength = next((tone for word, tone in table["named"].items() if word in words), (hue, strength))
+    value = 0.28 if "black" in words else rng.uniform(0.45, 0.9)
+    tones = {
+        "body": (hue, strength, value),
+        "dark": (hue, strength, value * 0.6),
+        "light": (hue, strength * 0.35, min(1.0, value + 0.25)),
+        "accent": ((hue + 0.45) % 1, max(strength, 0.65), 0.85),
+        "white": (0.15, 0.03, 0.96),
+        "black": (0.7, 0.15, 0.1),
+    }
+    return Motif(kind, pattern, {name: _rgb(*colorsys.hsv_to_rgb(*tone)) for name, tone in tones.items()})
 
 
-def _finer(rng: random.Random, image: Image.Image, size: Size, strength: float) -> Image.Image:
-    """The image at another size with noise mixed in: of every colour while it's coarse, then of lightness alone."""
-    image = image.resize(size, Image.Resampling.BILINEAR)
-    grey = size[0] * size[1] > 300
-    planes = (noise(rng, size),) * 3 if grey else tuple(noise(rng, size) for _ in range(3))
-    return Image.blend(image, Image.merge("RGB", planes), strength)
+def _rgb(red: float, green: float, blue: float) -> Colour:
+    return round(255 * red), round(255 * green), round(255 * blue)
 
 
-def noise(rng: random.Random, size: Size) -> Image.Image:
+def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
+    """A thing as an RGB image of its own, lit from above, and the mask that tells where it is."""
+    large = size[0] * 2, size[1] * 2  # twice as large, so that its edges are soft in the end
+    paint, alpha, body = Image.new("RGB", large), Image.new("L", large), Image.new("L", large)
+    for kind, tone, numbers in shapes()["shapes"][motif.kind]["marks"]:
+        for image, colour in ((paint, motif.colours[tone]), (alpha, 255), (body, 255 * (tone == "body"))):
+            _stroke(ImageDraw.Draw(image), kind, numbers, large, colour)
+    paint.paste(motif.colours["dark"], None, ImageChops.multiply(body, _pattern(motif.pattern, large)))
+    shade = Image.linear_gradient("L").resize(large).point([255 - value * 5 // 8 for value in range(256)])
+    paint = ImageChops.multiply(paint, Image.merge("RGB", (shade,) * 3))
+    return paint.resize(size, Image.Resampling.BOX), alpha.resize(size, Image.Resampling.BOX)
+
+
+def _stroke(draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size: Size, colour: Colour | int) -> None:
+    x, y = (size[0] - 1) / 100, (size[1] - 1) / 100
+    points = [(px * x, py * y) for px, py in zip(numbers[::2], numbers[1::2], strict=False)]
+    if kind != "line":
+        (draw.ellipse if kind == "ellipse" else draw.polygon)(points, colour)
+    else:
+        thick = max(2, round(numbers[-1] * min(x, y)))
+        draw.line(points, colour, thick, joint="curve")
+        for px, py in points:  # round ends
+            draw.ellipse((px - thick / 2, py - thick / 2, px + thick / 2, py + thick / 2), colour)
+
+
+def _pattern(pattern: str, size: Size) -> Image.Image:
+    """A mask that tells where the darker of two colours is."""
+    step = max(8, max(size) // 9)
+    y, x = np.mgrid[: size[1], : size[0]]
+    masks: dict[str, Callable[[], Any]] = {
+        "plain": lambda: x < 0,
+        "stripes": lambda: (x - y // 2) % step < step // 3,
+        "dots": lambda: np.hypot((x + step // 2 * (y // step % 2)) % step - step / 2, y % step - step / 2) < step / 4,
+        "checks": lambda: (x // step + y // step) % 2 == 0,
+        "rings": lambda: np.hypot(x - size[0] / 2, y - size[1] / 2) % step < step / 4,
+    }
+    return Image.fromarray(np.where(masks[pattern](), 190, 0).astype(np.uint8))
+
+
+# a picture -------------------------------------------------------------------------------------------------------
+
+
+def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners, ...]]:
+    """An RGB image of one to three things of a class, and the box of each in pixels: xmin, ymin, xmax, ymax.
+
+    The same for the same arguments.
+    """
+    rng = random.Random(f"scene {seed} {size} {wnid}")
+    motif = motif_of(wnid)
+    place = shapes()["places"][shapes()["shapes"][motif.kind]["place"]]
+    horizon = rng.uniform(*place["horizon"])
+    image = _background(rng, size, place, horizon)
+    things = rng.choice((1, 1, 1, 2, 3))
+    boxes = [_put(rng, image, motif, horizon, ((number + 0.5) / things, things)) for number in range(things)]
+    image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens makes it
+    coarse = _noise(rng, (size[0] // 2, size[1] // 2)).resize(size, Image.Resampling.BILINEAR)
+    grain = ImageChops.overlay(image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4))
+    return Image.blend(image, grain, rng.uniform(0.2, 0.42)), tuple(boxes)
+
+
+def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, among: tuple[float, int]) -> Corners:
+    """Draw one thing; ``among`` has the middle of its place, as a share of the width, and how many things there are."""
+    shape, (width, height), (middle, things) = shapes()["shapes"][motif.kind], image.size, among
+    share = rng.uniform(0.8, 1.0) * (0.72 if things == 1 else 0.5 - 0.06 * things)
+    share *= min(width / shape["width"], height / shape["height"])
+    size = tuple(
+        min(most, max(_SMALLEST, round(share * shape[side])))
+        for side, most in zip(("width", "height"), image.size, strict=True)
+    )
+    left = round((middle + rng.uniform(-0.08, 0.08) / things) * width - size[0] / 2)
+    top = round(rng.uniform(horizon + 0.12, 0.97) * height - size[1])
+    left, top = min(max(0, left), width - size[0]), min(max(0, top), height - size[1])
+    thing, alpha = draw_thing(motif, size)
+    if rng.random() < 0.5:
+        thing, alpha = (each.transpose(Image.Transpose.FLIP_LEFT_RIGHT) for each in (thing, alpha))
+    image.paste(thing, (left, top), alpha)
+    box = alpha.point([0] * 96 + [255] * 160).getbbox() or (0, 0, *size)
+    return left + box[0], top + box[1], left + box[2], top + box[3]
+
+
+def _background(rng: random.Random, size: Size, place: dict[str, Any], horizon: float) -> Image.Image:
+    """Sky or a wall, hills one behind the other, and ground whose grain is coarser in front."""
+    width, height = size
+    sky, hill, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "hill", "ground"))
+    image = _gradient(size, sky, _PALE)
+    for layer in range(place["hills"]):
+        colour = _blend(hill, sky, 0.62 - 0.28 * layer)
+        waves = [(rng.uniform(1, 3) * 2**k, rng.uniform(0, 6.3), height * 0.06 / 2**k) for k in range(4)]
+        base = height * (horizon - 0.12 + 0.06 * layer)
+        ridge = [
+            (x, base - sum(high * math.sin(phase + often * 3.14 * x / width) for often, phase, high in waves))
+            for x in range(0, width + 8, 8)
+        ]
+        ImageDraw.Draw(image).polygon([(0, height), *ridge, (width, height)], colour)
+    top = round(height * horizon)
+    ground = _gradient((width, max(1, height - top)), _blend(near, sky, 0.4), near)
+    for start, scale in ((0.0, 1), (0.3, 2), (0.62, 4)):
+        first = int(ground.height * start)
+        cells = (width // (place["grain"][0] * scale), (ground.height - first) // (place["grain"][1] * scale))
+        strip = ground.crop((0, first, width, ground.height))
+        texture = _noise(rng, cells).resize(strip.size, Image.Resampling.BILINEAR).convert("RGB")
+        ground.paste(Image.blend(strip, ImageChops.overlay(strip, texture), 0.6), (0, first))
+    image.paste(ground, (0, top))
+    return image
+
+
+def _blend(one: Sequence[int], other: Sequence[int], share: float) -> tuple[int, ...]:
+    return tuple(round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
+
+
+def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.Image:
+    return Image.frombytes("RGB", (1, 2), bytes([*above, *below])).resize(size, Image.Resampling.BICUBIC)
+
+
+def _noise(rng: random.Random, size: Size) -> Image.Image:
     """A grey image of chance alone."""
-    return Image.frombytes("L", size, rng.randbytes(size[0] * size[1]))
-
-
-def _draw_things(rng: random.Random, image: Image.Image, count: int) -> None:
-    """Put shapes into the image, each with its own colour and its own soft edge."""
-    width, height = image.size
-    for _ in range(count):
-        size = max(8, int(width * rng.uniform(0.08, 0.5))), max(8, int(height * rng.uniform(0.08, 0.5)))
-        corner = rng.randint(-size[0] // 2, width), rng.randint(-size[1] // 2, height)
-        mask = Image.new("L", size)
-        draw = ImageDraw.Draw(mask)
-        opacity = rng.randint(110, 235)
-        if rng.random() < 0.6:
-            draw.ellipse((2, 2, size[0] - 3, size[1] - 3), fill=opacity)
-        else:
-            draw.polygon([(rng.randrange(size[0]), rng.randrange(size[1])) for _ in range(5)], fill=opacity)
-        image.paste(_colour(rng, 20, 235), corner, mask.filter(ImageFilter.BoxBlur(rng.choice((0.5, 1, 2)))))
-
-
-def _textured(rng: random.Random, image: Image.Image, size: Size) -> Image.Image:
-    """The image at full size, with strong texture in some regions (fur, leaves) and weak in others (sky, blur)."""
-    image = image.resize(size, Image.Resampling.BILINEAR)
-    regions = Image.frombytes("L", (5, 5), rng.randbytes(25)).resize(size, Image.Resampling.BILINEAR)
-    grain = Image.composite(noise(rng, size), Image.new("L", size, 128), regions)
-    return Image.blend(image, Image.merge("RGB", (grain,) * 3), rng.uniform(0.25, 0.5))
+    width, height = max(1, size[0]), max(1, size[1])
+    return Image.frombytes("L", (width, height), rng.randbytes(width * height))
 
 
 # how the odd ones are written ----------------------------------------------------------------------------------

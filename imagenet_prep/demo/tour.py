@@ -55,13 +55,8 @@ def run_demo(
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
         try:
-            made = make(
-                Path(folder),
-                classes=classes,
-                per_class=per_class,
-                validation=max(2, classes * per_class // 4),
-                progress=progress,
-            )
+            count = max(2, classes * per_class // 4)
+            made = make(Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress)
         except (KeyboardInterrupt, Terminated) as stop:
             raise type(stop)(NOTHING_KEPT) from stop
         password = secrets.token_urlsafe(12)
@@ -82,9 +77,8 @@ def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
     """Raise UsageError if the folder holds anything but a demo of the same numbers."""
     folder, known = layout.data_dir, load_json(layout.demo_path)
     if known is None and folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(
-            f"{folder} holds something already", "expected a new or empty folder, or one of the demo", _OTHER
-        )
+        expected = "expected a new or empty folder, or one of the demo"
+        raise UsageError(f"{folder} holds something already", expected, _OTHER)
     if isinstance(known, dict) and known != wanted and layout.raw_dir.exists():
         numbers = f"{known.get('classes')} classes of {known.get('per_class')} images"
         raise UsageError(f"{folder} holds a demo of {numbers}", "expected to make the same again", _OTHER)
