@@ -5,14 +5,26 @@ from __future__ import annotations
 import io
 import math
 from itertools import permutations
+from pathlib import Path
 
 from PIL import Image
 
 from imagenet_prep.images.jpeg import read_header
-from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, SIDE_STEPS, Census, Odd, Spread, _Counting, bin_of
+from imagenet_prep.reporting.census import (
+    ASPECT_STEPS,
+    BYTE_STEPS,
+    SIDE_STEPS,
+    Census,
+    Odd,
+    Spread,
+    TakeCensus,
+    _Counting,
+    bin_of,
+)
 from imagenet_prep.reporting.feature_census import FeaturesCensus
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Shown, see
 from imagenet_prep.reporting.samples import SAMPLE, _thumbnail
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List
 
 
@@ -78,7 +90,7 @@ def test_features_are_counted_by_promise() -> None:
 
 def test_a_wide_image_is_wide() -> None:
     """Width comes before height in the bins of sizes, and above it in the ratio."""
-    counting = _Counting("train-00000-of-00001", "train", None)
+    counting = _Counting("train-00000-of-00001", "train", TakeCensus(Layout(Path()), 1))
     counting._count_size((400, 100))
     (census,) = counting.census.splits.values()
     assert census.sides == {(bin_of(400, SIDE_STEPS), bin_of(100, SIDE_STEPS)): 1}

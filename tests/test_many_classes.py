@@ -9,7 +9,7 @@ import pytest
 
 from imagenet_prep.reporting.census import Census, SplitCensus
 from imagenet_prep.reporting.charts import MARKS, _extremes, draw_charts
-from imagenet_prep.reporting.subject import Subject
+from imagenet_prep.reporting.page_facts import Subject
 from imagenet_prep.storage.layout import shard_name
 
 SUBJECT = Subject("many", ("train",))

@@ -39,10 +39,9 @@ from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, TINY, Census, TakeCensus, bin_of
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.duplicates import alike
 from imagenet_prep.reporting.lenient import look
-from imagenet_prep.reporting.samples import choose
-from imagenet_prep.reporting.subject import Subject
+from imagenet_prep.reporting.page_facts import Subject
+from imagenet_prep.reporting.samples import choose, likely_copies
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -416,7 +415,7 @@ def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
 
 def test_only_likely_copies_are_read(layout: Layout) -> None:
     """A set without copies has no image read for it."""
-    assert alike(census_of(layout).keys) == {}
+    assert likely_copies(census_of(layout).keys) == {}
 
 
 def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:

@@ -68,7 +68,7 @@ def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
     record = next(record for record in Shard.open(layout.shard_path(shard)).records() if record.number == int(number))
     assert (record.offset, record.filename, record.wnid) == (offset, told["file"], told["WordNet id"])
     assert (str(record.label), record.text) == (told["label"], tile.locator("b").inner_text())
-    assert f"show on photographs/{shard} with record={number}" in told["to see it"].replace("`", "")
+    assert f"imagenet-prep show photographs/{shard} --record {number}" == told["to see it"]
     assert len(record.boxes) == tile.locator(".box").count()
     assert not page.is_visible("h1")
     page.click("#image-3 .close")
@@ -211,7 +211,7 @@ def test_a_class_shows_its_images(scripted: Any, layout: Layout) -> None:
     for tile in dialog.locator("li").all():
         told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
         number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
-        assert f"show on photographs/{shard} with record={number}" in told["to see it"].replace("`", "")
+        assert f"imagenet-prep show photographs/{shard} --record {number}" == told["to see it"]
         found = next(each for each in Shard.open(layout.shard_path(shard)).records() if each.number == int(number))
         assert (found.filename, found.text) == (told["file"], name.inner_text())
         image = tile.locator("img").bounding_box()

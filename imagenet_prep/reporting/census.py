@@ -1,4 +1,4 @@
-"""Counting what a shard holds: the work of one worker. Headers are read, no image is decoded.
+"""TakeCensus: a shard -> what it holds, in numbers. take_census: all shards. Headers are read, no image is decoded.
 
 The censuses of shards are added up in any order and come to the same whole.
 """
@@ -10,20 +10,24 @@ import math
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from imagenet_prep.checks.examiner import no_words
-from imagenet_prep.errors import InputError
+from imagenet_prep.checks.examiner import KnownSet, no_words
+from imagenet_prep.errors import InputError, WorkerError, in_a_line
 from imagenet_prep.images import exif, jpeg, png
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.duplicates import key_of
 from imagenet_prep.reporting.feature_census import FeaturesCensus, Spread
 from imagenet_prep.reporting.lenient import Naming, Shown, Words, look, see
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.tfrecord.example import ExampleError, parse_example
 from imagenet_prep.tfrecord.framing import FramingError
+
+R = TypeVar("R")
 
 SIDE_STEPS, ASPECT_STEPS, BYTE_STEPS = 8, 16, 4
 """Bins an octave: of a side in pixels, of width / height, of a file's bytes."""
@@ -40,6 +44,9 @@ TINY, HUGE, EXTREME, CHANGED = "tiny", "huge", "extreme", "changed"
 
 SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
 """In pixels; and of how much one side may be longer than the other."""
+
+
+_FRONT, _BACK = 512, 256  # bytes of an image that lie beside what is read of it anyway
 
 
 def bin_of(value: float, steps: int) -> int:
@@ -132,10 +139,8 @@ class Census:
         """Take what another one has seen; ``keep`` candidates a class are enough."""
         for split, found in other.splits.items():
             self.splits.setdefault(split, SplitCensus()).merge(found, keep)
-        for label, words in other.words.items():
-            self.words[label] = min(words, self.words.get(label, words))
-        for label, wnid in other.wnids.items():
-            self.wnids[label] = min(wnid, self.wnids.get(label, wnid))
+        for own, others in ((self.words, other.words), (self.wnids, other.wnids)):
+            own.update({label: min(text, own.get(label, text)) for label, text in others.items()})
         for kind, odd in other.odd.items():
             self.odd.setdefault(kind, Odd()).merge(odd)
         self.shards.update(other.shards)
@@ -151,6 +156,14 @@ class Promise:
 
     naming: Naming
     kinds: Mapping[str, str]
+
+
+def find_promise(dataset: KnownSet, manifest: Manifest | None) -> Promise | None:
+    """What the records of a set of one's own are said to hold; None where they are of Inception's layout."""
+    if dataset.published is not None or manifest is None:
+        return None
+    kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
+    return Promise(Naming.of(manifest.settings), kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +182,7 @@ class TakeCensus:
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
-        parsed = parse_shard_name(name)
-        assert parsed is not None, name
-        counting = _Counting(name, parsed[0], self.promise, self.words_of, self.changed.get(name, frozenset()))
+        counting = _Counting(name, split_of(name), self)
         try:
             shard = Shard.open(self.layout.shard_path(name))
             counting.census.shards[name] = len(shard.view)
@@ -189,25 +200,18 @@ class TakeCensus:
 class _Counting:
     """One pass over a shard."""
 
-    def __init__(
-        self,
-        name: str,
-        split: str,
-        promise: Promise | None,
-        words_of: Words = no_words,
-        changed: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, name: str, split: str, take: TakeCensus) -> None:
         self._name = name
         self._split = SplitCensus()
-        self._promise = promise
-        self._words_of = words_of
-        self._changed = changed
+        self._promise = take.promise
+        self._words_of = take.words_of
+        self._changed = take.changed.get(name, frozenset())
         self._keys = array("Q")
         self.census = Census(splits={split: self._split}, keys={name: self._keys})
 
     def take(self, number: int, data: memoryview) -> None:
         seen = look(data, words_of=self._words_of) if self._promise is None else self._look(data, self._promise)
-        self._keys.append(key_of(seen.encoded) if seen else 0)
+        self._keys.append(_copy_key(seen.encoded) if seen else 0)
         if seen is None:
             self.census.unread += 1
             return
@@ -280,3 +284,40 @@ class _Counting:
         chance = zlib.crc32((seen.filename or f"{self._name} {number}").encode())
         candidate = Candidate(not seen.boxes, chance, self._name, number)
         self._split.candidates.setdefault(seen.label, []).append(candidate)
+
+
+def _copy_key(encoded: memoryview | None) -> int:
+    """A number that copies of an image file share: of its length and of both its ends; 0 where there is none."""
+    if not encoded:
+        return 0
+    return len(encoded) << 32 | zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT]))
+
+
+# all shards ------------------------------------------------------------------------------------------------------
+
+
+def take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progress: Progress) -> Census:
+    """What all these shards hold; those that can't be read are among its faults."""
+    census = Census()
+    for name, found in each_shard(engine, take, names, "count", progress):
+        if isinstance(found, Census):
+            census.merge(found, take.keep)
+        else:
+            census.faults[name] = in_a_line(found, progress.worded)
+    return census
+
+
+def each_shard(
+    engine: Engine, work: Callable[[str], R], names: Sequence[str], label: str, progress: Progress
+) -> Iterator[tuple[str, R | Exception]]:
+    """What came of each shard; a worker that died over one, or could not read it, is an answer too."""
+    progress.begin(f"report: {label}", len(names), "shards")
+    for outcome in engine.map(work, names):
+        progress.advance()
+        if isinstance(outcome, Done):
+            yield outcome.task, outcome.value
+        elif isinstance(outcome.error, WorkerError):
+            raise outcome.error
+        else:
+            yield outcome.task, outcome.error
+    progress.end()

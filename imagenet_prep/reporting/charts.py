@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from imagenet_prep.reporting import tips
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus
-from imagenet_prep.reporting.drawing import LOOKS, Style, draw, looks, part_of
+from imagenet_prep.reporting.drawing import STYLES, Style, draw, part_of, styles_of, tip_of
 from imagenet_prep.reporting.feature_census import Spread
-from imagenet_prep.reporting.subject import Subject
+from imagenet_prep.reporting.page_facts import Subject
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.text import number_of, size_text
 
@@ -27,13 +26,12 @@ _RATIOS = {"1:1": 1.0, "4:3": 4 / 3, "3:4": 3 / 4, "2:1": 2.0, "1:2": 1 / 2, "4:
 """Ratios to mark on an axis, the most important first."""
 
 MARKS = 1500
-"""Shards that are marked one by one in a chart; of more, the extremes of as many places."""
+"""Shards that are marked one by one in a chart; of more, the extremes of as many places. More tips are left out."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A drawing for the page: ``title`` above it, ``text`` below it says what it shows in numbers, ``svg`` is it."""
 
     name: str
@@ -42,14 +40,13 @@ class Chart:
     svg: str
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """One split to draw: its number, what was counted, how it looks, and the sizes of its shards in bytes by number."""
 
     split: str
     number: int
     found: SplitCensus
-    look: Style
+    style: Style
     shards: Mapping[int, int]
 
 
@@ -74,16 +71,22 @@ def draw_charts(census: Census, subject: Subject) -> list[Chart]:
 
 def _series(census: Census, subject: Subject) -> list[Series]:
     """The splits of which there is something, in order."""
-    shards: dict[str, dict[int, int]] = {}
+    shards: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for name, size in census.shards.items():
-        parsed = parse_shard_name(name)
-        if parsed is not None:
-            shards.setdefault(parsed[0], {})[parsed[1]] = size
+        if parsed := parse_shard_name(name):
+            shards[parsed[0]][parsed[1]] = size
+    styles = enumerate(styles_of(subject.splits).items())
     return [
-        Series(split, number, census.splits[split], look, shards.get(split, {}))
-        for number, (split, look) in enumerate(looks(subject.splits).items())
+        Series(split, number, census.splits[split], style, shards[split])
+        for number, (split, style) in styles
         if split in census.splits
     ]
+
+
+def _add_tips(axes: Axes, tips: Sequence[tuple[float, float, str]]) -> None:
+    """Words for all that is drawn between two values of x, where the pointer is."""
+    for left, right, text in tips if len(tips) <= MARKS else ():
+        axes.axvspan(left, right, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text))
 
 
 # the charts ----------------------------------------------------------------------------------------------------
@@ -93,14 +96,15 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
     """Images a class, the largest class first."""
     from matplotlib.ticker import MaxNLocator
 
-    steps: dict[str, tips.Steps] = {}
+    steps = {}
     for each in series:
         sizes = Counter(each.found.labels.values())  # a step for all classes of one size: 70,000 would be 3 MB
         counts = sorted(sizes, reverse=True)
         edges = [0.5 + k for k in itertools.accumulate((sizes[count] for count in counts), initial=0)]
         axes.stairs(counts, edges, **_style(each))
         steps[each.split] = (counts, edges)
-    tips.add_classes(axes, steps, "image")
+    every = sorted({edge for _, edges in steps.values() for edge in edges})
+    _add_tips(axes, [(left, right, _class_tip(left, right, steps)) for left, right in itertools.pairwise(every)])
     axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
     axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
     axes.set_xlabel("classes, the largest first")
@@ -109,21 +113,33 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
         axis.set_major_formatter("{x:,.0f}")
 
 
+def _class_tip(left: float, right: float, steps: Mapping[str, tuple[list[int], list[float]]]) -> str:
+    """How many images the classes between two steps have in each split."""
+    first, last = math.ceil(left), math.floor(right)
+    held = [
+        f"{split} {counts[at]:,}"
+        for split, (counts, edges) in steps.items()
+        if 0 <= (at := bisect_right(edges, left) - 1) < len(counts)
+    ]
+    return f"{'class' if first == last else 'classes'} {_range(first, last)}: {', '.join(held)} images each"
+
+
 def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
     """A square for each bin of width and height, the stronger the more images."""
-    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Rectangle
 
     sides: Counter[tuple[int, int]] = Counter()
     for each in series:
         sides.update(each.found.sides)
-    most = max(sides.values())
-    bins = sorted(sides)
-    squares = [_square(*place) for place in bins]
-    alphas = [0.15 + 0.85 * (sides[place] / most) ** 0.4 for place in bins]
-    axes.add_collection(PolyCollection(squares, facecolors=LOOKS[0].colour, edgecolors="none", alpha=alphas))
-    told = [f"{round(2 ** (x / SIDE_STEPS)):,} {TIMES} {round(2 ** (y / SIDE_STEPS)):,} pixels" for x, y in bins]
-    texts = [f"about {size}: {number_of(sides[place], 'image')}" for size, place in zip(told, bins, strict=True)]
-    tips.add_squares(axes, squares, texts)
+    most, bins = max(sides.values()), sorted(sides)
+    for x, y in bins:
+        corner, side = ((x - 0.5) / SIDE_STEPS, (y - 0.5) / SIDE_STEPS), 1 / SIDE_STEPS
+        alpha = 0.15 + 0.85 * (sides[x, y] / most) ** 0.4
+        axes.add_patch(Rectangle(corner, side, side, facecolor=STYLES[0].colour, edgecolor="none", alpha=alpha))
+        if len(bins) <= MARKS:
+            size = f"{round(2 ** (x / SIDE_STEPS)):,} {TIMES} {round(2 ** (y / SIDE_STEPS)):,} pixels"
+            tip = tip_of(f"about {size}: {number_of(sides[x, y], 'image')}")
+            axes.add_patch(Rectangle(corner, side, side, facecolor="none", edgecolor="none", clip_on=False, gid=tip))
     lowest, highest = min(map(min, bins)) - 2, max(map(max, bins)) + 2
     ticks = [k for k in range(17) if lowest < k * SIDE_STEPS < highest]  # at the corner they would touch
     ticks = ticks[:: 1 if len(ticks) <= 6 else 2]
@@ -134,13 +150,6 @@ def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
         axis.set_label_text(f"{name} in pixels")
     axes.set_xlim(lowest / SIDE_STEPS, highest / SIDE_STEPS)
     axes.set_ylim(lowest / SIDE_STEPS, highest / SIDE_STEPS)
-
-
-def _square(x: int, y: int) -> list[tuple[float, float]]:
-    """A bin of width and height, its logarithms to base 2."""
-    left, right = (x - 0.5) / SIDE_STEPS, (x + 0.5) / SIDE_STEPS
-    low, high = (y - 0.5) / SIDE_STEPS, (y + 0.5) / SIDE_STEPS
-    return [(left, low), (right, low), (right, high), (left, high)]
 
 
 def _draw_aspects(axes: Axes, series: Sequence[Series]) -> None:
@@ -167,10 +176,18 @@ def _draw_shares(
         total = counter.total() or 1
         shares = [100 * counter[k] / total if counter[k] else math.nan for k in range(first, last + 1)]
         axes.stairs(shares, edges, **_style(series))
-    tips.add_shares(axes, {each.split: counter for each, counter in counters}, range(first, last + 1), steps, named)
+    held = [k for k in range(first, last + 1) if any(counter[k] for _, counter in counters)]
+    texts = [f"about {named(2 ** (k / steps))}: {_shares(counters, k)}" for k in held]
+    _add_tips(axes, [((k - 0.5) / steps, (k + 0.5) / steps, text) for k, text in zip(held, texts, strict=True)])
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}%")
+
+
+def _shares(counters: Sequence[tuple[Series, Counter[int]]], key: int) -> str:
+    """The share that one value has in each split: "train 12.5%, validation 8.3%"."""
+    shares = ((each.split, 100 * counter[key] / counter.total()) for each, counter in counters if counter)
+    return ", ".join(f"{split} {share:.3g}%" for split, share in shares)
 
 
 def _name_ticks(axes: Axes, names: Mapping[str, float]) -> None:
@@ -192,12 +209,10 @@ def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
             share = 100 * each.found.boxes[k] / each.found.records
             axes.stairs([share], [k - 0.35, k + 0.35], **_style(each))
     names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
-    boxes = {each.split: each.found.boxes for each in series}
-    for k, name in enumerate(names):
-        if any(found[k] for found in boxes.values()):
-            tips.add_strip(
-                axes, k - 0.5, k + 0.5, f"{name} {'box' if name == '1' else 'boxes'}: {tips.shares(boxes, k)}"
-            )
+    counters = [(each, each.found.boxes) for each in series]
+    held = [k for k in range(most + 1) if any(counter[k] for _, counter in counters)]
+    texts = [f"{names[k]} {'box' if k == 1 else 'boxes'}: {_shares(counters, k)}" for k in held]
+    _add_tips(axes, [(k - 0.5, k + 0.5, text) for k, text in zip(held, texts, strict=True)])
     axes.set_xticks(range(most + 1), names)
     axes.set_xlim(-0.6, most + 0.6)
     axes.set_ylim(bottom=0)
@@ -210,25 +225,24 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for each in series:
-        few, look = len(each.shards) <= 100, each.look
+        few, style = len(each.shards) <= 100, each.style
         shown = _extremes(each.shards)
         axes.plot(
             shown,
             [each.shards[k] for k in shown],
             linestyle="none",
-            marker=look.mark,
+            marker=style.mark,
             markersize=6 if few else 2.5,
-            markeredgewidth=0 if look.is_filled else 1.5,
-            markerfacecolor=look.colour if look.is_filled else "none",
-            color=look.colour,
+            markeredgewidth=0 if style.is_filled else 1.5,
+            markerfacecolor=style.colour if style.is_filled else "none",
+            color=style.colour,
             gid=part_of(each.number),
         )
     marked = sorted({number for each in series for number in _extremes(each.shards)})
     texts = (
         ", ".join(f"{each.split} {size_text(each.shards[k])}" for each in series if k in each.shards) for k in marked
     )
-    for k, text in zip(marked, texts, strict=True) if len(marked) <= tips.MOST else ():
-        tips.add_strip(axes, k - 0.5, k + 0.5, f"shard {k:,}: {text}")
+    _add_tips(axes, [(k - 0.5, k + 0.5, f"shard {k:,}: {text}") for k, text in zip(marked, texts, strict=True)])
     most = max((number for each in series for number in each.shards), default=0)
     largest = max(size for each in series for size in each.shards.values())
     axes.set_xlim(-0.02 * most - 0.5, 1.02 * most + 0.5)
@@ -252,9 +266,9 @@ def _extremes(shards: Mapping[int, int]) -> list[int]:
 
 
 def _style(series: Series) -> dict[str, Any]:
-    look = series.look
-    lines = {"linewidth": 1.8, "linestyle": look.line, "gid": part_of(series.number)}
-    return {"fill": look.is_filled, "color": look.colour, "alpha": 0.75 if look.is_filled else 1, **lines}
+    style = series.style
+    lines = {"linewidth": 1.8, "linestyle": style.line, "gid": part_of(series.number)}
+    return {"fill": style.is_filled, "color": style.colour, "alpha": 0.75 if style.is_filled else 1, **lines}
 
 
 # the same in numbers -------------------------------------------------------------------------------------------

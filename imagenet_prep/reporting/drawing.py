@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 360, 240
 """Of a chart in CSS pixels, when it is about as wide as a phone."""
 
 TEXT, RULE = "#010101", "#020202"
-"""The colours to draw in, beside those of the looks."""
+"""The colours to draw in, beside those of the styles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Style:
     mark: str
 
 
-LOOKS = tuple(
+STYLES = tuple(
     Style(f"look-{number}", f"#0303{number:02x}", number == 1, line, mark)
     for number, (line, mark) in enumerate(
         (("solid", "o"), ("solid", "D"), ("dashed", "s"), ("dotted", "^"), ("dashdot", "v"), ("solid", "p")), 1
@@ -45,8 +45,8 @@ LOOKS = tuple(
 )
 """Of the first split, the second, ...; after the last they begin again."""
 
-_VARIABLES = {TEXT: "--soft", RULE: "--rule", **{look.colour: f"--{look.key}" for look in LOOKS}}
-_STYLE: dict[str, Any] = {
+_VARIABLES = {TEXT: "--soft", RULE: "--rule", **{style.colour: f"--{style.key}" for style in STYLES}}
+_SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",
     "path.simplify": False,
     "figure.dpi": 72,
@@ -88,7 +88,7 @@ def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
 
     drawing = io.BytesIO()
     # What a matplotlibrc says stays out; the salt makes ids the same each time, and others than another chart's.
-    with style.context(["default", {**_STYLE, "svg.hashsalt": name}]):
+    with style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]):
         figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), layout="constrained")
         FigureCanvasSVG(figure)
         onto(figure.add_subplot())
@@ -106,9 +106,9 @@ def tip_of(text: str) -> str:
     return f"{_TIP}{text}"
 
 
-def looks(splits: Sequence[str]) -> dict[str, Style]:
-    """The look of each split."""
-    return {split: LOOKS[number % len(LOOKS)] for number, split in enumerate(splits)}
+def styles_of(splits: Sequence[str]) -> dict[str, Style]:
+    """The style of each split."""
+    return {split: STYLES[number % len(STYLES)] for number, split in enumerate(splits)}
 
 
 def _to_page(drawing: bytes, title: str) -> str:

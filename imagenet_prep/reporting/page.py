@@ -12,14 +12,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.reporting import gallery, wording
+from imagenet_prep.reporting import gallery
+from imagenet_prep.reporting import page_facts as words
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.class_table import class_data, class_rows
-from imagenet_prep.reporting.drawing import looks
-from imagenet_prep.reporting.odd import box_rows
-from imagenet_prep.reporting.origin import origin
+from imagenet_prep.reporting.drawing import styles_of
+from imagenet_prep.reporting.page_facts import Facts
 from imagenet_prep.reporting.samples import SHOWN_CLASSES
-from imagenet_prep.reporting.wording import Facts
+from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -27,55 +26,62 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+_BOXES = {
+    "boxes": "boxes taken",
+    "other_class": "boxes left out: their file names another class",
+    "no_area": "boxes left out: nothing of them is within the image",
+    "ended_early": "files cut short at an xmin of -1, as in 2016",
+    "other_files": "files left out: their folder is not one of the 1,000 classes",
+}
+"""What annotate counts, in words."""
+
 
 def render(facts: Facts) -> bytes:
     """The page about one set, as UTF-8."""
-    rows, shown = class_rows(facts), gallery.ShownSet.of(facts)
-    return fill(
-        "page.html",
-        name=facts.title,
-        subject=facts.subject,
-        summary=wording.summary(facts),
-        verdict=wording.banner(facts),
-        totals=wording.totals(facts),
-        groups=wording.groups(facts),
-        features=list(wording.feature_rows(facts)),
-        other_features=wording.other_features(facts),
-        charts=[(chart, as_it_is(chart.svg)) for chart in draw_charts(facts.census, facts.subject)],
-        keys={split: look.key for split, look in looks(facts.subject.splits).items()},
-        has_images=facts.census.has_images or not facts.subject.is_own,
-        splits=[(facts.subject.splits.index(split), split) for split in facts.splits],
-        classes=rows[:SHOWN_CLASSES],
-        class_count=len(rows),
-        class_data=as_it_is(class_data(rows[:SHOWN_CLASSES], facts)),  # JSON without a <
-        samples=[gallery.Tile.of(number, sample, shown) for number, sample in enumerate(facts.samples, 1)],
-        odd=gallery.odd_groups(facts, len(facts.samples)),
-        box_rows=box_rows(facts),
-        origin=list(origin(facts.verdict, facts.manifest, is_own=facts.subject.is_own)),
-    )
-
-
-def fill(template: str, **values: object) -> bytes:
-    """A page of this template, as UTF-8, with the one script and style of all pages."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters["number"] = wording.number_text
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
-    text = environment.get_template(template).render(
-        script=as_it_is(script),
+    environment.filters.update(number=_number_text, size=size_text)
+    script, subject, rows = (_HERE / "page.js").read_text(encoding="utf-8"), facts.subject, gallery.class_rows(facts)
+    text = environment.get_template("page.html").render(
+        script=_markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=as_it_is((_HERE / "page.css").read_text(encoding="utf-8")),
-        **values,
+        style=_markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        name=facts.title,
+        subject=subject,
+        summary=words.summary(facts),
+        verdict=words.banner(facts),
+        totals=words.totals(facts),
+        groups=words.problem_groups(facts),
+        features=words.feature_rows(facts),
+        other_features=words.other_features(facts),
+        charts=[(chart, _markup(chart.svg)) for chart in draw_charts(facts.census, subject)],
+        keys=[style.key for style in styles_of(subject.splits).values()],
+        has_images=facts.census.has_images or not subject.is_own,
+        splits=facts.splits,
+        classes=rows[:SHOWN_CLASSES],
+        class_count=len(rows),
+        most=max((sum(row["images"].values()) for row in rows), default=1),
+        class_data=_markup(gallery.class_data(rows[:SHOWN_CLASSES], facts)),
+        samples=[gallery.tile(number, sample, facts) for number, sample in enumerate(facts.samples, 1)],
+        odd=gallery.odd_groups(facts),
+        annotations=facts.annotations,
+        box_words=_BOXES,
+        origin=list(words.origin(facts)),
     )
     # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
 
 
-def as_it_is(markup: str) -> Markup:
+def _number_text(value: int | str | None) -> str:
+    """A number with its thousands apart; a dash where there is none."""
+    return "\N{EN DASH}" if value is None else value if isinstance(value, str) else f"{value:,}"
+
+
+def _markup(text: str) -> Markup:
     """What is markup already: a file of ours, JSON without a <, or a drawing, in which matplotlib has escaped texts."""
     from markupsafe import Markup
 
-    return Markup(markup)  # noqa: S704 - said above
+    return Markup(text)  # noqa: S704 - said above

@@ -1,11 +1,17 @@
-"""The images that are shown: which, and their thumbnails. Making those is the work of one worker a shard."""
+"""The images that are shown: which, and their thumbnails; and those that are copies of one another.
+
+Thumbnails and digests are made by a worker a shard.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -14,12 +20,15 @@ from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError, read_header
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.png import is_png
-from imagenet_prep.model import Box
+from imagenet_prep.model import Box, Engine, Progress
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.census import Candidate, SplitCensus
+from imagenet_prep.reporting.census import Candidate, SplitCensus, each_shard
 from imagenet_prep.reporting.lenient import Naming, Shown, is_drawable, look
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.framing import FramingError
+
+Place = tuple[str, int]
+"""Shard and number of a record."""
 
 
 class Form(NamedTuple):
@@ -125,6 +134,31 @@ def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) ->
     return chosen
 
 
+def take_samples(
+    layout: Layout, engine: Engine, wanted: Mapping[Form, Iterable[Place]], naming: Naming | None, progress: Progress
+) -> list[Sample]:
+    """The images that are wanted in each form, by shard and number of their records."""
+    forms: defaultdict[str, dict[int, frozenset[Form]]] = defaultdict(dict)
+    for form, places in wanted.items():
+        for shard, number in places:
+            forms[shard][number] = forms[shard].get(number, frozenset()) | {form}
+    take = TakeSamples(layout, dict(forms), naming)
+    found = each_shard(engine, take, sorted(forms), "samples", progress)
+    return [sample for _, samples in found if isinstance(samples, list) for sample in samples]
+
+
+def _records(
+    layout: Layout, name: str, numbers: Iterable[int], naming: Naming | None
+) -> Iterator[tuple[int, int, Shown, memoryview]]:
+    """Number, offset, what it shows and image of these records; one that has become unreadable is left out."""
+    wanted = frozenset(numbers)
+    with contextlib.suppress(FramingError, InputError):
+        records = itertools.islice(Shard.open(layout.shard_path(name)).unchecked(), max(wanted) + 1)
+        for number, (offset, data) in enumerate(records):
+            if number in wanted and (seen := look(data, naming)) and seen.encoded is not None:
+                yield number, offset, seen, seen.encoded
+
+
 @dataclass(frozen=True, slots=True)
 class TakeSamples:
     """Makes the thumbnails of single shards; picklable.
@@ -138,19 +172,13 @@ class TakeSamples:
     naming: Naming | None = None
 
     def __call__(self, name: str) -> list[Sample]:
-        """The samples of one shard; a record that has become unreadable since the census is left out."""
-        return list(self._take(name, self.forms[name]))
-
-    def _take(self, name: str, forms: Mapping[int, frozenset[Form]]) -> Iterator[Sample]:
-        last = max(forms)
-        try:
-            records = itertools.islice(Shard.open(self.layout.shard_path(name)).unchecked(), last + 1)
-            for number, (offset, data) in enumerate(records):
-                if number in forms and (seen := look(data, self.naming)) and seen.encoded is not None:
-                    for form in sorted(forms[number]):
-                        yield _sample((name, number, offset), seen, seen.encoded, form)
-        except (FramingError, InputError):
-            return
+        """The samples of one shard."""
+        forms = self.forms[name]
+        return [
+            _sample((name, number, offset), seen, encoded, form)
+            for number, offset, seen, encoded in _records(self.layout, name, forms, self.naming)
+            for form in sorted(forms[number])
+        ]
 
 
 def _sample(place: tuple[str, int, int], seen: Shown, encoded: memoryview, form: Form) -> Sample:
@@ -174,3 +202,59 @@ def _thumbnail(encoded: memoryview, form: Form) -> tuple[bytes, tuple[int, int]]
         image = pixels.decode_for(encoded, header.components, target)
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp
     return encode(pixels.shrink(image, target), form.quality), size
+
+
+# copies ----------------------------------------------------------------------------------------------------------
+
+
+class Copy(NamedTuple):
+    """A record and the SHA-256 (hex) of its image file."""
+
+    digest: str
+    shard: str
+    number: int
+    filename: str
+    label: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDigests:
+    """Reads those image files of single shards that may be copies; picklable. ``numbers`` are by name of the shard."""
+
+    layout: Layout
+    numbers: Mapping[str, frozenset[int]]
+    naming: Naming | None = None
+
+    def __call__(self, name: str) -> list[Copy]:
+        """The digests of one shard's."""
+        return [
+            Copy(hashlib.sha256(encoded).hexdigest(), name, number, seen.filename, seen.label)
+            for number, _, seen, encoded in _records(self.layout, name, self.numbers[name], self.naming)
+        ]
+
+
+def find_copies(
+    layout: Layout, engine: Engine, keys: Mapping[str, array[int]], naming: Naming | None, progress: Progress
+) -> list[tuple[Copy, ...]]:
+    """The copies of each image of which there are several, in order of shards and records; ``keys`` are a census's."""
+    numbers = likely_copies(keys)
+    if not numbers:
+        return []
+    found = each_shard(engine, TakeDigests(layout, numbers, naming), sorted(numbers), "duplicates", progress)
+    by_digest: defaultdict[str, list[Copy]] = defaultdict(list)
+    for copy in sorted((each for _, own in found if isinstance(own, list) for each in own), key=lambda each: each[1:3]):
+        by_digest[copy.digest].append(copy)
+    return [tuple(copies) for copies in by_digest.values() if len(copies) > 1]
+
+
+def likely_copies(keys: Mapping[str, array[int]]) -> dict[str, frozenset[int]]:
+    """The records, by shard, whose key another record has too: those to be read."""
+    import numpy as np
+
+    columns = {name: np.frombuffer(column, np.uint64) for name, column in keys.items() if len(column)}
+    if not columns:
+        return {}
+    values, counts = np.unique(np.concatenate(list(columns.values())), return_counts=True)
+    repeated = values[(counts > 1) & (values > 0)]
+    found = {name: frozenset(np.flatnonzero(np.isin(column, repeated)).tolist()) for name, column in columns.items()}
+    return {name: numbers for name, numbers in found.items() if numbers}

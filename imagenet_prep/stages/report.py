@@ -13,19 +13,10 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.census import Census, TakeCensus
-from imagenet_prep.reporting.duplicates import Copy, TakeDigests, alike, groups_of
-from imagenet_prep.reporting.gathering import (
-    changed_images,
-    each_shard,
-    promise_of,
-    spellings,
-    take_census,
-    take_samples,
-)
-from imagenet_prep.reporting.lenient import Naming
-from imagenet_prep.reporting.odd import odd_places
+from imagenet_prep.reporting.census import TakeCensus, find_promise, take_census
+from imagenet_prep.reporting.gallery import odd_places
 from imagenet_prep.reporting.page import render
+from imagenet_prep.reporting.page_facts import Facts, Subject
 from imagenet_prep.reporting.samples import (
     ODD,
     OF_A_CLASS,
@@ -33,14 +24,14 @@ from imagenet_prep.reporting.samples import (
     Sample,
     choose,
     choose_of_classes,
+    find_copies,
     form_of_classes,
+    take_samples,
     within_limit,
 )
-from imagenet_prep.reporting.subject import Subject
-from imagenet_prep.reporting.wording import Facts
-from imagenet_prep.state.manifest import usable_manifest
+from imagenet_prep.state.manifest import Manifest, usable_manifest
 from imagenet_prep.storage.atomic import save_bytes
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.plain import load_json
 
 SAMPLES = 48
@@ -76,13 +67,11 @@ def write_report(
     progress = progress or Silent()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
-    promise = promise_of(dataset, manifest)
-    names = list(layout.find_shards(dataset.splits))
-    keep = max(samples, OF_A_CLASS)
-    take = TakeCensus(layout, keep, promise, dataset.words_of, changed_images(manifest))
-    census = take_census(names, take, engine, progress)
+    promise = find_promise(dataset, manifest)
     naming = promise.naming if promise else None
-    duplicates = _find_duplicates(layout, engine, census, naming, progress)
+    take = TakeCensus(layout, max(samples, OF_A_CLASS), promise, dataset.words_of, _changed_images(manifest))
+    census = take_census(list(layout.find_shards(dataset.splits)), take, engine, progress)
+    duplicates = find_copies(layout, engine, census.keys, naming, progress)
     of_classes = choose_of_classes(census.splits)
     in_classes = form_of_classes(len(of_classes))
     wanted = {
@@ -91,10 +80,11 @@ def write_report(
         ODD: odd_places(census, duplicates),
     }
     shown = take_samples(layout, engine, wanted, naming, progress)
-    shown.sort(key=lambda sample: _in_order(sample, dataset.splits))
+    shown.sort(key=lambda sample: _order(sample, dataset.splits))
     facts = Facts(
         name=layout.output_dir.resolve().name,
-        paths=spellings(layout.output_dir),
+        paths=_spellings(layout.output_dir),
+        subject=Subject.describe(dataset, manifest, census),
         verdict=verdict.worded(progress.worded),
         manifest=manifest,
         census=census,
@@ -103,12 +93,22 @@ def write_report(
         odd_samples={(sample.shard, sample.number): sample for sample in shown if sample.form == ODD},
         duplicates=duplicates,
         annotations=_annotations(layout, dataset.splits) if dataset.published else {},
-        subject=Subject.of(dataset, manifest, census),
-        worded=progress.worded,
     )
     path = page or layout.report_path
     save_bytes(path, render(facts))
     return ReportSummary(path, verdict)
+
+
+def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
+    """The names of images that were repaired or turned, by shard."""
+    infos = manifest.shards.items() if manifest else ()
+    return {name: frozenset(each.rpartition(" (")[0] for each in info.repairs) for name, info in infos if info.repairs}
+
+
+def _spellings(folder: Path) -> tuple[str, ...]:
+    """The ways in which a path of the folder may begin, longest first."""
+    ways = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
+    return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))
 
 
 def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -123,15 +123,6 @@ def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, i
     return found
 
 
-def _find_duplicates(
-    layout: Layout, engine: Engine, census: Census, naming: Naming | None, progress: Progress
-) -> list[tuple[Copy, ...]]:
-    numbers = alike(census.keys)
-    take = TakeDigests(layout, numbers, naming)
-    found = each_shard(engine, take, sorted(numbers), "duplicates", progress) if numbers else ()
-    return groups_of(copy for _, copies in found if isinstance(copies, list) for copy in copies)
-
-
 def _by_label(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
     found: defaultdict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -140,11 +131,7 @@ def _by_label(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
     return dict(found)
 
 
-def _in_order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
+def _order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
     """By split, class and name."""
-    parsed = parse_shard_name(sample.shard)
-    assert parsed is not None, sample.shard
-    return (
-        *(splits.index(parsed[0]), sample.label is None, sample.label or 0),
-        *(sample.filename, sample.shard, sample.number),
-    )
+    split, label = splits.index(split_of(sample.shard)), sample.label
+    return split, label is None, label or 0, sample.filename, sample.shard, sample.number

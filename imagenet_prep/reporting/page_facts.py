@@ -1,0 +1,311 @@
+"""Facts: all that the page is made from -> its words and tables. The template only sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from imagenet_prep import __version__
+from imagenet_prep.checks.examiner import KnownSet, Published
+from imagenet_prep.checks.verdict import SplitReport, Verdict
+from imagenet_prep.model import Problem
+from imagenet_prep.reporting.census import SHOWN_NAMES, Census
+from imagenet_prep.reporting.feature_census import FeatureCensus, Spread
+from imagenet_prep.reporting.samples import Copy, Sample
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.text import number_of, size_text
+
+SHOWN_PROBLEMS = 200
+
+_DEPTHS = {
+    "quick": "Names, sizes and indexes were looked at, not every byte.",
+    "full": "Every byte was read, every record and every image's header checked.",
+    "decode": "Every byte was read, every record checked, every image decoded.",
+}
+_DEPTHS_BY_RECIPE = {
+    **_DEPTHS,
+    "full": "Every byte was read, and every record compared with what the recipe promises.",
+    "decode": "Every byte was read, every record compared with what the recipe promises, every JPEG decoded.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The data set.
+
+    Args:
+        name: of the data set.
+        splits: what the names of shards begin with, in order.
+        published: what is known of each split of the whole set; None for a set of one's own.
+        thing: what a record is called.
+        has_classes: the labels in the records are those of its classes.
+        has_boxes: there is something to say of boxes.
+        features: what is promised of every record, by name.
+    """
+
+    name: str
+    splits: tuple[str, ...]
+    published: Mapping[str, Published] | None = None
+    thing: Literal["image", "record"] = "image"
+    has_classes: bool = True
+    has_boxes: bool = True
+    features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a set of one's own: nobody has published facts of it."""
+        return self.published is None
+
+    @classmethod
+    def describe(cls, dataset: KnownSet, manifest: Manifest | None, census: Census) -> Subject:
+        """A known data set, by its manifest and by what was counted."""
+        if dataset.published is not None or manifest is None:
+            return cls(dataset.name, dataset.splits, dataset.published)
+        record = manifest.settings.get("record")
+        mapped = record.values() if isinstance(record, dict) else None
+        return cls(
+            dataset.name,
+            dataset.splits,
+            thing="image" if census.has_images else "record",
+            # the records of Inception's layout hold labels, others if the recipe says so
+            has_classes=mapped is None
+            or any(isinstance(each, dict) and each.get("from") == "label" for each in mapped),
+            has_boxes=any(found.boxes.keys() - {0} for found in census.splits.values()),
+            features=manifest.dataset.features,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the page is made from.
+
+    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``of_classes`` are images by label,
+    ``odd_samples`` by shard and number; ``duplicates`` are copies of one image each; ``annotations`` are what annotate
+    counted, by split.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    subject: Subject
+    verdict: Verdict
+    manifest: Manifest | None
+    census: Census
+    samples: Sequence[Sample]
+    of_classes: Mapping[int, Sequence[Sample]]
+    odd_samples: Mapping[tuple[str, int], Sample]
+    duplicates: Sequence[tuple[Copy, ...]]
+    annotations: Mapping[str, Mapping[str, int]]
+
+    @property
+    def title(self) -> str:
+        """What the page is called: by its data set, and one of ILSVRC2012 by the folder."""
+        return self.subject.name if self.subject.is_own else self.name
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """The splits of which something was found, in order, each with its number."""
+        return {split: number for number, split in enumerate(self.subject.splits) if split in self.census.splits}
+
+    def without_paths(self, text: str) -> str:
+        """A text that names files by where they lie in the folder: where a page's set lay is private."""
+        for path in self.paths:
+            text = text.replace(path, self.name)
+        return text
+
+
+# the verdict ---------------------------------------------------------------------------------------------------
+
+
+def summary(facts: Facts) -> str:
+    """How much there is, in a line."""
+    totals = facts.verdict.totals
+    records = number_of(sum(total.records or 0 for total in totals), facts.subject.thing)
+    shards = number_of(sum(total.shards for total in totals), "shard")
+    return f"{records} in {shards}, {size_text(sum(total.bytes for total in totals))}"
+
+
+def banner(facts: Facts) -> dict[str, Any]:
+    """The verdict, and what was noticed; ``kind`` is good, part or bad."""
+    verdict, count = facts.verdict, len(facts.verdict.told)
+    if count:
+        kind, title = "bad", f"{number_of(count, 'problem')} found"
+        text = "These shards are not as they should be. What is wrong, and what to do about it, is listed below."
+    elif verdict.is_part:
+        kind, title = "part", "A part, whole and right"
+        text = f"These shards are whole and right as what they are: a part of {facts.subject.name}."
+    else:
+        kind, title, text = "good", "Whole and right", f"These shards are {facts.subject.name}, whole and right."
+    depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
+    notes = [*map(facts.without_paths, verdict.notes), *_gaps(facts)]
+    return {"kind": kind, "title": title, "text": f"{text} {depths[verdict.depth]}", "notes": notes}
+
+
+def _gaps(facts: Facts) -> list[str]:
+    """What the numbers of the page leave out."""
+    faults, unread = sorted(facts.census.faults.items()), facts.census.unread
+    gaps = [f"{name} could not be read to its end: {facts.without_paths(reason)}" for name, reason in faults]
+    if len(gaps) > SHOWN_NAMES:
+        gaps[SHOWN_NAMES:] = [f"the rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"]
+    if unread:
+        gaps.append(f"{number_of(unread, 'record that is', 'records that are')} no tf.train.Example")
+    return [f"Not counted below: {gap}" for gap in gaps]
+
+
+class Line(NamedTuple):
+    """One line of the totals: how many there are, should be, and are in the whole set; None where unknown."""
+
+    what: str
+    got: int | str | None
+    expected: int | None = None
+    whole: int | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether there are others than there should be."""
+        return None not in (self.got, self.expected) and self.got != self.expected
+
+
+def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
+    """What was counted of each split, in order, beside what the manifest records, if there is one."""
+    found = {total.split: total for total in facts.verdict.totals}
+    return [(split, list(_lines(found[split], facts))) for split in facts.subject.splits if split in found]
+
+
+def _lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
+    """Of a set of one's own classes and boxes are only there if records hold some."""
+    subject, manifest, published = facts.subject, facts.manifest, facts.subject.published
+    made = manifest.totals.get(total.split) if manifest else None
+    # images that were set aside were counted too
+    counted = None if manifest and manifest.has_set_aside else made
+    if published is not None:
+        whole = published[total.split]
+        classes = None if made or facts.verdict.is_part else whole.classes
+        yield Line("images", total.records, total.expected, whole.images)
+        yield Line("classes", total.classes, counted.classes if counted else classes, whole.classes)
+        yield Line("boxes", total.boxes, counted.boxes if counted else None, whole.boxes)
+        yield Line("shards", total.shards, made.shards if made else None, whole.shards)
+    else:
+        found = facts.census.splits.get(total.split)
+        classes = len(found.labels) if found else 0
+        yield Line(f"{subject.thing}s", total.records, total.expected)
+        if classes or subject.has_classes:
+            yield Line("classes", classes, counted.classes if counted and subject.has_classes else None)
+        if subject.has_boxes:
+            yield Line("boxes", total.boxes)
+        yield Line("shards", total.shards, made.shards if made else None)
+    yield Line("size", size_text(total.bytes))
+
+
+# problems ------------------------------------------------------------------------------------------------------
+
+
+def problem_groups(facts: Facts) -> list[dict[str, Any]]:
+    """The problems by kind, in the order in which they were found, SHOWN_PROBLEMS of them spelled out."""
+    found: dict[str, list[Problem]] = {}
+    for problem in facts.verdict.told:
+        found.setdefault(problem.kind.value, []).append(problem)
+    return [_group(kind, problems, SHOWN_PROBLEMS // len(found), facts) for kind, problems in found.items()]
+
+
+def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> dict[str, Any]:
+    """The first ``share`` of these problems as rows; ``remedy`` helps against all, "" if each has its own."""
+    remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
+    common = remedies[0] if len(set(remedies)) == 1 else ""
+    rows = [
+        (problem.subject, facts.without_paths(problem.detail), "" if common else remedy)
+        for problem, remedy in zip(problems[:share], remedies, strict=False)
+    ]
+    count = sum(problem.count for problem in problems)
+    return {"kind": kind, "total": len(problems), "count": count, "remedy": common, "rows": rows}
+
+
+# features ------------------------------------------------------------------------------------------------------
+
+
+def feature_rows(facts: Facts) -> list[dict[str, Any]]:
+    """A row for each feature that a recipe promises: how many records have it, how many values, and which."""
+    total = sum(found.records for found in facts.census.splits.values())
+    return [
+        _feature_row(name, promised, facts.census.features.named.get(name, FeatureCensus()), total)
+        for name, promised in sorted(facts.subject.features.items())
+    ]
+
+
+def _feature_row(name: str, promised: Mapping[str, Any], found: FeatureCensus, total: int) -> dict[str, Any]:
+    kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
+    bounds = _range_text(found.bounds, {"bytes": "{:,.0f}", "int64": "{:,}"}.get(kind, "{:.6g}"))
+    if kind == "bytes" and bounds:
+        bounds += " byte" if bounds == "1" else " bytes"
+    if found.not_numbers:
+        bounds += f", NaN in {found.not_numbers:,} records"
+    return {
+        "name": name,
+        "kind": kind,
+        "is_optional": is_optional,
+        "records": found.values.count,
+        "differs": found.values.count < total and not is_optional,
+        "counts": _range_text(found.values, "{:,.0f}"),
+        "bounds": bounds,
+    }
+
+
+def _range_text(bounds: Spread, form: str) -> str:
+    if bounds.least is None or bounds.greatest is None:
+        return ""
+    low, high = form.format(bounds.least), form.format(bounds.greatest)
+    return low if low == high else f"{low} to {high}"
+
+
+def other_features(facts: Facts) -> str:
+    """A sentence on records that hold more than the recipe promises; "" if there are none."""
+    others = facts.census.features.others
+    return f"{number_of(others, 'record holds', 'records hold')} other features, too." if others else ""
+
+
+# where the shards come from ------------------------------------------------------------------------------------
+
+
+def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
+    """Order, fingerprint, sources, settings and versions: name, value, and whether to compare it letter by letter."""
+    verdict, manifest, is_own = facts.verdict, facts.manifest, facts.subject.is_own
+    if verdict.flavour and not is_own:
+        yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
+    if not is_own:
+        yield "order", verdict.order, False
+    if verdict.fingerprint:
+        yield "fingerprint", verdict.fingerprint, True
+    if manifest is None:
+        yield "made by", "unknown: there is no manifest", False
+    else:
+        yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False
+        for split, source in manifest.sources.items():
+            if isinstance(source, dict):
+                rest = {name: value for name, value in source.items() if name not in ("name", "names_and_sizes")}
+                count = number_of(source.get("images", 0), "file") if is_own else _plain(rest)
+                yield f"{split} from", f"{source.get('name', '')}; {count}", False
+                yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
+        for name, value in manifest.settings.items():
+            yield name.replace("_", " "), _plain(value), False
+    yield "report by", f"imagenet-prep {__version__}, {_versions()}", False
+
+
+def _versions() -> str:
+    import jinja2
+    import matplotlib as mpl
+    import PIL
+
+    return f"matplotlib {mpl.__version__}, Jinja2 {jinja2.__version__}, Pillow {PIL.__version__}"
+
+
+def _plain(value: object) -> str:
+    """A value of a JSON file in words."""
+    if isinstance(value, dict):
+        apart = "; " if any(isinstance(each, dict) for each in value.values()) else ", "
+        known = {name.replace("_", " "): each for name, each in value.items() if each is not None}
+        return apart.join(f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
