@@ -26,7 +26,7 @@ class Call:
     """A stage to run on a folder."""
 
     stage: str
-    folder: Path
+    folder: object
     settings: Settings = ()
 
     def __str__(self) -> str:

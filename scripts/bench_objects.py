@@ -44,7 +44,7 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
 from imagenet_prep.storage import objects  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
-from imagenet_prep.storage.object_path import ObjectPath, place  # noqa: E402
+from imagenet_prep.storage.location import Location, locate, place  # noqa: E402
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def make_set(data_dir: Path, images: int, workers: int) -> None:
     command_line(data_dir, workers)
 
 
-def command_line(data_dir: Path | ObjectPath, workers: int, *options: str) -> None:
+def command_line(data_dir: Path | Location, workers: int, *options: str) -> None:
     """Convert by a process of its own."""
     command = [sys.executable, "-m", "imagenet_prep", "convert", str(data_dir), *OPTIONS, f"--workers={workers}"]
     subprocess.run([*command, *options], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
@@ -90,7 +90,7 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
-    raw, classes, to = place(f"{base}/in"), place(f"{base}/classes"), place(f"{base}/out")
+    raw, classes, to = locate(f"{base}/in"), locate(f"{base}/classes"), locate(f"{base}/out")
     for path in (*archives, Layout(data_dir).boxes_csv):
         upload(path, below(raw, f"raw-data/{path.name}"))
     stored = [below(raw, f"raw-data/{path.name}") for path in archives]
@@ -100,7 +100,7 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
     def upload_all() -> None:
         in_threads(workers, lambda path: upload(path, below(to, path.name)), shards)
 
-    def in_order(tars: list[ObjectPath]) -> None:
+    def in_order(tars: list[Location]) -> None:
         in_threads(workers, download, tars)
         upload_all()
 
@@ -163,7 +163,7 @@ def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
     return found
 
 
-def upload_classes(layout: Layout, to: Path) -> list[ObjectPath]:
+def upload_classes(layout: Layout, to: Path) -> list[Location]:
     """Put the raw data there with a tar a class in place of the train archive; all tars of it."""
     boxes, validation = layout.boxes_csv, layout.archive_path(ARCHIVES["validation"])
     for path in (boxes, validation):
@@ -177,10 +177,10 @@ def upload_classes(layout: Layout, to: Path) -> list[ObjectPath]:
     return found
 
 
-def below(folder: Path, name: str) -> ObjectPath:
+def below(folder: Path, name: str) -> Location:
     """An object in a folder of a store."""
     path = folder / name
-    assert isinstance(path, ObjectPath)
+    assert isinstance(path, Location)
     return path
 
 
@@ -191,14 +191,14 @@ def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]
             pass
 
 
-def upload(path: Path, to: ObjectPath) -> None:
+def upload(path: Path, to: Location) -> None:
     """obstore's own upload of a file, in parts of the size that convert sends."""
     import obstore
 
     obstore.put(objects.client(to.scheme, to.bucket), to.key, path, chunk_size=objects.PART)
 
 
-def download(path: ObjectPath) -> None:
+def download(path: Location) -> None:
     """obstore's own download, piece by piece, kept nowhere."""
     import obstore
 
@@ -208,7 +208,7 @@ def download(path: ObjectPath) -> None:
 
 def empty(folder: Path) -> None:
     """Delete every object below a folder."""
-    assert isinstance(folder, ObjectPath)
+    assert isinstance(folder, Location)
     for found in list(objects.list_below(folder)):
         objects.delete(below(folder, found.name))
 

@@ -32,8 +32,8 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.annotations import BAD_QUIRKS, QUIRKS, Quirk, annotation
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.state.manifest import SplitTotals, load_manifest
+from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
 
 SMALLEST, LARGEST = 732, 1300
 """Images in a class."""

@@ -22,8 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
 
-from imagenet_prep.storage.object_path import ObjectPath, place
-from imagenet_prep.storage.objects import put
+from imagenet_prep.storage.location import Location, locate
 
 CANARY = "canary-27182818"
 KEY, SECRET = "AKIDOFTESTS", f"{CANARY}/with+signs"
@@ -55,9 +54,9 @@ class ObjectServer:
     def new_bucket(self) -> str:
         """A URL in a bucket that nobody else uses; this server makes it with the first object."""
         bucket = f"s3://test-{secrets.token_hex(6)}"
-        first = place(f"{bucket}/first")
-        assert isinstance(first, ObjectPath)
-        put(first, b"")
+        first = locate(f"{bucket}/first")
+        assert isinstance(first, Location)
+        first.store.put(first.key, b"")
         return f"{bucket}/folder"
 
 

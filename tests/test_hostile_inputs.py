@@ -18,7 +18,7 @@ from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.reading import read_recipe
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain
 
 pytestmark = pytest.mark.once
 

@@ -12,28 +12,28 @@ import pytest
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage import objects
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import ObjectPath, place, status_of
-from imagenet_prep.storage.ranged import RangedView
+from imagenet_prep.storage.location import Location, locate, status_of
+from imagenet_prep.storage.store import RangedView
 
 
 @pytest.mark.parametrize("written", ["s3://bucket/a/b", "S3://bucket/a/b/", "s3:/bucket//a/b", Path("s3://bucket/a/b")])
 def test_a_url_however_it_is_written(written: str | Path) -> None:
     """Also one that a Path has been made of: scheme, bucket, key, and the URL as its text."""
-    path = place(written)
-    assert isinstance(path, ObjectPath)
+    path = locate(written)
+    assert isinstance(path, Location)
     assert (path.scheme, path.bucket, path.key, str(path)) == ("s3", "bucket", "a/b", "s3://bucket/a/b")
 
 
 def test_it_is_joined_and_named_as_a_path() -> None:
     """Below, above, beside; in order; equal and of one hash; the same once it was sent to another process."""
-    path = place("gs://bucket/a") / "b.txt"
-    assert isinstance(path, ObjectPath)
+    path = locate("gs://bucket/a") / "b.txt"
+    assert isinstance(path, Location)
     assert (path.name, path.stem, path.suffix) == ("b.txt", "b", ".txt")
     assert str(path.parent) == "gs://bucket/a"
     assert str(path.with_name("c")) == "gs://bucket/a/c"
-    assert isinstance(path.parent, ObjectPath)
-    assert path == place("gs://bucket/a/b.txt")
-    assert len({path, place("gs://bucket/a/b.txt"), place("s3://bucket/a/b.txt")}) == 2
+    assert isinstance(path.parent, Location)
+    assert path == locate("gs://bucket/a/b.txt")
+    assert len({path, locate("gs://bucket/a/b.txt"), locate("s3://bucket/a/b.txt")}) == 2
     assert sorted([path, path.with_name("a")]) == [path.with_name("a"), path]
     assert path.relative_to(path.parent).parts == ("b.txt",)
     assert str(path.relative_to(path.parent)) == "b.txt"
@@ -43,16 +43,16 @@ def test_it_is_joined_and_named_as_a_path() -> None:
     assert path.is_absolute()
     assert not path.is_symlink()
     found = pickle.loads(pickle.dumps(path))
-    assert isinstance(found, ObjectPath)
+    assert isinstance(found, Location)
     assert str(found) == str(path)
-    assert str(place("az://container")) == "az://container"
-    assert place("az://container").joinpath("x", "y") == place("az://container/x/y")
+    assert str(locate("az://container")) == "az://container"
+    assert locate("az://container").joinpath("x", "y") == locate("az://container/x/y")
 
 
 def test_the_system_never_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever takes it for a file of this machine is refused in three lines, and no folder ``s3:`` is made."""
     monkeypatch.chdir(tmp_path)
-    path = place("s3://bucket/a")
+    path = locate("s3://bucket/a")
     calls = [
         lambda: path.open("rb"),
         lambda: os.listdir(path),
@@ -76,10 +76,10 @@ def test_what_is_no_place() -> None:
     """Another scheme, no bucket, credentials or a query; a path of this machine stays one."""
     for url in ("https://host/x", "s3a://bucket/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?a=b"):
         with pytest.raises(UsageError) as caught:
-            place(url)
+            locate(url)
         assert "secret" not in str(caught.value)
-    assert place("/x/s3:/y") == Path("/x/s3:/y")
-    assert not isinstance(place("/data"), ObjectPath)
+    assert locate("/x/s3:/y") == Path("/x/s3:/y")
+    assert not isinstance(locate("/data"), Location)
 
 
 def test_a_layout_of_both() -> None:
@@ -104,14 +104,14 @@ def test_what_is_read_in_order_comes_in_few_requests(monkeypatch: pytest.MonkeyP
     mib, asked = 1 << 20, list[tuple[int, int]]()
     there = objects.Found("b", 40 * mib, 0)
 
-    def get_range(path: ObjectPath, start: int, stop: int) -> memoryview:
+    def get_range(path: Location, start: int, stop: int) -> memoryview:
         asked.append((start, stop - start))
         return memoryview(bytes(stop - start))
 
     monkeypatch.setattr(objects, "find", lambda path: there)
     monkeypatch.setattr(objects, "get_range", get_range)
-    path = place("s3://a/b")
-    assert isinstance(path, ObjectPath)
+    path = locate("s3://a/b")
+    assert isinstance(path, Location)
     view = RangedView(path)
     for offset in range(0, 32 * mib, 100_000):
         assert len(view[offset : offset + 100_000]) == 100_000

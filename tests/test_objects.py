@@ -28,8 +28,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.storage import objects as requests
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import ObjectPath, place
-from imagenet_prep.storage.uploads import find_uploads
+from imagenet_prep.storage.object_store import find_uploads
 
 PART = ("--allow-incomplete", "--train-shards", "3", "--validation-shards", "2", "--workers", "2", "--quiet")
 OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
@@ -66,7 +65,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make(raw_dir, classes=6, per_class=64, validation=24)
     right("annotate", data_dir, "--quiet")
     right("convert", data_dir, *PART)
-    assert max(path.stat().st_size for path in existing(data_dir, "train-*")) > requests.PART
+    assert max(path.stat().st_size for path in existing(data_dir, "train-*")) > PART_BYTES
     return data_dir
 
 
@@ -75,8 +74,8 @@ def upload(folder: Path, to: Path) -> None:
     for path in existing(folder, "**/*"):
         if path.is_file():
             target = to / path.relative_to(folder)
-            assert isinstance(target, ObjectPath)
-            requests.put(target, path.read_bytes())
+            assert isinstance(target, Location)
+            target.store.put(target.key, path.read_bytes())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -88,10 +87,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def refuse_leftovers(url: str) -> None:
     """Nothing in the bucket but finished objects of ours: no upload, and no secret in any of them."""
-    bucket = place(url).parent
-    assert isinstance(bucket, ObjectPath)
-    assert list(find_uploads(bucket)) == []
-    state = Layout(place(url)).state_dir
+    bucket = locate(url).parent
+    assert isinstance(bucket, Location)
+    assert list(uploads_to(bucket)) == []
+    state = Layout(locate(url)).state_dir
     for path in [*state.glob("*.json"), *state.glob("*.jsonl")]:
         content = path.read_bytes()
         assert CANARY.encode() not in content
@@ -108,10 +107,10 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
     (tmp_path / "tmp").mkdir()
     temporary = {"TMPDIR": str(tmp_path / "tmp")}
     right("convert", local, "--output", first, *PART, **temporary)
-    assert contents(place(first)) == expected
-    upload(local / "raw-data", place(second) / "raw-data")
+    assert contents(locate(first)) == expected
+    upload(local / "raw-data", locate(second) / "raw-data")
     right("convert", second, *PART, **temporary)
-    assert contents(place(second)) == expected
+    assert contents(locate(second)) == expected
     with run_proxy(objects) as proxy:
         environment = {**temporary, **objects.environment_by(proxy.port)}
         right("convert", third, "--raw", f"{second}/raw-data", *PART, **environment)
@@ -135,14 +134,14 @@ def test_folders_of_images_in_a_store(objects: ObjectServer, local: Path, tmp_pa
         (raw / path.name).symlink_to(path)
     right("untar", tmp_path / "unpacked", "--quiet")
     for folder in ("train", "validation"):
-        upload(raw / folder, place(url) / "raw-data" / folder)
+        upload(raw / folder, locate(url) / "raw-data" / folder)
     csv = Layout(local).boxes_csv.name
-    upload_one = place(url) / "raw-data" / csv
-    assert isinstance(upload_one, ObjectPath)
-    requests.put(upload_one, (local / "raw-data" / csv).read_bytes())
+    upload_one = locate(url) / "raw-data" / csv
+    assert isinstance(upload_one, Location)
+    upload_one.store.put(upload_one.key, (local / "raw-data" / csv).read_bytes())
     right("convert", url, *PART)
     expected = contents(local)
-    found = contents(place(url))
+    found = contents(locate(url))
     del expected["manifest.json"], found["manifest.json"]  # it says from what they were made
     assert found == expected
 
@@ -159,7 +158,7 @@ def test_recipes_put_shards_there_and_read_here(objects: ObjectServer, tmp_path:
     right("convert", tmp_path / "here", "--config", recipe, "--quiet")
     right("convert", url, "--config", recipe, "--quiet")
     assert len(expected := contents(tmp_path / "here")) >= 4
-    assert contents(place(url)) == expected
+    assert contents(locate(url)) == expected
     refused = prep("convert", tmp_path / "there", "--config", recipe, "--raw", url)
     assert refused.returncode == 2, refused.stderr
     assert len(error_lines(refused)) == 3
@@ -175,7 +174,7 @@ def stored(objects: ObjectServer, local: Path) -> str:
     """A finished set in the store with its raw data: the one made here, copied once."""
     if local not in _stored:
         _stored[local] = objects.new_bucket()
-        upload(local, place(_stored[local]))
+        upload(local, locate(_stored[local]))
     return _stored[local]
 
 
@@ -192,24 +191,24 @@ def test_a_second_run_makes_nothing(objects: ObjectServer, stored: str) -> None:
 def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Path) -> None:
     """A flipped bit, a shard that is gone and an index that is another: verify names them, repair makes them again."""
     stored = objects.new_bucket()
-    upload(local, place(stored))
-    expected, layout = contents(local), Layout(place(stored))
+    upload(local, locate(stored))
+    expected, layout = contents(local), Layout(locate(stored))
     flipped, gone, other = (layout.shard_path(f"train-0000{k}-of-00003") for k in range(3))
     content = bytearray(flipped.read_bytes())
     content[5_000_000] ^= 1
-    assert isinstance(flipped, ObjectPath)
-    requests.put(flipped, bytes(content))
+    assert isinstance(flipped, Location)
+    flipped.store.put(flipped.key, bytes(content))
     gone.unlink()
     index = layout.index_path(other.name)
-    assert isinstance(index, ObjectPath)
-    requests.put(index, b"0 1\n")
+    assert isinstance(index, Location)
+    index.store.put(index.key, b"0 1\n")
     found = prep("verify", stored, "--workers", "2")
     assert found.returncode == 3
     assert re.search(rf"bad-crc: {flipped.name}: record \d+ at byte", found.stdout)
     assert f"missing-shard: {gone.name}" in found.stdout
     assert f"bad-index: {other.name}" in found.stdout
     right("repair", stored, "--workers", "2", "--quiet")
-    assert contents(place(stored)) == expected
+    assert contents(locate(stored)) == expected
     refuse_leftovers(stored)
 
 
@@ -217,7 +216,7 @@ def test_the_bar_of_verify_moves_within_an_object(stored: str, monkeypatch: pyte
     """Shards there are counted as they are read, as in a folder."""
     monkeypatch.setattr("imagenet_prep.checks.shard_check._STEP", -1)
     progress = Moves()
-    verdict = imagenet_prep.verify(Layout(place(stored)), ThreadEngine(2), progress=progress)
+    verdict = imagenet_prep.verify(Layout(locate(stored)), ThreadEngine(2), progress=progress)
     records, shards = sum(total.records or 0 for total in verdict.totals), sum(each.shards for each in verdict.totals)
     assert sum(progress.steps) == progress.total == sum(total.bytes for total in verdict.totals)
     assert len(progress.steps) == records + shards
@@ -245,7 +244,7 @@ def test_records_are_shown_and_a_page_is_made(objects: ObjectServer, local: Path
     name = "validation-00001-of-00002"
     assert right("show", f"{stored}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
     right("report", stored, "--samples", "4", "--workers", "2", "--quiet")
-    assert b"</html>" in Layout(place(stored)).report_path.read_bytes()
+    assert b"</html>" in Layout(locate(stored)).report_path.read_bytes()
 
 
 # kills -----------------------------------------------------------------------------------------------------------
@@ -264,11 +263,11 @@ def kill_in_mid_upload(objects: ObjectServer, local: Path, parts: int) -> None:
         finally:
             kill_group(process)
         assert process.returncode == -signal.SIGKILL
-    bucket = place(url).parent
-    assert isinstance(bucket, ObjectPath)
-    assert list(find_uploads(bucket)), "the kill left no upload: it came too late, or uploads are not what it met"
+    bucket = locate(url).parent
+    assert isinstance(bucket, Location)
+    assert list(uploads_to(bucket)), "the kill left no upload: it came too late, or uploads are not what it met"
     right("convert", local, "--output", url, *PART)
-    assert contents(place(url)) == contents(local)
+    assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
 
 
@@ -297,18 +296,18 @@ def test_twenty_kills_in_mid_upload(objects: ObjectServer, local: Path, turn: in
 def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, local: Path) -> None:
     """Uploads to shards of this folder are ours; one to anything else in the bucket goes on."""
     url = objects.new_bucket()
-    ours, others = place(url) / "train-00000-of-00003", place(url) / "film.mp4"
-    below = place(url) / "else" / "train-00000-of-00003"
+    ours, others = locate(url) / "train-00000-of-00003", locate(url) / "film.mp4"
+    below = locate(url) / "else" / "train-00000-of-00003"
     writers = []
     for path in (ours, others, below):
-        assert isinstance(path, ObjectPath)
-        writer = requests.begin_upload(path)
-        writer.write(bytes(requests.PART + 1))
+        assert isinstance(path, Location)
+        writer = path.store.start_upload(path.key)
+        writer.write(bytes(PART_BYTES + 1))
         writers.append(writer)
     right("convert", local, "--output", url, *PART)
-    bucket = place(url).parent
-    assert isinstance(bucket, ObjectPath)
-    left = {each.key for each in find_uploads(bucket)}
+    bucket = locate(url).parent
+    assert isinstance(bucket, Location)
+    left = {each.key for each in uploads_to(bucket)}
     assert left == {"folder/film.mp4", "folder/else/train-00000-of-00003"}
 
 
@@ -317,16 +316,16 @@ def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None
     url = objects.new_bucket()
     rank = ("convert", local, "--output", url, *PART, "--world-size", "2", "--rank")
     right(*rank, "0")
-    under_way = place(url) / "train-00001-of-00003"
-    assert isinstance(under_way, ObjectPath)
-    writer = requests.begin_upload(under_way)
-    writer.write(bytes(requests.PART + 1))
-    with unfinished(Layout(place(url)), "the key of a set"):
-        assert len(list(find_uploads(under_way))) == 1
+    under_way = locate(url) / "train-00001-of-00003"
+    assert isinstance(under_way, Location)
+    writer = under_way.store.start_upload(under_way.key)
+    writer.write(bytes(PART_BYTES + 1))
+    with unfinished(Layout(locate(url)), "the key of a set"):
+        assert len(list(uploads_to(under_way))) == 1
     right(*rank, "1")
-    assert contents(place(url)) == contents(local)
+    assert contents(locate(url)) == contents(local)
     right("merge", local, "--output", url, "--quiet")
-    assert contents(place(url)) == contents(local)
+    assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
 
 
@@ -339,11 +338,11 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.location import Location, locate
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.DEBUG)
-    place(sys.argv[1]).is_dir()  # an engine that comes later can't fork
+    locate(sys.argv[1]).is_dir()  # an engine that comes later can't fork
     options = ConvertOptions(allow_incomplete=True, train_shards=1, validation_shards=2)
     convert(Layout(sys.argv[1], output=sys.argv[2]), ProcessEngine(1), options)
     print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
@@ -374,7 +373,7 @@ FORKED = """
 import os, signal, sys
 from pathlib import Path
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.location import locate
 
 class Ask:
     def __init__(self, kill=False):
@@ -387,7 +386,7 @@ class Ask:
         return os.getpid()
 
 if __name__ == "__main__":
-    path = place(sys.argv[1])
+    path = locate(sys.argv[1])
     engine = ProcessEngine(2)
     assert path.is_file()
     kept = [each.process.pid for each in engine._kept]
@@ -445,7 +444,7 @@ def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: py
 
     url = objects.new_bucket()
     imagenet_prep.convert(Layout(Path(stored), output=Path(url)), Noting(2), OPTIONS)
-    made = [each for each in tasks if url.encode() in each or url[5:].encode() in each or b"ObjectPath" in each]
+    made = [each for each in tasks if url.encode() in each or url[5:].encode() in each or b"Location" in each]
     assert len(made) >= 5
     assert not [each for each in tasks if CANARY.encode() in each or KEY.encode() in each]
 
@@ -453,12 +452,12 @@ def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: py
 FORKED_TOO_LATE = """
 import os, sys
 from imagenet_prep.errors import UsageError
-from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.location import locate
 
-assert place(sys.argv[1]).is_dir()
+assert locate(sys.argv[1]).is_dir()
 if not os.fork():
     try:
-        place(sys.argv[1]).is_dir()
+        locate(sys.argv[1]).is_dir()
     except UsageError as error:
         os.write(1, str(error).encode())
     finally:
@@ -508,7 +507,7 @@ def test_what_passes_is_got_over(
     url = objects.new_bucket()
     proxy.fault = each_in_turn([times(*each) for each in faults])
     right("convert", stored, "--output", url, *PART)
-    assert contents(place(url)) == contents(local)
+    assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
 
 

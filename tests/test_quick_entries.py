@@ -16,7 +16,7 @@ from imagenet_prep.state import entries, journal
 from imagenet_prep.state.entries import info_dict, seal, sealed_line
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
-from imagenet_prep.storage.plain import plain_lines
+from imagenet_prep.storage.files import plain_lines
 
 PLAIN = ShardInfo("train-00000-of-00003", "f" * 64, 12, 3456, "d" * 64)
 INFOS = (

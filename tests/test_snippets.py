@@ -18,11 +18,11 @@ from test_docs import DOCUMENTS, ROOT, blocks
 from test_recipe_pages import flowers
 
 import imagenet_prep
+from imagenet_prep.storage.location import locate
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import place
 
 pytestmark = [pytest.mark.project, pytest.mark.once]
 
@@ -178,7 +178,7 @@ def test_recipes_are_read(tmp_path: Path) -> None:
 def test_a_set_in_a_store_opens(objects: ObjectServer, tiny_data_dir: Path) -> None:
     """The line of the page on object stores gives every record."""
     url = objects.new_bucket()
-    imagenet_prep.convert(Layout(tiny_data_dir, output=place(url)), ENGINE, PART)
+    imagenet_prep.convert(Layout(tiny_data_dir, output=locate(url)), ENGINE, PART)
     (block,) = blocks((ROOT / "docs/object-stores.md").read_text(), "python")
     names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
     exec(block.replace("s3://bucket/imagenet", url), names)

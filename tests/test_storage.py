@@ -23,13 +23,12 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
-from imagenet_prep.storage.atomic import atomic_file, save_bytes, save_json
 from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.files import atomic_file, load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.plain import load_json
-from imagenet_prep.storage.refusals import as_error
-from imagenet_prep.storage.space import Need, refuse_lack, rooms_for, space_errors
+from imagenet_prep.storage.refusals import as_error, space_errors
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 
 HOLDER = """
 import sys, time
@@ -69,7 +68,7 @@ def test_an_exception_leaves_nothing(tmp_path: Path, error: type[BaseException])
 WRITER = """
 import sys
 from pathlib import Path
-from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.files import atomic_file
 for _ in range(100):
     with atomic_file(Path(sys.argv[1])) as file:
         file.write(sys.argv[2].encode() * 100_000)

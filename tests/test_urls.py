@@ -14,7 +14,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.init import init
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.urls import scheme_of, shown
+from imagenet_prep.storage.location import scheme_of, shown
 
 SECRET = "AKIA:wJalr/XUtnFEMI"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from imagenet_prep.errors import Call
 from imagenet_prep.model import Problem, StageStatus, State
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.findings import Finding
@@ -123,7 +123,7 @@ class KnownSet(Protocol):
         """What is worth knowing of the set at hand before a shard is read."""
         yield from ()
 
-    def examiner(self, foreign: Sequence[Path], *, decode: bool) -> Examiner:
+    def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> Examiner:
         """What looks at each record; ``foreign`` are the shards where nothing says who made them."""
         ...
 

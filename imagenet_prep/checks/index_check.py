@@ -12,16 +12,13 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.model import ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import ObjectPath
-from imagenet_prep.storage.plain import find_plain, open_plain
+from imagenet_prep.storage.location import AnyPath, split
 from imagenet_prep.tfrecord.index import Index, decode
 
 R = TypeVar("R", bound=Hashable)
@@ -55,7 +52,7 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
     return written if (written.digest, len(written.lengths)) == (info.digest, info.records) else None
 
 
-def read_index(index: Path, listing: Path, records: int) -> Index | None:
+def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
     """Both files of an index, or None if one is not there, or not as it is written, byte for byte.
 
     Nothing is read of files too long for ``records`` records.
@@ -72,15 +69,13 @@ def read_index(index: Path, listing: Path, records: int) -> Index | None:
     return decode(*found)
 
 
-def _read_short(path: Path, most: int) -> bytes | None:
+def _read_short(path: AnyPath, most: int) -> bytes | None:
     """The content of a file; None if it is not there, or has more than ``most`` bytes. Raises OSError."""
-    if isinstance(path, ObjectPath):
-        with contextlib.suppress(InputError):
-            return find_plain(path, most)
+    store, name = split(path)
+    size = store.size(name)
+    if size is None or size > most:
         return None
-    if not path.exists() or path.stat().st_size > most:
-        return None
-    with open_plain(path) as file:
+    with store.open(name) as file:
         return file.read()
 
 

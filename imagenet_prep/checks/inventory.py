@@ -20,8 +20,8 @@ from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.beginning import Beginning, load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
+from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name
-from imagenet_prep.storage.scanning import scan
 from imagenet_prep.text import number_of
 
 REMEDY_RERUN = Phrase("run the same {convert} again: it makes what is missing")

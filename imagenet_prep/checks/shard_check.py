@@ -17,7 +17,8 @@ from imagenet_prep.errors import Call, InputError, Phrase
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.viewing import View
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.store import View
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, LengthError
 from imagenet_prep.tfrecord.index import Index
@@ -275,7 +276,7 @@ class _Reading:
             finding = Finding(ProblemKind.BAD_CRC, "the data do not match their CRC")
             self.findings.add(finding, self.place(record.number))
 
-    def has_index(self, index: Path, listing: Path) -> bool:
+    def has_index(self, index: AnyPath, listing: AnyPath) -> bool:
         """Whether both files are, byte for byte, what convert writes beside these records."""
         return all(
             path.stat().st_size == len(content) and path.read_bytes() == content

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1

@@ -24,7 +24,7 @@ from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.fetch.site import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Depth, Verdict
@@ -650,22 +650,23 @@ def _depth(given: Mapping[str, Any]) -> Depth:
 _OF_A_RUN = "expected the DATA_DIR of a run"
 
 
-def _data_must_be_there(folder: Path) -> None:
+def _data_must_be_there(folder: AnyPath) -> None:
     """A slip is not taken for a new folder; what may be done in an object store, the stage says."""
-    if not isinstance(folder, ObjectPath):
+    if local_or_none(folder) is not None:
         _must_be_there(folder, _OF_A_RUN)
 
 
-def _must_be_there(folder: Path, expected: str = "expected a folder of shards") -> None:
+def _must_be_there(folder: AnyPath, expected: str = "expected a folder of shards") -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not there", expected)
 
 
-def _must_be_writable(page: Path) -> None:
+def _must_be_writable(page: AnyPath) -> None:
     """The page is written last: that it can't be is better said before the hours of a verify."""
-    if isinstance(page, ObjectPath):
+    local = local_or_none(page)
+    if local is None:
         return
-    folder = next(each for each in page.parents if each.is_dir())
+    folder = next(each for each in local.parents if each.is_dir())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise WriteError(
             f"the page {page} can't be written",
@@ -674,10 +675,11 @@ def _must_be_writable(page: Path) -> None:
         )
 
 
-def _open(page: Path) -> None:
+def _open(page: AnyPath) -> None:
     import webbrowser
 
-    if not webbrowser.open(page.resolve().as_uri()):
+    local = local_or_none(page)
+    if local is None or not webbrowser.open(local.resolve().as_uri()):
         say(f"no browser to be found here: open {page} in one", error=True)
 
 
@@ -694,7 +696,7 @@ def _conclude_dry_run(needs: Sequence[Need]) -> int:
 def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:
     printing.print_verdict(verdict)
     if json_file is not None:
-        from imagenet_prep.storage.atomic import save_json
+        from imagenet_prep.storage.files import save_json
 
         save_json(json_file, verdict.worded(worded).as_dict())
     return PROBLEMS_FOUND if verdict.problems or set_aside else 0

@@ -13,8 +13,7 @@ from imagenet_prep.datasets.order import SEED
 from imagenet_prep.exports import FORMATS
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import place
-from imagenet_prep.storage.urls import refuse_url, scheme_of
+from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 from imagenet_prep.text import byte_count, number_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,7 +44,7 @@ class _Anywhere(_Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = os.fsdecode(value)
-        return place(text) if scheme_of(text) else super().convert(value, param, ctx)
+        return locate(text) if scheme_of(text) else super().convert(value, param, ctx)
 
 
 _folder = _Anywhere(path_type=Path, file_okay=False)

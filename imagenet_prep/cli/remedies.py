@@ -32,7 +32,7 @@ def worded(text: Text, called: str = NAME) -> str:
     """A text with its commands, which call this program as ``called``."""
     if isinstance(text, Call):
         options = (word for name, value in text.settings for word in _words(name, value))
-        return command_line([called, text.stage, path_word(text.folder), *options])
+        return command_line([called, text.stage, path_word(str(text.folder)), *options])
     if isinstance(text, Again):
         return command_line([called, *sys.argv[1:], *(word for setting in text.settings for word in _words(*setting))])
     if isinstance(text, Phrase):

@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
@@ -22,9 +21,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, ShardPlan
 from imagenet_prep.sources.fingerprint import VERSION
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.moved import Moved
@@ -193,7 +192,7 @@ def _load(layout: Layout) -> _Known:
     return known
 
 
-def _load_part(path: Path) -> _Known:
+def _load_part(path: AnyPath) -> _Known:
     try:
         kept = load_json(path)
         known = _Known({each: stamps for each, stamps in kept["containers"].items() if _digest(stamps) == each})

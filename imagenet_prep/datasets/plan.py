@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.recorder import Recorder
@@ -16,6 +15,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.fingerprint import Fingerprints, earlier_fingerprint, names_and_sizes
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
 from imagenet_prep.storage.layout import shard_name
+from imagenet_prep.storage.location import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PlannedSplit:
     """
 
     catalog: Catalog
-    source: Path
+    source: AnyPath
     order: Sequence[int]
     digest: str
     recorder: Recorder
@@ -76,7 +76,7 @@ def plan_name(plan: ShardPlan) -> str:
 
 
 def cut(
-    catalog: Catalog, source: Path, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
+    catalog: Catalog, source: AnyPath, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
 ) -> PlannedSplit:
     """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
     rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)

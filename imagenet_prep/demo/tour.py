@@ -14,9 +14,8 @@ from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.pipeline import DownloadOptions, RunSummary, missing_archives, run
-from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
 """A thousandth of the real thing's images would leave most of its 1152 shards empty."""

@@ -22,8 +22,7 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import RefusedError
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.fetch.tokens import Token, token_in_file, token_in_variable
-from imagenet_prep.storage.atomic import save_json
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import listed, number_of
 
 HOME = "https://huggingface.co/"

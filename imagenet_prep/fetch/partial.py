@@ -16,10 +16,10 @@ from imagenet_prep.fetch import written
 from imagenet_prep.fetch.reply import NO_VALIDATOR, Remote
 from imagenet_prep.fetch.spans import Span, Spans
 from imagenet_prep.fetch.written import WrittenLog, written_spans
-from imagenet_prep.storage.atomic import atomic_file, remove_abandoned
 from imagenet_prep.storage.durable import fsync_dir, make_folder
-from imagenet_prep.storage.plain import load_json
-from imagenet_prep.storage.space import space_errors
+from imagenet_prep.storage.files import atomic_file, load_json
+from imagenet_prep.storage.local import remove_abandoned
+from imagenet_prep.storage.refusals import space_errors
 
 
 def state_path(path: Path) -> Path:

@@ -15,9 +15,10 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
 from imagenet_prep.state.checked import seen_digests
-from imagenet_prep.storage.atomic import remove_abandoned, save_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.local import remove_abandoned
+from imagenet_prep.storage.location import local_path
 
 _CHUNK = 1 << 22
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
@@ -79,7 +80,7 @@ class Target:
             self._compare(algorithm, self._digest(algorithm, progress))
             self._remember()
         forget(self.partial)  # a crash right after the renaming leaves what was said of it behind
-        remove_abandoned(self.layout.checked_path)
+        remove_abandoned(local_path(self.layout.checked_path))
 
     def place(self, fetched: Fetched) -> None:
         """Give what has arrived its name, and remember what it is.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.storage.plain import find_plain
+from imagenet_prep.storage.files import find_plain
 
 _LONGEST = 1 << 16
 _WORD = re.compile(r"[\x21-\x7e]+")

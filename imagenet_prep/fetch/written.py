@@ -17,7 +17,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.spans import Span
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.plain import find_plain
+from imagenet_prep.storage.files import find_plain
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LONGEST = 1 << 20  # bytes of a log that is written again, shorter, when there is an occasion

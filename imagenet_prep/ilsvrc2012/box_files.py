@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from imagenet_prep.errors import InputError
@@ -18,6 +17,8 @@ from imagenet_prep.model import Progress
 from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.packed_tars import most_unpacked, stream_faults
 from imagenet_prep.sources.tar_members import stream_members
+from imagenet_prep.storage.files import names_in, open_file, scan
+from imagenet_prep.storage.location import AnyPath
 
 BOX_ARCHIVES = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
 """The key of the official archive of annotations, by split."""
@@ -32,7 +33,7 @@ class BoxFiles(Protocol):
     """The annotations of one split, as one kind of copy holds them: a value."""
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         """The archive or the folder that they lie in."""
         ...
 
@@ -49,12 +50,12 @@ class BoxFiles(Protocol):
         ...
 
 
-def box_files_at(path: Path) -> BoxFiles:
+def box_files_at(path: AnyPath) -> BoxFiles:
     """Annotations that someone names: an archive of ``<wnid>/*.xml`` or an unpacked folder of them."""
     return BoxFolder(path) if path.is_dir() else BoxArchive(path)
 
 
-def refuse_repeated(path: Path, files: Iterable[File]) -> Iterator[File]:
+def refuse_repeated(path: AnyPath, files: Iterable[File]) -> Iterator[File]:
     """The annotations that an archive holds, as long as no two are of one image; else InputError is raised."""
     seen: set[tuple[str, str]] = set()
     for folder, name, content in files:
@@ -64,7 +65,7 @@ def refuse_repeated(path: Path, files: Iterable[File]) -> Iterator[File]:
         yield folder, name, content
 
 
-def identity_of_file(path: Path) -> dict[str, Any]:
+def identity_of_file(path: AnyPath) -> dict[str, Any]:
     """What tells a file from another one."""
     status = path.stat()
     return {"name": path.name, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
@@ -74,7 +75,7 @@ def identity_of_file(path: Path) -> dict[str, Any]:
 class BoxFolder:
     """Annotations that are files in class folders, or in one folder."""
 
-    path: Path
+    path: AnyPath
 
     def identity(self) -> dict[str, Any]:
         """A digest of the names, sizes and times of all files."""
@@ -94,18 +95,18 @@ class BoxFolder:
         """Every annotation, sorted."""
         progress.begin(f"read {self.path.name}", None, "files")
         for path in self._paths():
-            with stream_faults(self.path), path.open("rb") as file:
+            with stream_faults(self.path), open_file(path) as file:
                 content = file.read(LARGEST + 1)
             yield path.parent.name, path.stem, content
             progress.advance()
 
-    def _paths(self) -> Iterator[Path]:
+    def _paths(self) -> Iterator[AnyPath]:
         """Every *.xml in the folder and in the folders in it, sorted."""
-        with os.scandir(self.path) as entries:
+        with scan(self.path) as entries:
             names = sorted((entry.name, entry.is_dir()) for entry in entries)
         for name, is_folder in names:
             if is_folder:
-                inner = sorted(os.listdir(self.path / name))
+                inner = sorted(names_in(self.path / name))
                 yield from (self.path / name / each for each in inner if each.endswith(".xml"))
             elif name.endswith(".xml"):
                 yield self.path / name
@@ -115,7 +116,7 @@ class BoxFolder:
 class BoxArchive:
     """Annotations in a tar, plain or through gzip; read as a stream, never unpacked."""
 
-    path: Path
+    path: AnyPath
 
     def identity(self) -> dict[str, Any]:
         """Size and time of the archive."""
@@ -130,7 +131,7 @@ class BoxArchive:
         limit = most_unpacked(size)
         progress.begin(f"read {archive.name}", size, "B")
         done = 0
-        with stream_faults(archive), archive.open("rb") as raw, stream_faults(archive, raw.tell):
+        with stream_faults(archive), open_file(archive) as raw, stream_faults(archive, raw.tell):
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw

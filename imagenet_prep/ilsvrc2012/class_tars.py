@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
@@ -12,8 +11,9 @@ from imagenet_prep.ilsvrc2012.source import SourceKind, finished, no_boxes, refu
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.in_order import in_order
+from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.scanning import names_in, scan
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
 _SUFFIX = ".tar"
@@ -23,7 +23,7 @@ _SUFFIX = ".tar"
 class ClassTars:
     """A folder of ``<wnid>.tar``. No digest of any is published: every image is looked at closely."""
 
-    path: Path
+    path: AnyPath
     split: ClassVar[str] = facts.TRAIN
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
@@ -49,7 +49,7 @@ class ClassTars:
             return []
         return [wnid for wnid in facts.synsets() if f"{wnid}{_SUFFIX}" in names]
 
-    def tar(self, wnid: str) -> Path:
+    def tar(self, wnid: str) -> AnyPath:
         """Where the tar of a class is, or would be."""
         return self.path / f"{wnid}{_SUFFIX}"
 
@@ -72,7 +72,7 @@ def _find(layout: Layout, split: str) -> ClassTars | None:
     return next((found for path in places if (found := ClassTars(path)).wnids() and not _has_folders(path)), None)
 
 
-def _has_folders(path: Path) -> bool:
+def _has_folders(path: AnyPath) -> bool:
     with scan(path) as entries:
         return any(facts.is_wnid(entry.name) and entry.is_dir() for entry in entries)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
@@ -12,6 +11,7 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ConsumedImages:
         return self.consumption.split
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         """Where the first file lay."""
         return self.consumption.layout.data_dir / self.consumption.files[0].path
 

@@ -33,6 +33,7 @@ from imagenet_prep.sources.record_images import RecordImages, iter_record_images
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tars import Archive, walk
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import number_of
 
 _REMEDY = "get a sound copy of it"
@@ -73,11 +74,12 @@ class Maker:
     def find(self, layout: Layout, split: str) -> CopyEncodedAgain | None:
         """The files of a split, by the first that is there."""
         for folder in self.folders:
-            found = sorted(path for path in layout.raw_dir.glob(folder + self.pattern.format(split)) if path.is_file())
+            paths = map(local_path, layout.raw_dir.glob(folder + self.pattern.format(split)))
+            found = sorted(path for path in paths if path.is_file())
             names = next((names for path in found if (names := self.siblings(path.name))), ())
-            paths = tuple(path for path in found if path.name in names and path.parent == found[0].parent)
-            if paths:
-                return CopyEncodedAgain(self, paths, split, names)
+            whole = tuple(path for path in found if path.name in names and path.parent == found[0].parent)
+            if whole:
+                return CopyEncodedAgain(self, whole, split, names)
         return None
 
 

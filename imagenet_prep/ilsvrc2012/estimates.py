@@ -19,7 +19,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.room import consumed_needs, is_pass_better, shard_needs
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.space import Need, nearest
+from imagenet_prep.storage.space import Need
 
 _BOXES = 50_000_000
 """Bytes of the boxes of train images as a CSV, about; those of validation images are a sixth of it."""
@@ -139,7 +139,7 @@ def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Ne
             whole=amount.size // _LEAST_FILES if amount.in_order else 0,
             is_about=True,
         )
-    place = amount.source.path if amount.source else nearest(layout.own_raw_dir)
+    place = amount.source.path if amount.source else layout.own_raw_dir
     may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
     return shard_needs(
         layout,

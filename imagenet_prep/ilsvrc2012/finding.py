@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import class_tars, encoded_again, facts, folders, huggingface, kaggle, official
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
@@ -12,6 +11,7 @@ from imagenet_prep.ilsvrc2012.consumed import find_consumed
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 
 KINDS = (
     official.KIND,
@@ -54,7 +54,7 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
     return next((found for kind in KINDS if (found := kind.find_boxes(layout, split))), None)
 
 
-def find_boxes_csv(layout: Layout, split: str) -> Path | None:
+def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
     """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
     own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
     return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)

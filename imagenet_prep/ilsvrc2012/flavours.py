@@ -14,12 +14,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TypeVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import FramingError
 from imagenet_prep.tfrecord.inception_reader import CANONICAL, ImageRecord, RecordError, Traits, read_record
@@ -56,7 +57,7 @@ TPU = Flavour("TPU", dataclasses.replace(CANONICAL, features=WITHOUT_BOXES.trait
 FLAVOURS = (INCEPTION, WITHOUT_BOXES, TPU)
 
 
-def recognise(paths: Sequence[Path]) -> Flavour:
+def recognise(paths: Sequence[AnyPath]) -> Flavour:
     """The flavour of shards, told by the first records of some of them: a known one, or the nearest and how it differs.
 
     What can't be read is passed over: it is found when every record is looked at.
@@ -86,7 +87,7 @@ def plain_name(filename: str) -> str:
     return name if not name or "." in name else f"{name}.JPEG"
 
 
-def _first_record(path: Path) -> Iterator[ImageRecord]:
+def _first_record(path: AnyPath) -> Iterator[ImageRecord]:
     try:
         record = next(Shard.open(path).framed(), None)
         if record is not None and record.intact:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.errors import InputError
@@ -23,8 +22,9 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.in_order import in_order
+from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.scanning import scan
+from imagenet_prep.storage.location import AnyPath
 
 FOLDERS = {
     facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
@@ -43,7 +43,7 @@ BOX_FOLDERS = {
 class ImageFolders:
     """A folder with a folder a class, or with all images of the split (Kaggle's val/)."""
 
-    path: Path
+    path: AnyPath
     split: str
     is_unpacked: ClassVar[bool] = True
     is_in_order: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class ImageFolders:
                     raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
 
 
-def _size_of(folder: Path) -> int:
+def _size_of(folder: AnyPath) -> int:
     with scan(folder) as entries:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
@@ -87,7 +87,7 @@ def _size_of(folder: Path) -> int:
 class _FolderScan:
     """Lists the images of one class folder (or of the flat folder); other files are left alone."""
 
-    folder: Path
+    folder: AnyPath
     split: str
 
     def __call__(self, wnid: str) -> Catalog:

@@ -25,6 +25,7 @@ from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import number_of
 
 _CACHED = "datasets--ILSVRC--imagenet-1k"
@@ -132,14 +133,14 @@ def official_name(name: str) -> tuple[str, str]:
     return (f"{found[1]}.JPEG", found[2]) if found else ("", "")
 
 
-def places(layout: Layout) -> Iterator[Path]:
+def places(layout: Layout) -> Iterator[AnyPath]:
     """Where the files may lie: the raw folder, folders as they are downloaded, and snapshots of the cache."""
     for top in ("", "imagenet-1k", "ILSVRC/imagenet-1k"):
         yield layout.raw_dir / top / "data"
         yield layout.raw_dir / top
     for cache in ("", _CACHED, f"hub/{_CACHED}"):
         snapshots = layout.raw_dir / cache / "snapshots"
-        yield from sorted(path / "data" for path in snapshots.glob("*"))
+        yield from sorted((path / "data" for path in snapshots.glob("*")), key=str)
 
 
 def _find(layout: Layout, split: str) -> HubFiles | None:
@@ -147,10 +148,10 @@ def _find(layout: Layout, split: str) -> HubFiles | None:
     return min(found, key=lambda each: len(each.lacking), default=None)
 
 
-def _parquets(folder: Path, split: str) -> Iterator[HubFiles]:
+def _parquets(folder: AnyPath, split: str) -> Iterator[HubFiles]:
     """The parquet files of a folder, by how many there should be: another export has another number."""
     by_count: dict[int, list[Path]] = {}
-    for path in sorted(folder.glob(f"{split}-*.parquet")):
+    for path in sorted(map(local_path, folder.glob(f"{split}-*.parquet"))):
         named = _FILE(path.name)
         if named and int(named[2]) < int(named[3]) and path.is_file():
             by_count.setdefault(int(named[3]), []).append(path)
@@ -160,8 +161,8 @@ def _parquets(folder: Path, split: str) -> Iterator[HubFiles]:
         )
 
 
-def _tars(folder: Path, split: str) -> Iterator[HubFiles]:
-    paths = tuple(folder / name for name in _TARS[split] if (folder / name).is_file())
+def _tars(folder: AnyPath, split: str) -> Iterator[HubFiles]:
+    paths = tuple(local_path(folder / name) for name in _TARS[split] if (folder / name).is_file())
     if paths:
         yield HubFiles(paths, split, _TARS[split])
 

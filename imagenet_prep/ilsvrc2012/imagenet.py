@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFindings
@@ -32,6 +31,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
 
@@ -266,7 +266,7 @@ class ImageNet(KnownSet):
             equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
             yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 
-    def examiner(self, foreign: Sequence[Path], *, decode: bool) -> ImageNetExaminer:
+    def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """What compares each record with the facts, and with the flavour of its maker."""
         from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
         from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
@@ -365,7 +365,7 @@ def _no_boxes(split: str, layout: Layout) -> str:
     return f"no boxes for {split}: {path} is not there"
 
 
-def _read_boxes(path: Path, layout: Layout) -> BoxTable:
+def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
     try:
         return parse_boxes(path.read_bytes())
     except BoxesFault as fault:

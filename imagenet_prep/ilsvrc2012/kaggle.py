@@ -37,6 +37,7 @@ from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
 from imagenet_prep.sources.zips import Zip, walk_zip
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import size_text
 
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
@@ -90,7 +91,7 @@ class _TreeImages:
     @classmethod
     def begin(cls, container: Container) -> _TreeImages:
         """Without images yet."""
-        return cls(_key(container.path), {split: Catalog(containers=[container]) for split in facts.SPLITS})
+        return cls(_key(local_path(container.path)), {split: Catalog(containers=[container]) for split in facts.SPLITS})
 
     def add(self, member: Member, stamp: int) -> None:
         """Take a file, if it is an image."""
@@ -284,11 +285,11 @@ def _kind(
 ) -> SourceKind:
     def find(layout: Layout, split: str) -> ImageSource | None:
         path = layout.archive_path(file)
-        return images(path, split) if path.is_file() else None
+        return images(local_path(path), split) if path.is_file() else None
 
     def find_boxes(layout: Layout, split: str) -> BoxFiles | None:
         path = layout.archive_path(file)
-        return boxes(path, split) if path.is_file() else None
+        return boxes(local_path(path), split) if path.is_file() else None
 
     return SourceKind(name=name, find=find, find_boxes=find_boxes)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 from contextlib import suppress
-from pathlib import Path
 
 from imagenet_prep.errors import Call, InputError, Phrase, Text
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_source
 from imagenet_prep.state.beginning import load_beginning
+from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.scanning import names_in
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
@@ -34,7 +33,7 @@ def nothing_found(layout: Layout) -> InputError:
     )
 
 
-def own_images(layout: Layout) -> Path | None:
+def own_images(layout: Layout) -> AnyPath | None:
     """Where images lie that are none of ImageNet's, in folders or beside one another: somebody's own data set."""
     there, names = _what_lies_there(layout)
     if not any(_holds_images(there / name) for name in names[:_LOOKED_AT]):
@@ -42,23 +41,23 @@ def own_images(layout: Layout) -> Path | None:
     return None if any(find_source(layout, split) for split in facts.SPLITS) else there
 
 
-def _what_lies_there(layout: Layout) -> tuple[Path, list[str]]:
+def _what_lies_there(layout: Layout) -> tuple[AnyPath, list[str]]:
     """The raw folder and the names in it; if there are none, DATA_DIR and those."""
     raw, data = _names(layout.raw_dir), _names(layout.data_dir)
     return (layout.data_dir, data) if data and not raw else (layout.raw_dir, raw)
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: AnyPath) -> list[str]:
     """What lies in a folder, but for what we keep there; nothing if there is none."""
     with suppress(OSError):
         return sorted(name for name in names_in(folder) if name != STATE_NAME and not name.startswith("."))
     return []
 
 
-def _holds_images(path: Path) -> bool:
+def _holds_images(path: AnyPath) -> bool:
     """Whether it is an image, or a folder of images, by their names."""
     if path.suffix.lower() in _IMAGES:
         return True
-    with suppress(OSError), os.scandir(path) as entries:
+    with suppress(OSError), scan(path) as entries:
         return any(each.name.lower().endswith(_IMAGES) for each in itertools.islice(entries, _LOOKED_AT))
     return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
@@ -17,8 +16,9 @@ from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tars import Archive, NamedSlices, walk
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 
-TarTask = tuple[Path, str, int, int | None]
+TarTask = tuple[AnyPath, str, int, int | None]
 """An archive, the wnid of a class ("" for any), from which byte, to which (None: its end)."""
 
 
@@ -26,7 +26,7 @@ TarTask = tuple[Path, str, int, int | None]
 class OfficialTar:
     """The archive of a split: of train a tar of a tar a class, of validation all images in no order."""
 
-    path: Path
+    path: AnyPath
     split: str
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False

@@ -9,8 +9,8 @@ from pathlib import Path
 from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.storage.plain import kind_of, read_plain
-from imagenet_prep.storage.urls import refuse_url
+from imagenet_prep.storage.files import kind_of, read_plain
+from imagenet_prep.storage.location import refuse_url
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
 """Those that ship with the package; where they come from: data/README.md."""

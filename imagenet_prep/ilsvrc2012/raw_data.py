@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
@@ -11,9 +10,9 @@ from imagenet_prep.ilsvrc2012.kaggle import damage_of
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import StageStatus, State
 from imagenet_prep.state.checked import seen_digests
+from imagenet_prep.storage.files import names_in, open_file, scan
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import open_plain
-from imagenet_prep.storage.scanning import names_in, scan
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
 
@@ -41,7 +40,7 @@ def _download(layout: Layout) -> StageStatus:
     return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
 
 
-def checked_md5(layout: Layout, archive: Path) -> str:
+def checked_md5(layout: Layout, archive: AnyPath) -> str:
     """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
     return seen_digests(layout, archive.name, archive).get("md5", "")
 
@@ -52,7 +51,7 @@ def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     return StageStatus("untar", _state(sum(counts.values()), sum(classes.values())), f"{', '.join(words)} (optional)")
 
 
-def _count_classes(folder: Path) -> int:
+def _count_classes(folder: AnyPath) -> int:
     if not folder.is_dir():
         return 0
     with scan(folder) as entries:
@@ -62,7 +61,7 @@ def _count_classes(folder: Path) -> int:
 def _annotate(layout: Layout) -> StageStatus:
     if not layout.boxes_csv.is_file():
         return StageStatus("annotate", "not begun", "no boxes")
-    with open_plain(layout.boxes_csv) as file:
+    with open_file(layout.boxes_csv) as file:
         boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
 
@@ -73,5 +72,5 @@ def _state(done: int, expected: int, begun: bool = False) -> State:
     return "partly" if done or begun else "not begun"
 
 
-def _count(folder: Path, suffix: str) -> int:
+def _count(folder: AnyPath, suffix: str) -> int:
     return sum(name.endswith(suffix) for name in names_in(folder)) if folder.is_dir() else 0

@@ -19,6 +19,7 @@ from imagenet_prep.ilsvrc2012.official import ArchiveIndex, class_tars
 from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.mapped import map_file
 
 
@@ -83,7 +84,7 @@ class RemoteClasses:
             InputError: a class arrived damaged; it is kept aside.
             AccessError, NetworkError, SpaceError: as their names say; what has arrived is kept.
         """
-        make_folder(places.path)
+        make_folder(local_path(places.path))
         for wnid in self.spans:
             partial, remote = layout.part_path(_file(wnid)), self._remote_of(wnid)
             fetch(
@@ -96,7 +97,7 @@ class RemoteClasses:
                 pace=self.pace,
             )
             self._check(layout, wnid)
-            finish(partial, places.tar(wnid))
+            finish(partial, local_path(places.tar(wnid)))
 
     def _window(self, wnid: str) -> Window:
         return Window(self.session, self.url, self.remote.total, self.spans[wnid])

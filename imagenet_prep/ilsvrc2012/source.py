@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from imagenet_prep.errors import InputError, Phrase
@@ -14,6 +13,7 @@ from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 _SHOWN = 5
@@ -28,7 +28,7 @@ class ImageSource(Protocol):
         ...
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         """The file or the folder that they lie in; of several files the first one."""
         ...
 
@@ -140,7 +140,7 @@ def first_twice(catalog: Catalog) -> int | None:
     return catalog.names.first_twice()
 
 
-def refuse_twice_in(path: Path, catalog: Catalog) -> Catalog:
+def refuse_twice_in(path: AnyPath, catalog: Catalog) -> Catalog:
     """The catalog, if every image is there once; else raise InputError that names the places."""
     row = first_twice(catalog)
     if row is not None:

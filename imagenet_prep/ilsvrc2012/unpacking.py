@@ -15,6 +15,7 @@ from imagenet_prep.model import Done, Failed, Outcomes
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.written_out import write_rows
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import writing
 
 
@@ -59,7 +60,7 @@ def classes_of(catalog: Catalog) -> list[ClassRows]:
 
 def folders_of(layout: Layout, task: OfClass) -> tuple[Path, Path]:
     """Where the images of a class go in the end, and where they are put together."""
-    return layout.images_dir(task.split) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
+    return local_path(layout.images_dir(task.split)) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
 
 
 def sizes_in(folder: Path) -> dict[str, int]:

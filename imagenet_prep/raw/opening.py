@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.record_sequence import first_label_of
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.location import locate
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.dataset import Dataset, MakingOptions
@@ -69,7 +69,7 @@ def open(
         UsageError: raw data can only be read in its order, an option can't be, or a recipe is wrong.
     """
     if source == "raw":
-        return _open_raw(Layout(place(data_dir), raw=place(raw) if raw else None), split, options, config)
+        return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)
     if source != "shards":
         raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
     if (raw, options, config) != (None, None, None):

@@ -15,27 +15,29 @@ from array import array
 from itertools import pairwise
 from pathlib import Path
 
-from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.tfrecord.index import decode_index, encode_index
 
 
-def cached(shard: Path) -> array[int] | None:
+def cached(shard: AnyPath) -> array[int] | None:
     """Where each record of a shard begins and the last one ends, in bytes; None if that is not known."""
-    if isinstance(shard, ObjectPath):
+    local = local_or_none(shard)
+    if local is None:
         return None
     try:
-        return decode_index(_place(shard).read_bytes())
+        return decode_index(_cache_path(local).read_bytes())
     except OSError:
         return None
 
 
-def keep(shard: Path, offsets: array[int]) -> None:
-    """Remember the same, but of objects; nothing is said where there is no room for it, or no leave."""
-    if isinstance(shard, ObjectPath):
+def keep(shard: AnyPath, offsets: array[int]) -> None:
+    """Keep the offsets in the cache, but not those of remote shards; no space, or no right to write, is no error."""
+    local = local_or_none(shard)
+    if local is None:
         return
     content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
     with contextlib.suppress(OSError):
-        path = _place(shard)
+        path = _cache_path(local)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             try:
@@ -47,7 +49,7 @@ def keep(shard: Path, offsets: array[int]) -> None:
                 raise
 
 
-def _place(shard: Path) -> Path:
+def _cache_path(shard: Path) -> Path:
     home = os.environ.get("XDG_CACHE_HOME")
     folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
     status = shard.stat()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, mask
 from imagenet_prep.tfrecord.index import Index, decode
@@ -28,13 +28,13 @@ class ComparedSet:
         has_files: whether there is more than the manifest.
     """
 
-    place: Path
+    place: AnyPath
     shards: Mapping[str, int]
     recorded: Mapping[str, ShardInfo]
     has_files: bool
 
     @classmethod
-    def of(cls, place: Path) -> ComparedSet:
+    def of(cls, place: AnyPath) -> ComparedSet:
         """That of a folder of shards, whoever made them, or of a manifest that lies anywhere.
 
         Raises:

@@ -7,7 +7,6 @@ import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
@@ -17,9 +16,11 @@ from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.buffers import buffered
+from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.viewing import View, view_of
+from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.mapped import buffered
+from imagenet_prep.storage.store import View
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
@@ -73,7 +74,7 @@ class Record:
         return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
 
     @property
-    def shard(self) -> Path:
+    def shard(self) -> AnyPath:
         """The file that it is from."""
         return self._source.path
 
@@ -181,7 +182,7 @@ class Record:
             raise InputError(f"{self._where}: its image is damaged", str(error), remedy(self.shard)) from error
 
 
-def _of_another_process(path: Path, compression: Compression, number: int, offset: int, data: bytes) -> Record:
+def _of_another_process(path: AnyPath, compression: Compression, number: int, offset: int, data: bytes) -> Record:
     return Record(Shard(path, memoryview(b""), compression), number, offset, memoryview(data))
 
 
@@ -193,12 +194,12 @@ def _head_of(image: ImageRecord) -> _Head:
 class Shard:
     """A TFRecord file, mapped, or an object; its records as they are framed, intact or not, or as checked Records."""
 
-    path: Path
+    path: AnyPath
     view: View
     compression: Compression
 
     @classmethod
-    def open(cls, path: Path, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
+    def open(cls, path: AnyPath, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
         """Open a shard; its compression is told by its first bytes unless it is given.
 
         Raises:
@@ -269,7 +270,7 @@ class Shard:
         number = end = 0
         if self.compression == "none" and isinstance(self.view, memoryview):
             begin, by_map = -1, not check  # data that nobody looks at need not be read
-            with buffered(self.path, self.view) as read:
+            with buffered(local_path(self.path), self.view) as read:
                 while begin < end or not by_map:
                     by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
                     begin = end
@@ -322,16 +323,16 @@ def looks_like(head: bytes) -> str:
     return found or ("a text file" if is_text else "")
 
 
-def _in_words(path: Path, number: int, offset: int, compression: Compression) -> str:
+def _in_words(path: AnyPath, number: int, offset: int, compression: Compression) -> str:
     where = "" if compression == "none" else f" of its {compression} content"
     return f"{path}: record {number} at byte {offset}{where}"
 
 
-def _damaged(path: Path, number: int, offset: int, compression: Compression, reason: str) -> InputError:
+def _damaged(path: AnyPath, number: int, offset: int, compression: Compression, reason: str) -> InputError:
     return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
 
 
-def remedy(path: Path) -> Text:
+def remedy(path: AnyPath) -> Text:
     """verify, where a file is a shard of a set that was made there; of other files nothing is known."""
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):

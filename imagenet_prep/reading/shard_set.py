@@ -9,18 +9,16 @@ import warnings
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.reading import index_cache
 from imagenet_prep.reading.record_sequence import RecordSequence, first_label_of
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.storage.files import find_plain, names_in
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.storage.object_path import place
-from imagenet_prep.storage.plain import find_plain
+from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.storage.scanning import names_in
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.index import decode_index
@@ -51,7 +49,7 @@ class ShardSet(RecordSequence):
 
     def __init__(self, data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> None:
         super().__init__(split)
-        self._layout = Layout(place(data_dir))
+        self._layout = Layout(locate(data_dir))
         self._check = check
         self._opened: dict[int, _Indexed] = {}
         manifest = load_manifest(self._layout.manifest_path)
@@ -72,7 +70,7 @@ class ShardSet(RecordSequence):
         return self._open(which).records()
 
     @property
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[AnyPath]:
         """Its shards' files in order, those that it shares with other parts among them."""
         names = self._names
         if self._range:
@@ -154,7 +152,7 @@ def _warn_of_cost(shard: Shard) -> None:
 class _Indexed:
     """A shard, and where its records are: that is found out when it is first asked for."""
 
-    def __init__(self, shard: Shard, index: Path, count: int | None, *, check: bool) -> None:
+    def __init__(self, shard: Shard, index: AnyPath, count: int | None, *, check: bool) -> None:
         self._shard = shard
         self._index = index
         self._count = count

@@ -18,7 +18,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.numbers import Rows
-from imagenet_prep.storage.scanning import scan
+from imagenet_prep.storage.files import scan
 from imagenet_prep.text import listed, number_of
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import need_file
 from imagenet_prep.recipes.reading import RecipeFile
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.location import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
     return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))))
 
 
-def given_classes(file: RecipeFile, root: Path, first: int) -> Classes | None:
+def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None:
     """The classes that the recipe names, in its order; None if it names none.
 
     Raises:
@@ -57,7 +57,7 @@ def given_classes(file: RecipeFile, root: Path, first: int) -> Classes | None:
     return numbered(names, [text for _, text in pairs], first)
 
 
-def _read_classes(path: Path) -> list[tuple[str, str]]:
+def _read_classes(path: AnyPath) -> list[tuple[str, str]]:
     """A class a line; after a tab, its words."""
     try:
         lines = read_plain(path).decode("utf-8-sig").split("\n")

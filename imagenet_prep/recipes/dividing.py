@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
@@ -17,6 +16,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
 from imagenet_prep.sources.numbers import blocks
 from imagenet_prep.sources.patterns import compile_pattern
+from imagenet_prep.storage.location import AnyPath
 
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
 """Folders that are splits if a set has no others, and the split that each is."""
@@ -41,7 +41,7 @@ class Division:
 
 
 def divide(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, classes_below: int
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, classes_below: int
 ) -> tuple[list[Division], list[str]]:
     """The splits, and what to tell the user of files that are in none.
 
@@ -91,7 +91,7 @@ def _remedy(split: str, is_fraction: bool) -> str:
 
 
 def _placed(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, name: str, sort: str, text: str
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, sort: str, text: str
 ) -> Division:
     key = ("splits", name, sort)
     if sort == "manifest":

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, Phrase, all_of
@@ -20,13 +20,17 @@ from imagenet_prep.sources.class_folders import list_folder, list_matching
 from imagenet_prep.sources.file_lists import look_up, read_file_list
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import kind_of
+from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Source
 
 ROOT_VARIABLE = "DATAPATH"
+
+
+P = TypeVar("P", bound=AnyPath)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class ManifestFile:
     file in the listing.
     """
 
-    path: Path
+    path: AnyPath
     names: tuple[str, ...]
-    paths: Mapping[str, Path] = field(default_factory=dict)
+    paths: Mapping[str, AnyPath] = field(default_factory=dict)
     lead: str = ""
 
 
@@ -61,7 +65,7 @@ class Inputs:
     listing: Catalog
     remarks: Remarks
     base: Path
-    origin: Path
+    origin: AnyPath
     is_ordered: bool = False
     has_folders: bool = False
     manifest: ManifestFile | None = None
@@ -87,7 +91,7 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 
-def is_root_named(root: Path | None) -> bool:
+def is_root_named(root: object) -> bool:
     """Whether ``root`` or DATAPATH says what is put before relative paths: the recipe alone doesn't tell then."""
     return root is not None or bool(os.environ.get(ROOT_VARIABLE))
 
@@ -131,7 +135,7 @@ def _line(file: RecipeFile, key: Key) -> str:
     return f"{file.path}, line {file.lines.get(key, 1)}"
 
 
-def need_file(file: RecipeFile, key: Key, path: Path) -> Path:
+def need_file(file: RecipeFile, key: Key, path: P) -> P:
     """A file that the recipe names.
 
     Raises:
@@ -145,7 +149,7 @@ def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
     _need(file, key, folder, "folder", "the folder that holds the files")
 
 
-def _need(file: RecipeFile, key: Key, path: Path, expected: str, what: str) -> None:
+def _need(file: RecipeFile, key: Key, path: AnyPath, expected: str, what: str) -> None:
     kind = kind_of(path)
     if kind != expected:
         raise InputError(
@@ -212,7 +216,7 @@ def _union(listings: Sequence[Catalog]) -> Catalog:
 # manifests -----------------------------------------------------------------------------------------------------
 
 
-def _listed(path: Path, base: Path, engine: Engine) -> Inputs:
+def _listed(path: AnyPath, base: Path, engine: Engine) -> Inputs:
     return Inputs(*look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
 
 
@@ -265,7 +269,7 @@ def _names_by_split(file: RecipeFile) -> dict[str, str]:
 
 
 def _listed_by_split(
-    file: RecipeFile, parts: Mapping[str, Path], there: Sequence[Path], base: Path, engine: Engine
+    file: RecipeFile, parts: Mapping[str, AnyPath], there: Sequence[AnyPath], base: Path, engine: Engine
 ) -> Inputs:
     """The files of one manifest a split, which must all be there."""
     for path in parts.values():

@@ -6,7 +6,6 @@ import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
@@ -16,7 +15,8 @@ from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 
@@ -30,7 +30,7 @@ class Labelled:
     classes: Classes
     labels: array[int]
     table: LabelTable | None = None
-    table_path: Path | None = None
+    table_path: AnyPath | None = None
     table_rows: array[int] = field(default_factory=lambda: array("q"))
     notes: tuple[str, ...] = ()
     doubts: tuple[InputError, ...] = ()
@@ -44,7 +44,7 @@ class Labelled:
 # labels of a file ----------------------------------------------------------------------------------------------
 
 
-def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
+def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | None:
     """The file of labels that the recipe names, and where it is; None if it names none.
 
     Raises:
@@ -65,7 +65,7 @@ def read_table(file: RecipeFile, root: Path) -> tuple[LabelTable, Path] | None:
     return table, path
 
 
-def at_line(path: Path, fault: LabelsFault) -> InputError:
+def at_line(path: AnyPath, fault: LabelsFault) -> InputError:
     """The error for a line of a file of labels."""
     return InputError(
         f"{path}, line {fault.line}: {fault.reason}", "", "correct that line and run the same command again"
@@ -73,7 +73,13 @@ def at_line(path: Path, fault: LabelsFault) -> InputError:
 
 
 def label_by_table(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path, given: Classes | None, first: int
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    table: LabelTable,
+    path: AnyPath,
+    given: Classes | None,
+    first: int,
 ) -> Labelled:
     """Labels of files that a file of labels names; ``given`` are the recipe's classes, ``first`` the first's number.
 
@@ -97,7 +103,7 @@ def label_by_table(
 
 
 def _matched(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: Path
+    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
     import numpy as np
@@ -106,7 +112,7 @@ def _matched(
     assert labels is not None
     by_name = {name: row for row, name in enumerate(listing.names)}
     rows = array("q", [-1]) * len(listing)
-    base, beside = os.path.normpath(inputs.base), os.path.normpath(path.parent)
+    base, beside = os.path.normpath(inputs.base), os.path.normpath(str(path.parent))
     for number, row in enumerate(match(table.paths, by_name, base, beside)):
         if row >= 0:
             rows[row] = number
@@ -132,7 +138,7 @@ def _matched(
 
 
 def _numbered(
-    file: RecipeFile, table: LabelTable, path: Path, given: Classes | None, first: int
+    file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
 ) -> tuple[Classes, list[int]]:
     """The classes of a table, and each row's label from 1; 0 where the label is empty."""
     assert table.labels is not None
@@ -157,7 +163,7 @@ def _numbered(
     return _by_name(values, table, path, given, first)
 
 
-def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Classes, list[int]]:
+def _by_number(file: RecipeFile, values: Sequence[Any], path: AnyPath) -> tuple[Classes, list[int]]:
     """Numbers are labels as they stand."""
     if file.recipe.first_label is not None:
         raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
@@ -170,7 +176,7 @@ def _by_number(file: RecipeFile, values: Sequence[Any], path: Path) -> tuple[Cla
 
 
 def _by_name(
-    values: Sequence[Any], table: LabelTable, path: Path, given: Classes | None, first: int
+    values: Sequence[Any], table: LabelTable, path: AnyPath, given: Classes | None, first: int
 ) -> tuple[Classes, list[int]]:
     found = sorted({value for value in values if value is not None}, key=str.encode)
     classes = given or numbered(found, found, first)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from imagenet_prep.datasets.dataset import MakingOptions
@@ -20,8 +19,9 @@ from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, usable_manifest
-from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.tfrecord.compression import Compression
 
@@ -44,7 +44,7 @@ class SplitPlan:
     name: str
     prefix: str
     catalog: Catalog
-    origin: Path
+    origin: AnyPath
     shards: int
     shuffle: bool
     seed: int
@@ -71,7 +71,7 @@ class RecipeDataset:
         doubts: what speaks against beginning such a set; convert goes on with one that was begun before.
     """
 
-    path: Path
+    path: AnyPath
     splits: tuple[SplitPlan, ...]
     folder: str
     compression: Compression
@@ -81,7 +81,7 @@ class RecipeDataset:
     classes: Classes
     notes: tuple[Text, ...]
     manifest: ManifestFile | None = None
-    root: Path | None = None
+    root: AnyPath | None = None
     says_turning: bool = False
     doubts: tuple[PrepError, ...] = ()
 
@@ -161,7 +161,7 @@ class RecipeDataset:
         made = self.manifest
         if made is None:
             return
-        lists: dict[Path, Sequence[str]] = {} if made.paths else {made.path: made.names}
+        lists: dict[AnyPath, Sequence[str]] = {} if made.paths else {made.path: made.names}
         for split in self.splits if made.paths else ():
             lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
         for path, names in lists.items():

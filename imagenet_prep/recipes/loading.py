@@ -26,6 +26,7 @@ from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.numbers import Numbers, Places, Rows, blocks, column_of, some
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
 
@@ -44,7 +45,7 @@ def read(recipe: Path) -> RecipeFile:
 
 def load(
     recipe: Path | RecipeFile,
-    root: Path | None,
+    root: AnyPath | None,
     engine: Engine,
     *,
     layout: Layout | None = None,
@@ -68,7 +69,7 @@ def load(
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
-    folder = data_root(file, root)
+    folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = contents.decide(file, inputs.listing)
@@ -210,7 +211,7 @@ def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
     if links := inputs.remarks.links:
         files = number_of(len(links), "file is a link that leads", "files are links that lead")
         yield f"{files} out of the folder of the data: {listed(links)}"
-    if inputs.manifest is not None and not inputs.manifest.path.is_relative_to(root):
+    if inputs.manifest is not None and not str(inputs.manifest.path).startswith(f"{root}/"):
         yield f"the manifest is made as {inputs.manifest.path}"
 
 

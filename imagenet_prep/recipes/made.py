@@ -14,8 +14,9 @@ from imagenet_prep.errors import Call, InputError, Phrase, PrepError, UsageError
 from imagenet_prep.model import Engine, Problem, Progress, State
 from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
+from imagenet_prep.storage.files import kind_of, load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import kind_of, load_json
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Inventory
@@ -35,7 +36,7 @@ class MadeByRecipe(KnownSet):
 
     manifest: Manifest | None
     path: Path | None = None
-    root: Path | None = None
+    root: AnyPath | None = None
 
     is_part = False
     is_known_before_its_end = False
@@ -88,7 +89,7 @@ class MadeByRecipe(KnownSet):
             else Phrase("{}: finished shards are kept", again),
         )
 
-    def examiner(self, foreign: Sequence[Path], *, decode: bool) -> PromiseExaminer:
+    def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
         """What compares each record with the promise."""
         from imagenet_prep.checks.promise import PromiseExaminer, holders
 
@@ -170,10 +171,11 @@ def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
         kept = load_json(layout.recipe_path)
     except InputError:
         kept = None
-    places = [kept_path(kept.get(key)) if isinstance(kept, dict) else None for key in ("recipe", "root")]
+    recipe, root = (kept_path(kept.get(key)) if isinstance(kept, dict) else None for key in ("recipe", "root"))
+    path = local_or_none(recipe) if recipe else None
     if manifest is not None:
-        return MadeByRecipe(manifest, *places) if manifest.dataset.kind == RECIPE else None
-    return MadeByRecipe(None, *places) if layout.recipe_path.exists() else None
+        return MadeByRecipe(manifest, path, root) if manifest.dataset.kind == RECIPE else None
+    return MadeByRecipe(None, path, root) if layout.recipe_path.exists() else None
 
 
 def refuse_made(layout: Layout) -> None:
@@ -193,10 +195,11 @@ def refuse_made(layout: Layout) -> None:
     )
 
 
-def _outside(path: Path, folder: str) -> Path:
+def _outside(path: AnyPath, folder: str) -> AnyPath:
     """The path without the folder that it ends with; an absolute folder stays: it may be DATA_DIR itself."""
     parts = () if folder.startswith("/") else Path(folder).parts
     for each in (path, path.resolve()):
-        if parts and each.parts[-len(parts) :] == parts:
-            return each.parents[len(parts) - 1]
+        end = "/".join(("", *parts))
+        if parts and str(each).endswith(end):
+            return locate(str(each).removesuffix(end))
     return path

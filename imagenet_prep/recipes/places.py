@@ -8,11 +8,12 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.rules import prefix_of
+from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
-from imagenet_prep.storage.plain import kind_of
+from imagenet_prep.storage.location import AnyPath, local_or_none
 
 
-def shards_dir(file: RecipeFile, output: Path) -> Path:
+def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
     """The folder of the shards, as ``output_file_prefix`` says: ``output`` itself, or one below it.
 
     Raises:
@@ -32,7 +33,7 @@ def shards_dir(file: RecipeFile, output: Path) -> Path:
     return output / folder
 
 
-def find_manifest(name: str, root: Path, layout: Layout | None) -> Path:
+def find_manifest(name: str, root: Path, layout: Layout | None) -> AnyPath:
     """The ``manifest_file`` of this name: below the root of the data, else where ``place_manifest`` once put it."""
     path = root / name
     inside = None if layout is None or kind_of(path) != "nothing" else _below(path, root)
@@ -42,7 +43,7 @@ def find_manifest(name: str, root: Path, layout: Layout | None) -> Path:
     return kept if kind_of(kept) != "nothing" else path
 
 
-def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool) -> Path:
+def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool) -> AnyPath:
     """Where a ``manifest_file`` that is not there is to be made.
 
     As its name says, below the root of the data or DATA_DIR. Where ``--raw`` named that root, which is never written
@@ -65,7 +66,10 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
     return path if layout is None or not is_raw else layout.lists_dir / inside
 
 
-def _below(path: Path, folder: Path) -> Path | None:
+def _below(path: Path, folder: AnyPath) -> Path | None:
     """The path from ``folder`` to ``path``, links followed; None if it leads out."""
-    found, base = Path(os.path.realpath(path)), Path(os.path.realpath(folder))  # resolve() fails at a link to itself
+    local = local_or_none(folder)
+    if local is None:
+        return None
+    found, base = Path(os.path.realpath(path)), Path(os.path.realpath(local))  # resolve() fails at a link to itself
     return found.relative_to(base) if found.is_relative_to(base) else None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain
 
 if TYPE_CHECKING:
     import yaml

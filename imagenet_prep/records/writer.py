@@ -21,8 +21,8 @@ from imagenet_prep.records.staging import (
     writing_all_of,
 )
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
+from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.store import Store
-from imagenet_prep.storage.urls import refuse_url
 from imagenet_prep.text import byte_count, number_of
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.framing import OVERHEAD

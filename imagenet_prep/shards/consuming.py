@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 from array import array
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
@@ -21,8 +20,9 @@ from imagenet_prep.sources.consumption import Consumption, consumed_file, is_con
 from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.gone import Gone, gone
 from imagenet_prep.state.checked import seen_digests
+from imagenet_prep.storage.durable import can_punch
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.punching import can_punch
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
 
@@ -63,7 +63,7 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
             )
     for folder in {each.path.parent for each in whole}:
         with writing(folder):
-            if not can_punch(folder):
+            if not can_punch(local_path(folder)):
                 raise UsageError(
                     f"the file system of {folder} can't give back space within a file",
                     Phrase("expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for {consume}"),
@@ -86,12 +86,13 @@ def _check_place(container: Container, layout: Layout) -> None:
         raise _refused(path, f"it lies on another file system than {layout.data_dir}, where its space is of no use")
 
 
-def _below(folder: Path, path: Path) -> str:
+def _below(folder: AnyPath, path: AnyPath) -> str:
     """A path relative to a folder; "" for one that is not below it."""
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else ""
+    below, above = local_path(path), local_path(folder)
+    return str(below.relative_to(above)) if below.is_relative_to(above) else ""
 
 
-def _refused(path: Path, why: str) -> UsageError:
+def _refused(path: AnyPath, why: str) -> UsageError:
     return UsageError(f"{path} can't be consumed", why, Phrase("convert without {consume}"))
 
 

@@ -16,7 +16,7 @@ from imagenet_prep.sources.ahead import read_in_turn
 from imagenet_prep.sources.catalog import Catalog, Narrow, narrowed, widened
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.space import USED_UP, no_space, space_errors
+from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
 from imagenet_prep.storage.store import GoneError, Sink
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.index import Index, decode

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import ObjectPath
-from imagenet_prep.storage.space import Need
+from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.space import Need, nearest
 from imagenet_prep.text import number_of
 
 _RECORD = 1024
@@ -60,10 +58,11 @@ def consumed_step(size: int) -> int:
     return max(size // 32, _LEAST_STEP)
 
 
-def is_pass_better(path: Path, left: int, options: MakingOptions) -> bool:
+def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:
     """Whether ``left`` bytes of images that could be read in any order are better read in one pass over ``path``."""
-    if isinstance(path, ObjectPath):
+    local = local_or_none(path)
+    if local is None:
         return False
     if options.read_order == "auto":
-        return is_seek_dear(path) and left > available_memory()
+        return is_seek_dear(nearest(local)) and left > available_memory()
     return options.read_order == "sequential"

@@ -26,10 +26,9 @@ from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.seeking import available_memory
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
-from imagenet_prep.storage.uploads import abort_uploads
 
 SYNC_SECONDS = 1.0
 """How often finished shards are made safe against the end of the system; the end of the process can't undo them.
@@ -90,7 +89,7 @@ def lay_out(
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
         in_order = bool(plans) and _wants_pass(split, size, options)
-        if in_order and isinstance(layout.output_dir, ObjectPath):
+        if in_order and not layout.shards.is_local:
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",
@@ -140,19 +139,20 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
 @contextlib.contextmanager
 def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
     """The same for a run of this name, which leaves alone what others have there."""
-    if isinstance(layout.output_dir, ObjectPath):
+    own = dataclasses.replace(layout, run=run)
+    partial = local_or_none(own.partial_dir)
+    if partial is None:
         yield layout
         return
-    own = dataclasses.replace(layout, run=run)
-    for folder in (layout.output_dir, own.partial_dir, layout.index_dir):
+    for folder in (layout.output_dir, partial, layout.index_dir):
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
     try:
         yield own
     finally:
-        shutil.rmtree(own.partial_dir, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         with contextlib.suppress(OSError):
-            layout.partials_dir.rmdir()
+            partial.parent.rmdir()
 
 
 def take_in_parts(layout: Layout, journal: Journal) -> None:
@@ -160,9 +160,9 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
     if not layout.rank_parts():
         return
     remove_unfinished(layout)
-    if not isinstance(layout.output_dir, ObjectPath):
+    if (partials := local_or_none(layout.partials_dir)) is not None:
         with contextlib.suppress(OSError):
-            layout.partials_dir.rmdir()
+            partials.rmdir()
     journal.take_in()
     take_in_sources(layout)
     layout.planned_path.unlink(missing_ok=True)
@@ -176,12 +176,12 @@ def run_name() -> str:
 
 def remove_unfinished(layout: Layout, spared: str = "") -> None:
     """Take every unfinished file out of reach in one step a run, then remove it; those of ranks with a key stay."""
-    if isinstance(layout.output_dir, ObjectPath):
-        if spared and layout.planned_path.exists():
-            return
-        abort_uploads(layout.output_dir, lambda name: parse_shard_name(name) is not None)
+    partials = local_or_none(layout.partials_dir)
+    if partials is None:
+        if not (spared and layout.planned_path.exists()):
+            layout.shards.abandon(lambda name: parse_shard_name(name) is not None)
         return
-    for path in layout.partials_dir.glob("*"):
+    for path in partials.glob("*"):
         if spared and path.name.startswith(f"rank-{spared}-"):
             continue
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
@@ -247,7 +247,7 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
 
 
 def _bundles_of(work: Work, layout: Layout) -> Path:
-    return work.consumption.paths.bundles if work.consumption else layout.bundle_dir
+    return work.consumption.paths.bundles if work.consumption else local_path(layout.bundle_dir)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container, Reader
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
-from imagenet_prep.storage.object_path import ObjectPath, any_object
+from imagenet_prep.storage.location import local_or_none
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,7 +28,7 @@ def read_in_turn(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Itera
         InputError: those of a row are not there any more.
         NetworkError, AccessError: as their names say.
     """
-    if any_object(container.path for container in catalog.containers):
+    if any(local_or_none(container.path) is None for container in catalog.containers):
         return _fetched(catalog, rows, reader)
     return (catalog.read(row, reader) for row in rows)
 
@@ -84,6 +84,6 @@ def _ask(catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoo
 
 def _read(catalog: Catalog, group: Sequence[int], reader: Reader) -> list[Buffer]:
     container = catalog.container(group[0])
-    if isinstance(container, Archive) and isinstance(container.path, ObjectPath):
+    if isinstance(container, Archive):
         return container.read_all([catalog.row(row) for row in group])
     return [catalog.read(row, reader) for row in group]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.sources.tar_members import BLOCK
 
@@ -12,7 +10,7 @@ WHOLE_COPY = "get a whole copy of it"
 """What to do about an archive that no command fetches."""
 
 
-def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputError:
+def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputError:
     """The error for a member, its data at ``offset``, that can't be of this data set."""
     return InputError(
         f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
@@ -21,7 +19,7 @@ def stranger(archive: Path, name: bytes, offset: int, expected: str) -> InputErr
     )
 
 
-def duplicate(archive: Path, name: str, first: int, again: int) -> InputError:
+def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
     """The error for a name that two members have, their data at ``first`` and ``again``."""
     return InputError(
         f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte {again - BLOCK:,}",

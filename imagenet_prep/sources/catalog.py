@@ -8,7 +8,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from imagenet_prep.errors import InputError
@@ -20,6 +19,7 @@ from imagenet_prep.sources.names import Names, NamesBuilder
 from imagenet_prep.sources.numbers import Builder, Numbers, Rows, chunks, distinct, some
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.sorting import is_sorted, sorted_rows
+from imagenet_prep.storage.location import AnyPath
 
 _COLUMNS = ("container_ids", "offsets", "lengths", "stamps", "labels")
 
@@ -307,7 +307,7 @@ def refuse_twice(catalog: Catalog) -> Catalog:
     raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them")
 
 
-def fault_of_name(name: str, where: Path) -> InputError | None:
+def fault_of_name(name: str, where: AnyPath) -> InputError | None:
     """The error for a name that can't be a line of UTF-8: it could be neither listed nor found again."""
     try:
         key = name.encode()

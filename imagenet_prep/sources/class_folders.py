@@ -16,9 +16,11 @@ from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refus
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
-from imagenet_prep.sources.slices import Buffer, changed
+from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.storage.files import scan
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.storage.scanning import FolderEntry, scan
+from imagenet_prep.storage.store import FolderEntry, changed
 
 HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 """What is passed over in a folder; macOS puts the last into every archive, for its own use."""
@@ -28,7 +30,7 @@ HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 class Folder:
     """A folder, an image a file: the container of all that lies below it."""
 
-    path: Path
+    path: AnyPath
     is_sliced: ClassVar[bool] = False
     reading: ClassVar[Reading] = "alone"
 
@@ -51,7 +53,7 @@ class Folder:
         return content
 
 
-def list_folder(base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
+def list_folder(base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
     """Every file below ``base``, but for those whose own name or folder begins with a dot.
 
     What it passes over is counted. A folder that can't be read, a link to one, and a name that can't be written are
@@ -63,7 +65,7 @@ def list_folder(base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
     return _list(_Walk(base, "", None, None), engine)
 
 
-def list_matching(base: Path, pattern: str, engine: Engine) -> tuple[Catalog, Remarks]:
+def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog, Remarks]:
     """Every file below ``base`` whose path from there matches ``pattern``.
 
     Raises:
@@ -115,7 +117,7 @@ class _Walk:
     ``begin`` is where the search starts; ``accept`` what a path must match, ``depth`` how many folders deep it can lie.
     """
 
-    base: Path
+    base: AnyPath
     begin: str
     accept: re.Pattern[str] | None
     depth: int | None
@@ -202,5 +204,5 @@ class _Walk:
         if fault is not None:
             raise fault
         found.rows.append(name, 0, status.st_size, status.st_mtime_ns)
-        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(self.base.resolve()):
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(local_path(self.base).resolve()):
             found.remarks.links.append(name)

@@ -25,11 +25,10 @@ from imagenet_prep.sources.packed_tars import PackedTar
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.entries import seal
-from imagenet_prep.storage.atomic import save_json
-from imagenet_prep.storage.durable import fsync_dir, make_folder, sync_file_system
+from imagenet_prep.storage.durable import fsync_dir, make_folder, punch, sync_file_system
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import ConsumedPaths, Layout
-from imagenet_prep.storage.plain import load_json
-from imagenet_prep.storage.punching import punch
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import writing
 
 _KINDS: Mapping[str, type[Archive | ParquetImages | PackedTar]] = {
@@ -152,7 +151,7 @@ class Consumption:
         if self.position is not None:  # then all were, and some may have gone since
             return
         for each, moved in zip(self.files, self._moved, strict=True):
-            path = self.layout.data_dir / each.path
+            path = local_path(self.layout.data_dir) / each.path
             status = path.stat() if path.exists() else None
             is_same = status is not None and (status.st_size, status.st_mtime_ns) == (each.size, each.mtime_ns)
             if moved.exists():
@@ -228,7 +227,8 @@ class KeptPass:
 
 def consumed_file(layout: Layout, container: Container, digests: Mapping[str, str]) -> ConsumedFile:
     """What is put on record of a file, which lies below DATA_DIR."""
-    status, path = container.path.stat(), container.path.relative_to(layout.data_dir)
+    whole = local_path(container.path)
+    status, path = whole.stat(), whole.relative_to(local_path(layout.data_dir))
     return ConsumedFile(str(path), type(container).__name__, status.st_size, status.st_mtime_ns, dict(digests))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.storage.location import AnyPath
 
 Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
 """How rows are read: each is a file of its own; all lie in one file, and are read in any order; or only in that of
@@ -33,7 +33,7 @@ class Container(Protocol):
     """
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         """The file or folder that it is."""
         ...
 

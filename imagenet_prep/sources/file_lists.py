@@ -13,7 +13,8 @@ from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import Folder
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.location import AnyPath
 
 _CHUNK = 4096  # names a task
 
@@ -22,12 +23,12 @@ _CHUNK = 4096  # names a task
 class FileList:
     """What a manifest says: a path within the data and the line it stands in, a file."""
 
-    path: Path
+    path: AnyPath
     names: list[str]
     lines: Sequence[int]
 
 
-def read_file_list(path: Path, base: Path) -> FileList:
+def read_file_list(path: AnyPath, base: Path) -> FileList:
     """The names in a manifest, relative to ``base``; absolute ones must lie in it. Blank lines are passed over.
 
     Raises:
@@ -48,21 +49,21 @@ def read_file_list(path: Path, base: Path) -> FileList:
     return FileList(path, names, lines)
 
 
-def _twice(path: Path, names: Sequence[str], lines: Sequence[int]) -> InputError:
+def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputError:
     first: dict[str, int] = {}
     row = next(row for row, name in enumerate(names) if first.setdefault(name, row) < row)
     before = lines[first[names[row]]]
     return InputError(f"{path}, line {lines[row]}: {names[row]} is in line {before} already", "expected it once")
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: AnyPath) -> str:
     try:
         return read_plain(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names") from error
 
 
-def _within(entry: str, base: Path, path: Path, line: int) -> str:
+def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
     name = entry
     while name.startswith("./"):
         name = name[2:]
@@ -78,7 +79,7 @@ def _within(entry: str, base: Path, path: Path, line: int) -> str:
     return name
 
 
-def look_up(files: FileList, base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
+def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
     """The files of a manifest, in its order.
 
     Raises:
@@ -125,7 +126,7 @@ def pick_listed(files: FileList, listing: Catalog) -> list[int]:
 class _LookUp:
     """Looks up some names: where they begin, what was found, remarks, and which rows were not, with the reason."""
 
-    base: Path
+    base: AnyPath
 
     def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Catalog, Remarks, list[tuple[int, str]]]:
         start, names = task

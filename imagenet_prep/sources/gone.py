@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.storage.location import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
     """A file that convert consumed; ``path`` is where it lay."""
 
-    path: Path
+    path: AnyPath
     is_sliced: ClassVar[bool] = False
     reading: ClassVar[Reading] = "anywhere"
 
@@ -29,7 +29,7 @@ class Gone:
         raise gone(self.path)
 
 
-def gone(path: Path) -> InputError:
+def gone(path: AnyPath) -> InputError:
     """The error for a file that is needed once more, and was given up on purpose."""
     return InputError(
         f"{path} was consumed: its images are in the shards alone",

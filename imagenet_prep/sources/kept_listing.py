@@ -12,8 +12,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
-from imagenet_prep.storage.atomic import save_bytes
-from imagenet_prep.storage.plain import read_plain
+from imagenet_prep.storage.files import read_plain, save_bytes
 
 _MAGIC = f"imagenet-prep listing 1 {sys.byteorder}".encode()
 _ARRAYS = {"container_ids": "I", "offsets": "Q", "lengths": "Q", "stamps": "q", "labels": "H"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, overload
 
 from imagenet_prep.errors import PrepError, SpaceError, WriteError
-from imagenet_prep.storage.space import USED_UP
+from imagenet_prep.storage.refusals import USED_UP
 from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from imagenet_prep.errors import InputError, Text
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
 from imagenet_prep.sources.container import Reading, Row
-from imagenet_prep.sources.slices import Buffer, changed
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tar_members import TarFault, stream_files
-from imagenet_prep.storage.plain import open_plain
+from imagenet_prep.storage.mapped import open_plain
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import changed
 
 INFLATION = 200
 """How often its own size a tar may unpack to. Annotations, 1 kB of repetitive XML a file, come to some 40."""
@@ -76,7 +77,7 @@ def most_unpacked(size: int) -> int:
 
 
 @contextlib.contextmanager
-def stream_faults(source: Path, tell: Callable[[], int] = int, hint: Text = REMEDY) -> Iterator[None]:
+def stream_faults(source: object, tell: Callable[[], int] = int, hint: Text = REMEDY) -> Iterator[None]:
     """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
     try:
         yield

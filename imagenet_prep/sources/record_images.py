@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.container import Reading, Row
-from imagenet_prep.sources.slices import Buffer, changed
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.store import changed
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, Int64List, parse_example
 from imagenet_prep.tfrecord.framing import FOOTER, HEADER, FramingError, intact_at, iter_unchecked, parse_header
 

@@ -24,8 +24,8 @@ from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import space_errors
+from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.refusals import space_errors, writing
 
 CHUNK = 16 << 20
 """Bytes asked of the archive at a time."""
@@ -167,7 +167,11 @@ def _read_in_order(catalog: Catalog, wanted: Sequence[int], read: ReadAt) -> Ite
     """Each wanted row with its bytes, one archive after the other."""
     for number, group in itertools.groupby(wanted, catalog.container_ids.__getitem__):
         archive, rows = catalog.containers[number], list(group)
-        yield from _slices(catalog, rows, archive.path, read) if archive.is_sliced else _files(catalog, rows, archive)
+        yield from (
+            _slices(catalog, rows, local_path(archive.path), read)
+            if archive.is_sliced
+            else _files(catalog, rows, archive)
+        )
 
 
 def _files(catalog: Catalog, wanted: Sequence[int], archive: Container) -> Iterator[tuple[int, Buffer]]:

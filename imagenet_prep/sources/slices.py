@@ -1,4 +1,4 @@
-"""FileSlices, pieces of a file here and there, read or copied to another file."""
+"""FileSlices: pieces of a file here and there, read or copied to another file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import contextlib
 import os
 from pathlib import Path
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.object_path import ObjectPath
-from imagenet_prep.storage.ranged import RangedView
+from imagenet_prep.storage.location import AnyPath, Location
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import RangedView, changed
 
 Buffer = bytes | memoryview
 
@@ -95,34 +94,8 @@ class FileSlices:
         return copied
 
 
-class ObjectSlices(RangedView):
-    """The same of an object: headers that lie close together come with one request."""
-
-    def __init__(self, path: ObjectPath) -> None:
-        super().__init__(path, least=_HEADERS)
-
-    def __enter__(self) -> ObjectSlices:
-        """Nothing to do."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
-
-    @property
-    def modified(self) -> int:
-        """The time of the last change, in ns."""
-        return self.changed
-
-
-def slices_of(path: Path) -> FileSlices | ObjectSlices:
-    """A file or an object as bytes, to read a header here and there; raises InputError if it can't be opened."""
-    return ObjectSlices(path) if isinstance(path, ObjectPath) else FileSlices(path)
-
-
-def changed(path: Path, offset: int, length: int, got: int) -> InputError:
-    """The error for bytes of a file that are not there any more."""
-    return InputError(
-        f"{path} changed while it was read",
-        f"expected {length} bytes at offset {offset}, got {got}",
-        "run the same command again once nothing writes to it",
-    )
+def slices_of(path: AnyPath) -> FileSlices | RangedView:
+    """A file or an object to read a header here and there; raises InputError if it can't be opened."""
+    if isinstance(path, Location):
+        return path.store.view(path.key, least=_HEADERS)  # headers that lie close together come with one request
+    return FileSlices(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Protocol
 
 from imagenet_prep.errors import InputError, Text
@@ -13,12 +12,11 @@ from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.in_order import in_order
-from imagenet_prep.sources.slices import Buffer, changed, slices_of
+from imagenet_prep.sources.slices import Buffer, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
-from imagenet_prep.storage import objects
-from imagenet_prep.storage.mapped import map_file
-from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.storage.location import AnyPath, split
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import changed
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
 
@@ -27,7 +25,7 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/
 class Archive:
     """A file in which images lie at offsets: a tar, tars within it, or a bundle."""
 
-    path: Path
+    path: AnyPath
     is_sliced: ClassVar[bool] = True
     reading: ClassVar[Reading] = "anywhere"
 
@@ -37,9 +35,10 @@ class Archive:
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows: slices of the archive's map, so that an image is never copied; of an object, ranges."""
-        if isinstance(self.path, ObjectPath):
+        store, name = split(self.path)
+        if not store.is_local:
             return lambda row: self.read_all([row])[0]
-        content = map_file(self.path)
+        content = store.read(name)
 
         def read(row: Row) -> Buffer:
             return _whole(content[row.offset : row.offset + row.length], self.path, row)
@@ -47,17 +46,16 @@ class Archive:
         return read
 
     def read_all(self, rows: Sequence[Row]) -> list[Buffer]:
-        """The bytes of several rows of an object, asked for side by side."""
-        path = self.path
-        assert isinstance(path, ObjectPath)
+        """The bytes of several rows, requested together."""
+        store, name = split(self.path)
         try:
-            found = objects.get_ranges(path, [(row.offset, row.offset + row.length) for row in rows])
+            found = store.read_ranges(name, [(row.offset, row.offset + row.length) for row in rows])
         except FileNotFoundError as error:
-            raise unreadable(path, error) from error
-        return [_whole(each, path, row) for each, row in zip(found, rows, strict=True)]
+            raise unreadable(self.path, error) from error
+        return [_whole(each, self.path, row) for each, row in zip(found, rows, strict=True)]
 
 
-def _whole(found: memoryview, path: Path, row: Row) -> memoryview:
+def _whole(found: memoryview, path: AnyPath, row: Row) -> memoryview:
     if len(found) != row.length:
         raise changed(path, row.offset, row.length, len(found))
     return found
@@ -67,8 +65,8 @@ class NamedSlices(Sliceable, Protocol):
     """An archive whose members are walked, and what to call it."""
 
     @property
-    def path(self) -> Path:
-        """Where it lies."""
+    def path(self) -> object:
+        """Where it is, for messages."""
         ...
 
 
@@ -87,7 +85,7 @@ def walk(
         raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
 
 
-def list_tars(archives: Sequence[Path], engine: Engine, *, folder_each: bool) -> Catalog:
+def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:
     """The files in all of ``archives``; with ``folder_each`` as if each lay in a folder of its archive's name.
 
     Raises:
@@ -97,7 +95,7 @@ def list_tars(archives: Sequence[Path], engine: Engine, *, folder_each: bool) ->
     return refuse_twice(Catalog.join(in_order(engine, _List(folder_each), tasks)))
 
 
-def _folder_of(archive: Path) -> str:
+def _folder_of(archive: AnyPath) -> str:
     """The folder that stands for an archive in the names of its files."""
     return f"{archive.name.removesuffix('.tar')}/"
 
@@ -108,7 +106,7 @@ class _List:
 
     folder_each: bool
 
-    def __call__(self, archive: Path) -> Catalog:
+    def __call__(self, archive: AnyPath) -> Catalog:
         found = Catalog(containers=[Archive(archive)])
         lead = _folder_of(archive) if self.folder_each else ""
         with slices_of(archive) as view:
@@ -123,7 +121,7 @@ class _List:
         return found.sorted()
 
 
-def _refuse_compressed(archive: Path, start: bytes) -> None:
+def _refuse_compressed(archive: AnyPath, start: bytes) -> None:
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):
             raise InputError(
@@ -133,7 +131,7 @@ def _refuse_compressed(archive: Path, start: bytes) -> None:
             )
 
 
-def _checked(archive: Path, raw: bytes, offset: int) -> str:
+def _checked(archive: AnyPath, raw: bytes, offset: int) -> str:
     """The name of a member, "./" before it taken away."""
     name = raw.decode("utf-8", "surrogateescape")
     while name.startswith("./"):

@@ -24,11 +24,10 @@ from imagenet_prep.ilsvrc2012.folders import BOX_FOLDERS
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
-from imagenet_prep.storage.atomic import save_bytes, save_json
+from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.plain import load_json
-from imagenet_prep.storage.urls import refuse_url
 
 RULES_VERSION = 2
 """Goes into the fingerprint: raised when the same annotations would give another CSV."""
@@ -80,7 +79,7 @@ class BoxesSummary:
     """
 
     split: str
-    source: Path
+    source: AnyPath
     csv_path: Path
     totals: BoxTotals
     problems: tuple[Problem, ...]
@@ -130,7 +129,7 @@ def annotate(
 def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | None, progress: Progress) -> BoxesSummary:
     source = _find_source(split, layout, given)
     fingerprint = {"input": source.identity(), "rules": RULES_VERSION}
-    csv_path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
     known = _recall(layout, split, fingerprint, csv_path)
     if known is not None:
         return BoxesSummary(split, source.path, csv_path, known.totals, known.problems, up_to_date=True)

@@ -214,7 +214,7 @@ def _refuse_strangers(
     planned = {plan_name(plan) for split in splits for plan in split.plans}
     prefixes = {*KNOWN_SPLITS, *(split.catalog.split for split in splits)}
     foreign, others = [], []
-    for path in sorted(layout.output_dir.glob("*-of-*")):
+    for path in sorted(layout.output_dir.glob("*-of-*"), key=lambda path: path.name):
         parsed = parse_shard_name(path.name)
         info = journal.get(path.name)
         if parsed is None or (info is None and parsed[0] not in prefixes):

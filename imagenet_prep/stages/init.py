@@ -10,9 +10,9 @@ from imagenet_prep.errors import Phrase, UsageError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.looking import look_at
 from imagenet_prep.recipes.proposing import in_words, render
-from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.urls import refuse_url
 
 
 @dataclass(frozen=True, slots=True)

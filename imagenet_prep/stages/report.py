@@ -30,9 +30,9 @@ from imagenet_prep.reporting.samples import (
     within_limit,
 )
 from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.storage.atomic import save_bytes
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.files import load_json
 
 SAMPLES = 48
 """Images to show, if nothing else is said."""

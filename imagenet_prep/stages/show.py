@@ -7,16 +7,15 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
 from imagenet_prep.errors import Call, InputError, Phrase, UsageError
 from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
-from imagenet_prep.storage.object_path import place
+from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature, FloatList, parse_features
 from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
@@ -85,14 +84,14 @@ class _Picture:
     height: int | None
 
 
-def show(path: Path, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
+def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
     """The records of a file, plain or compressed: the first ``limit`` of them, or only number ``record``.
 
     Raises:
         UsageError: there is no such file or record, or both are asked for.
         InputError: a record is damaged, or is no Example.
     """
-    path = place(path)
+    path = locate(path)
     if not path.is_file():
         raise _no_file(path)
     if limit is not None and record is not None:
@@ -102,20 +101,20 @@ def show(path: Path, *, limit: int | None = None, record: int | None = None) -> 
     return _pick(path, record) if record is not None else _first(path, limit)
 
 
-def _no_file(path: Path) -> UsageError:
+def _no_file(path: AnyPath) -> UsageError:
     """The error for a name that is no file's: of a folder, with one of its shards."""
     shards = sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name)) if path.is_dir() else []
     hint = Phrase("name one of its shards: {}", Call("show", shards[0])) if shards else ""
     return UsageError(f"{path} is {'a folder' if path.is_dir() else 'not there'}", "expected a TFRecord file", hint)
 
 
-def _first(path: Path, limit: int | None) -> Iterator[ShownRecord]:
+def _first(path: AnyPath, limit: int | None) -> Iterator[ShownRecord]:
     shard = Shard.open(path, in_order=True)
     for framed in itertools.islice(shard.followed(), limit):
         yield _shown(shard.sound(framed))
 
 
-def _pick(path: Path, number: int) -> Iterator[ShownRecord]:
+def _pick(path: AnyPath, number: int) -> Iterator[ShownRecord]:
     shard, count = Shard.open(path, in_order=True), 0
     for framed in shard.followed():
         if framed.number == number:
@@ -223,7 +222,7 @@ def _picture(value: Buffer) -> _Picture | None:
 # a record's image ----------------------------------------------------------------------------------------------
 
 
-def save_image(path: Path, record: int, png_path: Path) -> None:
+def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     """Write the image of a record, its boxes drawn, as PNG.
 
     The image is ``image/encoded``, else that of the first feature, or the first step of a list, that holds one.

@@ -7,7 +7,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from imagenet_prep.checks.examiner import KnownSet
@@ -21,6 +20,7 @@ from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
 
@@ -148,7 +148,7 @@ def _under_way(layout: Layout) -> str:
 # what next -----------------------------------------------------------------------------------------------------
 
 
-def unknown(reason: PrepError, folder: Path) -> Status:
+def unknown(reason: PrepError, folder: AnyPath) -> Status:
     """What there is to say where one may not look: why, and the command that shows whose the folder is."""
     said = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
     stages = tuple(StageStatus(stage, "unknown", said) for stage in ("convert", "verify"))

@@ -31,6 +31,7 @@ from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.tars import walk
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
@@ -159,8 +160,9 @@ def _stamped(sources: Mapping[str, ImageSource]) -> dict[str, _Archive]:
     archives: dict[str, _Archive] = {}
     for split, source in sources.items():
         if isinstance(source, OfficialTar):
-            with FileSlices(source.path) as view:
-                archives[split] = _Archive(source.path, view.stamp)
+            path = local_path(source.path)
+            with FileSlices(path) as view:
+                archives[split] = _Archive(path, view.stamp)
     return archives
 
 
@@ -173,7 +175,7 @@ def _listed(sources: Mapping[str, ImageSource], engine: Engine, progress: Progre
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
     """A link among the folders below raw-data would carry images out of it."""
     for split in splits:
-        parents = (layout.images_dir(split), layout.raw_partial_dir, layout.raw_partial_dir / split)
+        parents = (local_path(layout.images_dir(split)), layout.raw_partial_dir, layout.raw_partial_dir / split)
         for folder in (*parents, *_subfolders(parents[0]), *_subfolders(parents[2])):
             if folder.is_symlink():
                 raise UsageError(
@@ -215,7 +217,7 @@ def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
 def _needs(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> Iterator[Need]:
     """A class takes about its archive's bytes; one that has its folder is taken as whole."""
     for split, tasks in classes.items():
-        folder = layout.images_dir(split)
+        folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
         aside = [each for each in _subfolders(layout.raw_partial_dir / split) if each.name not in present]
@@ -378,13 +380,13 @@ class _Publisher:
     def publish(self) -> None:
         """Make what waits durable, once for all its files, and then visible."""
         if self._waiting:
-            raw_dir = self._layout.own_raw_dir
+            raw_dir = local_path(self._layout.own_raw_dir)
             with writing(raw_dir):
                 sync_file_system(raw_dir)
             moved = [task for task in self._waiting if self._publish_class(task)]
             with writing(raw_dir):
                 for split in {task.split for task in moved}:
-                    fsync_dir(self._layout.images_dir(split))
+                    fsync_dir(raw_dir / split)
                 fsync_dir(raw_dir)
         self._waiting.clear()
         self._last = time.monotonic()

@@ -15,7 +15,7 @@ from imagenet_prep.errors import Call, Phrase, SpaceError, WorkerError, WriteErr
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.share import Share
-from imagenet_prep.storage.atomic import atomic_file
+from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, Settings
-from imagenet_prep.storage.atomic import save_json
+from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_path import place
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.location import AnyPath, locate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Beginning:
 
     shards: Mapping[str, int]
     options: Settings
-    raw: Path | None = None
+    raw: AnyPath | None = None
     name: str = ""
     classes: Mapping[str, int] = field(default_factory=dict)
     images: Mapping[str, int] = field(default_factory=dict)
@@ -72,7 +70,7 @@ def _settings(kept: Iterable[Any]) -> Settings:
     return tuple(found)
 
 
-def kept_path(kept: object) -> Path | None:
+def kept_path(kept: object) -> AnyPath | None:
     """A path that was kept as text; None if it is none, or none that a system can have."""
     if not isinstance(kept, str):
         return None
@@ -80,4 +78,4 @@ def kept_path(kept: object) -> Path | None:
         os.fsencode(kept)
     except UnicodeEncodeError:
         return None
-    return place(kept)
+    return locate(kept)

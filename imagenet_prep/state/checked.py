@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.plain import load_json
+from imagenet_prep.storage.location import AnyPath
 
 ALGORITHMS = ("md5", "sha256", "crc32c")
 
 
-def seen_digests(layout: Layout, filename: str, path: Path) -> dict[str, str]:
+def seen_digests(layout: Layout, filename: str, path: AnyPath) -> dict[str, str]:
     """The digests (hex), by algorithm, that ``path`` was found to have; none if it was touched since, or is not there.
 
     ``filename`` is what it is recorded under: its path below the raw folder.

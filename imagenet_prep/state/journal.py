@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import TypeAlias
 
 from imagenet_prep.model import MadeFrom, ShardInfo
@@ -20,8 +19,9 @@ from imagenet_prep.state.entries import (
     shard_info,
     texts,
 )
-from imagenet_prep.storage.appending import Appender, append_to, parts_of
-from imagenet_prep.storage.plain import plain_lines
+from imagenet_prep.storage.files import append_to, parts_of, plain_lines
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.store import Appender
 
 Entry: TypeAlias = "tuple[ShardInfo, MadeFrom | None]"
 """A finished shard, and what it was made from."""
@@ -42,13 +42,13 @@ class Journal:
     says of a shard goes before what the others say, unless something is chosen among the ``rivals``.
     """
 
-    def __init__(self, path: Path, part: str = "") -> None:
+    def __init__(self, path: AnyPath, part: str = "") -> None:
         self._path = path.with_name(f"{path.stem}-{part}{path.suffix}") if part else path
         self._infos: dict[str, ShardInfo] = {}
         self._made_from: dict[str, MadeFrom | None] = {}
         self._unsealed: set[str] = set()
         self._others = sorted({path, *parts_of(path)} - {self._path})
-        self._parts_of: dict[str, dict[Path, Entry]] = {}
+        self._parts_of: dict[str, dict[AnyPath, Entry]] = {}
         with many_objects():
             for each in (*self._others, self._path):
                 for info, made_from, is_sealed in _read_lines(each):
@@ -145,7 +145,7 @@ def _lines(info: ShardInfo, made_from: MadeFrom | None) -> bytes:
 _Line: TypeAlias = tuple["ShardInfo | Key", "MadeFrom | None", bool]
 
 
-def _read_lines(path: Path) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
+def _read_lines(path: AnyPath) -> Iterator[tuple[ShardInfo, MadeFrom | None, bool]]:
     """Every sound entry of a journal that can be understood, what it was made from, and whether it is sealed."""
     beside: dict[Key, MadeFrom | None] = {}
     lines = plain_lines(path)

@@ -7,14 +7,13 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, Phrase
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.entries import canonical, counts, info_dict, many_objects, shard_info, texts
-from imagenet_prep.storage.atomic import save_bytes
-from imagenet_prep.storage.plain import find_plain
+from imagenet_prep.storage.files import find_plain, save_bytes
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.inception import PROMISE
@@ -119,7 +118,7 @@ class Manifest:
     crc: str | None = dataclasses.field(default=None, compare=False)
     is_as_written: bool = dataclasses.field(default=False, compare=False)
 
-    def save(self, path: Path) -> bool:
+    def save(self, path: AnyPath) -> bool:
         """Write it atomically, sealed, unless it is there already; say whether it was written."""
         head, lines = self._head(), self._lines()
         shards = b",".join(b"\n    " + line for line in lines)
@@ -165,7 +164,7 @@ def _seal(head: Mapping[str, Any], lines: Iterable[bytes]) -> str:
     return f"{crc32c(b'}, ' + after[1:], crc):08x}"
 
 
-def load_manifest(path: Path) -> Manifest | None:
+def load_manifest(path: AnyPath) -> Manifest | None:
     """The manifest of a conversion, or None if there is none.
 
     Raises:
@@ -177,14 +176,14 @@ def load_manifest(path: Path) -> Manifest | None:
     return manifest
 
 
-def usable_manifest(path: Path) -> Manifest | None:
+def usable_manifest(path: AnyPath) -> Manifest | None:
     """The same; None, too, where it can't be understood or is not what was written: verify says so."""
     with contextlib.suppress(InputError):
         return load_manifest(path)
     return None
 
 
-def changed(path: Path, fault: str = "its content does not give the crc in it") -> InputError:
+def changed(path: AnyPath, fault: str = "its content does not give the crc in it") -> InputError:
     """The error for a manifest that is not what was written."""
     return InputError(
         f"{path} has changed since it was written",
@@ -193,7 +192,7 @@ def changed(path: Path, fault: str = "its content does not give the crc in it") 
     )
 
 
-def load_unproven(path: Path) -> Manifest | None:
+def load_unproven(path: AnyPath) -> Manifest | None:
     """The same, whatever its ``crc`` is: for those who can correct it.
 
     Raises:

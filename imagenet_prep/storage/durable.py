@@ -1,15 +1,18 @@
-"""Bytes and names that stay when the system goes down: gathered writes, syncs, new folders."""
+"""Bytes and names that survive a crash of the system: gathered writes, syncs, new folders; and space given back."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from imagenet_prep.storage.object_path import ObjectPath
 from imagenet_prep.storage.refusals import writing
 
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # fallocate(2): linux/falloc.h
+_NOT_HERE = (errno.EOPNOTSUPP, errno.ENOSYS)
 _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
 
 
@@ -54,10 +57,8 @@ def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, durably: what is synced in it later can't be reached without their names.
 
     Returns:
-        The folders that had to be made, the innermost first; none in an object store, which has no folders.
+        The folders that had to be made, the innermost first.
     """
-    if isinstance(folder, ObjectPath):
-        return []
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,3 +84,49 @@ def sync_file_system(folder: Path) -> None:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), os.fspath(folder))
     finally:
         os.close(descriptor)
+
+
+def punch(path: Path, start: int, stop: int) -> None:
+    """Give back the bytes of ``path`` from ``start`` to ``stop``; what was there is gone.
+
+    Raises:
+        OSError: the system refused; of what was asked nothing or some of it is done.
+    """
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        _punch(descriptor, start, stop)
+    finally:
+        os.close(descriptor)
+
+
+def can_punch(folder: Path) -> bool:
+    """Whether the file system of ``folder`` gives space back, tried on a file of no name: nothing appears there.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    import tempfile
+
+    if sys.platform != "linux":
+        return False
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(1 << 12))
+        file.flush()
+        try:
+            _punch(file.fileno(), 0, 1 << 12)
+        except OSError as error:
+            if error.errno in _NOT_HERE:
+                return False
+            raise
+    return True
+
+
+def _punch(descriptor: int, start: int, stop: int) -> None:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    call = getattr(libc, "fallocate64", None) or libc.fallocate  # musl has one, of 64 bits, everywhere
+    mode, offset, length = ctypes.c_int(_PUNCH_HOLE | _KEEP_SIZE), ctypes.c_int64(start), ctypes.c_int64(stop - start)
+    while call(ctypes.c_int(descriptor), mode, offset, length) != 0:
+        if ctypes.get_errno() != errno.EINTR:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

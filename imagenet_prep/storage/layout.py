@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from imagenet_prep.errors import Settings
-from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.object_path import ObjectPath, place
-from imagenet_prep.storage.object_store import ObjectStore
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path, locate, open_store, refuse_url
 from imagenet_prep.storage.store import Store
-from imagenet_prep.storage.urls import refuse_url
 
 MAX_SHARDS = 9_999_999
 """Of a split: a million shards of a tenth of a gigabyte are a hundred terabytes."""
@@ -56,15 +53,23 @@ class Named(Protocol):
 
 
 class _Below:
-    """A path below another one of a layout, which the attribute ``folder`` holds."""
+    """A place below another one of a layout, which the attribute ``folder`` holds."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
         self._name = name
 
-    def __get__(self, layout: Layout | ConsumedPaths, owner: type[Layout | ConsumedPaths]) -> Path:
-        folder: Path = getattr(layout, self._folder)
+    def __get__(self, layout: Layout, owner: type[Layout]) -> AnyPath:
+        folder: AnyPath = getattr(layout, self._folder)
         return folder / self._name
+
+
+class _LocalBelow(_Below):
+    """One that only this machine can have; raises UsageError if the folder is in another store."""
+
+    def __get__(self, layout: Layout | ConsumedPaths, owner: type[Layout | ConsumedPaths]) -> Path:
+        folder: AnyPath = getattr(layout, self._folder)
+        return local_path(folder) / self._name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,15 @@ class ConsumedPaths:
 
     folder: Path
 
-    record = _Below("folder", "record.json")
+    record = _LocalBelow("folder", "record.json")
     """Which files these are, and which shards are made of them (JSON): with it, all else counts."""
-    position = _Below("folder", "position.json")
+    position = _LocalBelow("folder", "position.json")
     """How many images are durable in bundles (JSON)."""
-    listing = _Below("folder", "listing")
+    listing = _LocalBelow("folder", "listing")
     """Which images the files held."""
-    files = _Below("folder", "files")
+    files = _LocalBelow("folder", "files")
     """The files themselves, from the first hole on: under their own names nobody finds them any more."""
-    bundles = _Below("folder", "bundles")
+    bundles = _LocalBelow("folder", "bundles")
     """The images of each shard that is not made yet."""
 
 
@@ -99,15 +104,15 @@ class Layout:
         UsageError: one of them is a URL that names no folder of an object store.
     """
 
-    data_dir: Path
-    raw: Path | None = None
-    output: Path | None = None
+    data_dir: AnyPath
+    raw: AnyPath | None = None
+    output: AnyPath | None = None
     run: str = ""
 
     def __post_init__(self) -> None:
         for name in ("data_dir", "raw", "output"):
             if (where := getattr(self, name)) is not None:
-                object.__setattr__(self, name, place(where))
+                object.__setattr__(self, name, locate(where))
 
     def refuse_urls(self) -> None:
         """Raise UsageError if one of its folders is in an object store: for what works on this machine alone."""
@@ -115,7 +120,7 @@ class Layout:
             if folder is not None:
                 refuse_url(folder)
 
-    def elsewhere(self, raw: Path | None = None) -> Settings:
+    def elsewhere(self, raw: AnyPath | None = None) -> Settings:
         """Where else things are: ``raw`` is that of the conversion, if none was given now."""
         given = (("raw", self.raw or raw), ("output", self.output))
         return tuple((name, path) for name, path in given if path)
@@ -123,27 +128,27 @@ class Layout:
     # raw input -------------------------------------------------------------------------------------------------
 
     @property
-    def raw_dir(self) -> Path:
+    def raw_dir(self) -> AnyPath:
         """Where raw input is read from: ``--raw``, else DATA_DIR/raw-data."""
         return self.raw or self.own_raw_dir
 
     own_raw_dir = _Below("data_dir", RAW_NAME)
     """DATA_DIR/raw-data: where download, untar and annotate write."""
 
-    def archive_path(self, archive: Named) -> Path:
+    def archive_path(self, archive: Named) -> AnyPath:
         """Where an official archive is read from: the raw folder, or where download put what that lacks."""
-        path = self.raw_dir / archive.filename
-        return path if path.exists() or not self.download_path(archive).exists() else self.download_path(archive)
+        path, own = self.raw_dir / archive.filename, self.own_raw_dir / archive.filename
+        return path if path.exists() or not own.exists() else own
 
     def download_path(self, archive: Named) -> Path:
         """Where download puts an official archive."""
-        return self.own_raw_dir / archive.filename
+        return local_path(self.own_raw_dir) / archive.filename
 
-    def class_tars_dir(self, archive: Named) -> Path:
+    def class_tars_dir(self, archive: Named) -> AnyPath:
         """Where download puts the tars of classes, of an archive that it fetches some classes of."""
         return self.own_raw_dir / archive.filename.removesuffix(".tar")
 
-    raw_partial_dir = _Below("own_raw_dir", ".partial")
+    raw_partial_dir = _LocalBelow("own_raw_dir", ".partial")
     """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
 
     def part_path(self, archive: Named) -> Path:
@@ -161,7 +166,7 @@ class Layout:
     checked_path = _Below("raw_dir", "checked.json")
     """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""
 
-    def images_dir(self, split: str) -> Path:
+    def images_dir(self, split: str) -> AnyPath:
         """Where untar puts a split: raw-data/train, raw-data/validation."""
         return self.own_raw_dir / split
 
@@ -173,19 +178,19 @@ class Layout:
     # shards ----------------------------------------------------------------------------------------------------
 
     @property
-    def output_dir(self) -> Path:
+    def output_dir(self) -> AnyPath:
         """Where the shards go: ``--output``, else DATA_DIR."""
         return self.output or self.data_dir
 
     @property
     def shards(self) -> Store:
         """The finished shards."""
-        return _store(self.output_dir, self.partial_dir)
+        return open_store(self.output_dir, self.partial_dir)
 
     @property
     def indexes(self) -> Store:
         """The two files beside each of them."""
-        return _store(self.index_dir, self.partial_dir)
+        return open_store(self.index_dir, self.partial_dir)
 
     def find_shards(self, splits: Collection[str]) -> dict[str, int]:
         """The size in bytes of everything under the name of a shard of these splits, by name."""
@@ -193,7 +198,7 @@ class Layout:
         names = [name for name in shards.list() if (parsed := parse_shard_name(name)) and parsed[0] in splits]
         return {name: size for name in names if (size := shards.size(name)) is not None}
 
-    def shard_path(self, name: str) -> Path:
+    def shard_path(self, name: str) -> AnyPath:
         """A shard under its final name."""
         return self.output_dir / name
 
@@ -208,13 +213,13 @@ class Layout:
         at once make the same objects of the same bytes.
         """
         paths = self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
-        return tuple(path for path in paths if not isinstance(path, ObjectPath))
+        return tuple(local for path in paths if (local := local_or_none(path)) is not None)
 
     journal_path = _Below("state_dir", "journal.jsonl")
     """One JSON line a finished shard."""
     manifest_path = _Below("state_dir", "manifest.json")
     """What was made, from what, how."""
-    annotate_path = _Below("data_dir", f"{STATE_NAME}/annotate.json")
+    annotate_path = _LocalBelow("data_dir", f"{STATE_NAME}/annotate.json")
     """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
     problems_path = _Below("state_dir", "problems.jsonl")
     """The findings of the last verify, one JSON line each."""
@@ -232,26 +237,27 @@ class Layout:
     sources_path = _Below("state_dir", "sources.json")
     """Where the images of finished shards lay, and a stamp of each place (JSON); ``sources-PART.json``: a rank's."""
 
-    def found_by(self, part: str) -> tuple[Path, Path]:
+    def found_by(self, part: str) -> tuple[AnyPath, AnyPath]:
         """Findings and verdict of a verify: of one that checked a rank's shards, or with "" of all."""
         paths = self.problems_path, self.verdict_path
         return (paths[0].with_stem(f"problems-{part}"), paths[1].with_stem(f"verdict-{part}")) if part else paths
 
-    def found_by_ranks(self) -> list[Path]:
+    def found_by_ranks(self) -> list[AnyPath]:
         """All that was found by ranks."""
         return [*self.state_dir.glob("problems-rank-*.jsonl"), *self.state_dir.glob("verdict-rank-*.json")]
 
-    def sources_part(self, part: str) -> Path:
+    def sources_part(self, part: str) -> AnyPath:
         """That of one writer."""
         return self.sources_path.with_name(f"sources-{part}.json") if part else self.sources_path
 
-    def sources_parts(self) -> list[Path]:
+    def sources_parts(self) -> list[AnyPath]:
         """Those of ranks."""
-        return sorted(self.state_dir.glob("sources-rank-*.json"))
+        found: list[AnyPath] = [*self.state_dir.glob("sources-rank-*.json")]
+        return sorted(found, key=str)
 
-    demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
+    demo_path = _LocalBelow("data_dir", f"{STATE_NAME}/demo.json")
     """That the demo made this folder: how many classes and images it has (JSON)."""
-    consumed_dir = _Below("data_dir", f"{STATE_NAME}/consumed")
+    consumed_dir = _LocalBelow("data_dir", f"{STATE_NAME}/consumed")
     """Raw data that gives its space to the shards, and what is known of it once it is gone."""
 
     def consumed(self, split: str) -> ConsumedPaths:
@@ -266,15 +272,15 @@ class Layout:
     index_dir = _Below("state_dir", "index")
     """Record offsets of each shard."""
 
-    def index_path(self, name: str) -> Path:
+    def index_path(self, name: str) -> AnyPath:
         """Record offsets of one shard: a line "offset length" a record, as NVIDIA DALI's tfrecord2idx writes them."""
         return self.index_dir / f"{name}.idx"
 
-    def listing_path(self, name: str) -> Path:
+    def listing_path(self, name: str) -> AnyPath:
         """What each record of one shard is: a line "CRC name" a record, the CRC as it is stored, in hexadecimal."""
         return self.index_dir / f"{name}.list"
 
-    def index_paths(self, name: str) -> tuple[Path, Path]:
+    def index_paths(self, name: str) -> tuple[AnyPath, AnyPath]:
         """Both files that make the index of one shard."""
         return self.index_path(name), self.listing_path(name)
 
@@ -291,17 +297,13 @@ class Layout:
     """What is unfinished, a folder a run."""
 
     @property
-    def partial_dir(self) -> Path:
+    def partial_dir(self) -> AnyPath:
         """Unfinished shards of this run."""
         return self.partials_dir / self.run
 
     def meeting_point(self, token: str) -> Path | None:
         """A file by which an engine of several machines sees that all have this folder; None: a URL is one folder."""
-        return None if isinstance(self.output_dir, ObjectPath) else self.partial_dir / f"met-{token}"
+        return local_or_none(self.partial_dir / f"met-{token}")
 
     bundle_dir = _Below("partial_dir", "bundles")
     """The images of each unfinished shard, where the archive is read in its own order."""
-
-
-def _store(folder: Path, unfinished: Path) -> Store:
-    return ObjectStore(folder) if isinstance(folder, ObjectPath) else LocalStore(folder, unfinished)

@@ -1,19 +1,27 @@
-"""LocalStore: a folder of finished files, and one beside it for those that are not."""
+"""LocalStore: the files of a folder on a disk: memory maps, gathered writes, renames, one fsync a file."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, ClassVar
 
-from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system, write_all
-from imagenet_prep.storage.mapped import map_file
-from imagenet_prep.storage.store import Buffer, GoneError
+from imagenet_prep.errors import InputError
+from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder, sync_file_system, write_all
+from imagenet_prep.storage.lock import take
+from imagenet_prep.storage.mapped import map_file, open_plain
+from imagenet_prep.storage.refusals import unreadable, writing
+from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
 
 _WRITE_OUT = 1 << 20  # bytes that are worth telling the system to begin
 _BEHIND = 256 << 20  # bytes before them of which it is told again: it passes over all pages that it is told of
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _SHOWN = 40  # characters of a file's name in that of its unfinished file: for people who look
 
 
@@ -23,12 +31,13 @@ class LocalStore:
 
     Args:
         folder: where they are.
-        unfinished: where they lie until they are committed, on the same file system; whoever writes makes it, and
-            removes what a killed process left in it. Once it is gone, none of what was in it gets its name any more.
+        unfinished: where those that ``create`` makes lie until they are committed, on the same file system. The writer
+            makes it, and removes what a killed process left in it: a file that is gone gets its name no more.
     """
 
     folder: Path
-    unfinished: Path
+    unfinished: Path | None = None
+    is_local: ClassVar[bool] = True
 
     @property
     def device(self) -> int:
@@ -39,28 +48,118 @@ class LocalStore:
         """All names in the folder, in order."""
         return sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
 
+    def scan(self) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
+        """The entries of the folder as the system lists them."""
+        return os.scandir(self.folder)
+
     def size(self, name: str) -> int | None:
         """Bytes of a file, None if there is none."""
+        try:
+            return (self.folder / name).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file to read; a pipe is not waited for."""
+        return open_plain(self.folder / name)
+
+    def load(self, name: str, most: int = MOST) -> bytes | None:
+        """The whole content of a small file, None if there is none."""
         path = self.folder / name
         try:
-            return path.stat().st_size
-        except OSError:
-            if path.exists():
-                raise
+            with open_plain(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size > most:
+                    raise InputError(f"{path} holds {size:,} bytes", f"expected at most {most:,} bytes")
+                return file.read()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise unreadable(path, error) from error
+        except ValueError as error:  # no system takes such a name
+            raise InputError(f"{path} can't be read", str(error)) from error
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
         """A view of a memory map: what is not touched is never read, what is read is never copied."""
         whole = map_file(self.folder / name)
         return whole[offset:] if length is None else whole[offset : offset + length]
 
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
+        """Slices of one memory map."""
+        whole = map_file(self.folder / name)
+        return [whole[start:stop] for start, stop in ranges]
+
+    def view(self, name: str, *, in_order: bool = False) -> memoryview:
+        """The memory map of a file; the system reads ahead in one that is read ``in_order``."""
+        return map_file(self.folder / name, in_order=in_order)
+
     def create(self, name: str) -> LocalSink:
         """A file of that name in the folder of unfinished ones, made by the first write."""
-        return LocalSink(self.unfinished, self.folder / name)
+        return LocalSink(self.unfinished or self.folder, self.folder / name)
 
     def delete(self, name: str) -> None:
         """Remove a file, if there is one."""
         (self.folder / name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def replace(self, name: str) -> Iterator[IO[bytes]]:
+        """A file beside it, locked while it is written; then one fsync, one rename and one fsync of the folder."""
+        path = self.folder / name
+        make_folder(path.parent)
+        with writing(path):
+            remove_abandoned(path)
+            partial, descriptor = _create_partial(path)
+        try:
+            with writing(path), os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(descriptor)
+                partial.replace(path)
+                fsync_dir(path.parent)
+        except BaseException:
+            with contextlib.suppress(OSError):  # what the block raised is what counts
+                partial.unlink(missing_ok=True)
+            raise
+
+    def save(self, name: str, content: bytes) -> bool:
+        """Replace a small file unless it holds just this content; whether it was written."""
+        path = self.folder / name
+        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+            remove_abandoned(path)
+            return False
+        with self.replace(name) as file:
+            file.write(content)
+        return True
+
+    def claim(self, name: str, content: bytes) -> bytes:
+        """A file beside it, made durable, then one link: the system refuses the second one."""
+        path = self.folder / name
+        while (there := self.load(name)) is None:
+            make_folder(path.parent)
+            with writing(path):
+                partial, descriptor = _create_partial(path)
+                try:
+                    write_all(descriptor, [content])
+                    os.fsync(descriptor)
+                    with contextlib.suppress(FileExistsError):
+                        _link(partial, path, content)
+                        fsync_dir(path.parent)
+                finally:
+                    partial.unlink(missing_ok=True)
+                    os.close(descriptor)
+        return there
+
+    def append(self, name: str) -> LocalAppender:
+        """Appended in place; one fsync a sync."""
+        return LocalAppender(self.folder / name)
+
+    def abandon(self, is_meant: Callable[[str], bool]) -> int:
+        """Remove the files of ``unfinished`` with such names: ``train-00000-of-01024.0123456789abcdef``."""
+        folder = self.unfinished or self.folder
+        left = [each for each in folder.glob("*.*") if is_meant(each.stem)] if folder.is_dir() else []
+        for path in left:
+            path.unlink(missing_ok=True)
+        return len(left)
 
     def sync_names(self) -> None:
         """One fsync of the folder."""
@@ -148,3 +247,81 @@ def _removed(path: Path) -> Iterator[None]:
         if path.exists():
             raise  # it is the other name's folder that is not there
         raise GoneError(error.errno, "it was removed while it was written", os.fspath(path)) from error
+
+
+class LocalAppender:
+    """Lines appended to a file; a line that a crash cut short is ended first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = path.open("a+b", buffering=0)
+        if self._file.tell() == 0:
+            fsync_dir(path.parent)
+        else:
+            self._file.seek(-1, os.SEEK_END)
+            if self._file.read(1) != b"\n":
+                self._file.write(b"\n")
+
+    def append(self, lines: bytes) -> None:
+        """One write."""
+        with writing(self._path):
+            write_all(self._file.fileno(), [lines])
+
+    def sync(self) -> None:
+        """One fsync."""
+        with writing(self._path):
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _create_partial(path: Path) -> tuple[Path, int]:
+    """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
+    while True:
+        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}-{_host()}.partial")
+        try:
+            return partial, take(partial, os.O_EXCL)
+        except (BlockingIOError, FileExistsError):  # another writer is about to remove it, or has the same name
+            continue
+        except OSError:  # no locks here: then nobody removes what is abandoned either
+            return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _host() -> str:
+    """What tells this machine from others, short enough for any file's name."""
+    return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove the partial files that killed writers of ``path`` left on this machine; a living writer holds a lock.
+
+    A writer on another machine may hold one that is not seen here: its files stay.
+    """
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        if not partial.name.endswith(f"-{_host()}.partial"):
+            continue
+        with contextlib.suppress(OSError):  # it is held, or gone
+            descriptor = take(partial)
+            try:
+                partial.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _link(partial: Path, path: Path, content: bytes) -> None:
+    """Give a durable file its final name or raise FileExistsError; without links, write the name itself."""
+    try:
+        os.link(partial, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            write_all(descriptor, [content])
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,14 +1,45 @@
-"""A file -> its bytes as a memory map that keeps no descriptor open: as many files may be mapped as there are."""
+"""Local files read: opened without waiting, mapped without keeping a descriptor, or through buffers used again."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
+import stat
 import sys
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
-from imagenet_prep.storage.plain import open_plain
 from imagenet_prep.storage.refusals import unreadable
+
+SIZE = 2 << 20
+"""Bytes of a buffer: more would hardly be faster."""
+
+MOST = 4
+"""Buffers that may be waiting until nobody holds a view of them."""
+
+_waiting: deque[bytearray] = deque(maxlen=MOST)
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file to read it, without waiting for a pipe or reading from a device without end.
+
+    Raises:
+        OSError: it can't be opened, or is not a plain file.
+    """
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "it is not a plain file", os.fspath(path))
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open a file; a pipe too, whether or not anyone writes to it."""
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def map_file(path: Path, *, in_order: bool = False) -> memoryview:
@@ -56,3 +87,55 @@ else:
         mapped = (ctypes.c_ubyte * length).from_address(address)
         weakref.finalize(mapped, system.munmap, address, length).atexit = False  # at exit others may still read
         return memoryview(mapped).cast("B").toreadonly()
+
+
+@contextlib.contextmanager
+def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryview]]:
+    """What gives the bytes of a file from an offset on, read-only: ``SIZE`` of them, at the file's end fewer.
+
+    A buffer is read into again once no slice of it is alive. Whoever keeps slices of many gets those of ``view``, the
+    file's map, from then on: so nothing that is kept is ever written over, and keeping costs no memory.
+
+    Raises:
+        InputError: the file can't be opened, or, by what is given, read.
+    """
+    taken: list[bytearray] = []  # the one that was read into last
+
+    def read(offset: int) -> memoryview:
+        give_back()
+        buffer = _take()
+        if buffer is None:
+            return view[offset : offset + SIZE]
+        taken.append(buffer)
+        return memoryview(buffer)[: os.preadv(file.fileno(), [buffer], offset)].toreadonly()
+
+    def give_back() -> None:
+        _waiting.extend(taken)
+        taken.clear()
+
+    try:
+        with open_plain(path) as file:
+            yield read
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        give_back()
+
+
+def _take() -> bytearray | None:
+    """The buffer last used of those that nobody holds a view of: the cache has it. None if too many are held."""
+    held: list[bytearray] = []
+    try:
+        while True:
+            buffer = _waiting.pop()
+            try:
+                buffer.pop()  # refused while there is a view
+            except BufferError:
+                held.append(buffer)
+            else:
+                buffer.append(0)
+                return buffer
+    except IndexError:  # none waits
+        return bytearray(SIZE) if len(held) < MOST else None
+    finally:
+        _waiting.extend(reversed(held))

@@ -1,7 +1,7 @@
-"""Objects of s3://, gs:// and az://: found, read by ranges, put and listed. The one module that imports obstore.
+"""Clients of s3://, gs:// and az:// by obstore, which this module alone imports, and the errors of their requests.
 
-Whoever is in a process of its own makes its own clients, from the environment: what is sent to a worker holds the URL
-alone. A client that was used doesn't survive a fork: the child's requests would wait for ever, so they are refused.
+Each process makes its own clients, from its environment: a pickle holds the URL alone. A client that was used doesn't
+survive a fork: the child's requests would wait for ever, so they are refused.
 """
 
 from __future__ import annotations
@@ -13,42 +13,21 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from imagenet_prep.storage.object_path import ObjectPath
 
 RETRY_SECONDS = 120
 """How long a request is tried again, if ``IMAGENET_PREP_RETRY_SECONDS`` doesn't say otherwise."""
 
-PART = 8 << 20
-"""Bytes of each part of an upload: S3 takes 10,000 of them, so 78 GiB an object."""
-
-AT_ONCE = 4
-"""Parts of an upload that are on their way at a time."""
-
-_BETWEEN = 16 << 10  # bytes that are fetched and not used, sooner than to ask again
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names"
 _SIGN_UP_ELSEWHERE = "docs/object-stores.md names the variables that are read"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An object as a listing has it: name in its folder or below it, bytes, time of its last change in ns."""
-
-    name: str
-    size: int
-    changed: int
 
 
 @dataclass(slots=True)
@@ -85,7 +64,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _library() -> Any:
+def library() -> Any:
     """The obstore module.
 
     Raises:
@@ -109,7 +88,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
         UsageError: obstore is not installed.
         AccessError: the environment doesn't tell what it needs.
     """
-    library = _library()
+    obstore = library()
     if _state.is_lost:
         raise UsageError(
             f"{scheme}://{bucket} can't be reached from a process that was forked from one that used it",
@@ -126,9 +105,9 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
     if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes") and scheme == "s3":
         http["allow_http"] = True
     make, name = {
-        "s3": (library.store.S3Store, "bucket"),
-        "gs": (library.store.GCSStore, "bucket"),
-        "az": (library.store.AzureStore, "container_name"),
+        "s3": (obstore.store.S3Store, "bucket"),
+        "gs": (obstore.store.GCSStore, "bucket"),
+        "az": (obstore.store.AzureStore, "container_name"),
     }[scheme]
     with _lock:
         if not _state.used:
@@ -137,7 +116,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
         _state.used = True
         try:
             return make(**{name: bucket}, client_options=http, retry_config=retry, **dict(options))
-        except (library.exceptions.BaseError, ValueError) as error:
+        except (obstore.exceptions.BaseError, ValueError) as error:
             raise AccessError(
                 f"{scheme}://{bucket} can't be reached with what the environment says",
                 "it lacks something, or holds what is not understood",
@@ -154,164 +133,54 @@ def _retry_seconds() -> float:
         raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
 
 
-def _client(path: ObjectPath) -> Any:
-    return client(path.scheme, path.bucket)
-
-
-# requests ------------------------------------------------------------------------------------------------------
-
-
-def find(path: ObjectPath) -> Found | None:
-    """Size and time of an object, None if there is none."""
-    try:
-        with asking(path):
-            found = _library().head(_client(path), path.key)
-    except FileNotFoundError:
-        return None
-    return Found(path.name, found["size"], _nanoseconds(found["last_modified"]))
-
-
-def get(path: ObjectPath, most: int = 1 << 40) -> memoryview:
-    """All of an object of at most ``most`` bytes.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: it is larger; nothing of it is kept.
-    """
-    with asking(path):
-        found = _library().get(_client(path), path.key)
-        if found.meta["size"] > most:
-            raise InputError(f"{path} holds {found.meta['size']:,} bytes", f"expected at most {most:,} bytes")
-        return memoryview(found.bytes())
-
-
-def get_range(path: ObjectPath, start: int, stop: int) -> memoryview:
-    """These bytes of an object, fewer where it is shorter; raises FileNotFoundError."""
-    if start >= stop:
-        return memoryview(b"")
-    with asking(path):
-        return memoryview(_library().get_range(_client(path), path.key, start=start, end=stop))
-
-
-def get_ranges(path: ObjectPath, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """The bytes of several ranges as ``get_range`` gives them, ten requests at a time; neighbours come in one."""
-    asked = [(start, stop) for start, stop in ranges if start < stop]
-    if not asked:
-        return [memoryview(b"") for _ in ranges]
-    starts, stops = zip(*asked, strict=True)
-    with asking(path):
-        found = iter(_library().get_ranges(_client(path), path.key, starts=starts, ends=stops, coalesce=_BETWEEN))
-        return [memoryview(next(found) if start < stop else b"") for start, stop in ranges]
-
-
-def put(path: ObjectPath, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-    """Make an object, whole from one moment to the next; with ``is_new`` only where there is none, and say whether."""
-    library = _library()
-    try:
-        with asking(path):
-            library.put(_client(path), path.key, content, mode="create" if is_new else "overwrite", use_multipart=False)
-    except library.exceptions.AlreadyExistsError:
-        return False
-    return True
-
-
-def begin_upload(path: ObjectPath) -> Any:
-    """A file to write to, in pieces of PART bytes, that becomes the object when it is closed."""
-    with asking(path):
-        return _library().open_writer(_client(path), path.key, buffer_size=PART, max_concurrency=AT_ONCE)
-
-
-def delete(path: ObjectPath) -> None:
-    """Delete an object, if there is one."""
-    with asking(path), contextlib.suppress(FileNotFoundError):
-        _library().delete(_client(path), path.key)
-
-
-def has_below(path: ObjectPath) -> bool:
-    """Whether there is an object whose name begins with the path and a slash."""
-    with asking(path):
-        return any(_library().list(_client(path), _prefix(path), chunk_size=1))
-
-
-def list_folder(path: ObjectPath) -> tuple[list[str], list[Found]]:
-    """The names of the folders in a folder, and its objects, both in order."""
-    with asking(path):
-        found = _library().list_with_delimiter(_client(path), _prefix(path))
-    folders = sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
-    return folders, _found(path, found["objects"])
-
-
-def list_below(path: ObjectPath) -> Iterator[Found]:
-    """Every object below a folder; names are relative to it."""
-    with asking(path):
-        for chunk in _library().list(_client(path), _prefix(path), chunk_size=1000):
-            yield from _found(path, chunk)
-
-
-def sign(path: ObjectPath, method: str, options: Mapping[str, Any]) -> str:
-    """A URL that allows one request for a few minutes, of a client with these options; it is as good as a secret."""
+def sign(scheme: str, bucket: str, method: str, options: Mapping[str, Any]) -> str:
+    """A URL that allows one request for a few minutes, by a client with these options; it is as good as a secret."""
     from datetime import timedelta
 
-    with asking(path):
-        chosen = client(path.scheme, path.bucket, tuple(sorted(options.items())))
-        found: str = _library().sign(chosen, method, "request", timedelta(minutes=5))
-        return found
-
-
-def _prefix(path: ObjectPath) -> str | None:
-    return f"{path.key}/" if path.key else None
-
-
-def _found(path: ObjectPath, objects: Sequence[Mapping[str, Any]]) -> list[Found]:
-    start = len(path.key) + 1 if path.key else 0
-    found = (Found(each["path"][start:], each["size"], _nanoseconds(each["last_modified"])) for each in objects)
-    return sorted((each for each in found if each.name), key=lambda each: each.name.encode("utf-8", "surrogatepass"))
-
-
-def _nanoseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1_000_000) * 1000
+    chosen = client(scheme, bucket, tuple(sorted(options.items())))
+    found: str = library().sign(chosen, method, "request", timedelta(minutes=5))
+    return found
 
 
 # what a store says ---------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def asking(path: ObjectPath) -> Iterator[None]:
+def asking(url: str) -> Iterator[None]:
     """Turn what obstore says of a request into the error that names the object; see ``failure``."""
-    exceptions = _library().exceptions
+    exceptions = library().exceptions
     try:
         yield
     except (exceptions.AlreadyExistsError, PrepError):
         raise
     except (exceptions.BaseError, OSError) as error:
-        raise failure(path, error) from None  # what it says holds addresses, and what the server answers
+        raise failure(url, error) from None  # what it says holds addresses, and what the server answers
 
 
-def failure(path: ObjectPath, error: Exception) -> Exception:
+def failure(url: str, error: Exception) -> Exception:
     """The error for what obstore said of a request for an object: nothing of its text but status and code."""
     said = str(error)
+    scheme, _, place = url.partition("://")
     found = _STATUS.search(said)
     status = int(found[1] or found[2]) if found else None
     code = _CODE.search(said)
     answer = f"status {status}" + (f", {code[1]}" if code else "") if status else ""
     if (code and code[1] == "NoSuchBucket") or "NoSuchBucket" in said or "ContainerNotFound" in said:
-        what = f"there is no bucket {path.scheme}://{path.bucket}"
+        what = f"there is no bucket {scheme}://{place.partition('/')[0]}"
         return InputError(what, answer, "make it, or name another one; AWS_ENDPOINT_URL says where it is looked for")
     if isinstance(error, FileNotFoundError) or status == 404:
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     name = type(error).__name__
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         detail = f"the store refuses these credentials for it: {answer or 'no right'}"
-        return AccessError(f"no access to {path}", detail, _who(path.scheme))
+        return AccessError(f"no access to {url}", detail, _who(scheme))
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
-        return AccessError(
-            f"no credentials for {path}", "the environment holds none that can be used", _who(path.scheme)
-        )
+        return AccessError(f"no credentials for {url}", "the environment holds none that can be used", _who(scheme))
     if status is not None and status < 500 and status not in (408, 429):
-        return InputError(f"the store refuses a request for {path}", answer, "check the URL and AWS_ENDPOINT_URL")
+        return InputError(f"the store refuses a request for {url}", answer, "check the URL and AWS_ENDPOINT_URL")
     reason = answer or _network_reason(said)
     hint = "run the same command again; AWS_ENDPOINT_URL says which server is asked, if it is not the store's own"
-    return NetworkError(f"no answer that can be used for {path}", reason, hint)
+    return NetworkError(f"no answer that can be used for {url}", reason, hint)
 
 
 def _who(scheme: str) -> str:

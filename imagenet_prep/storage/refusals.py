@@ -8,9 +8,24 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, Phrase, PrepError, SpaceError, Text, WriteError
-from imagenet_prep.storage.object_path import place
-from imagenet_prep.storage.space import AGAIN, FREE, STORAGE_FAULTS, USED_UP, no_space, space_errors
+from imagenet_prep.errors import Again, InputError, Phrase, PrepError, SpaceError, Text, WriteError
+
+AGAIN = "and run the same command again"
+
+FREE = Phrase("free some space, then: {}", Again())
+
+USED_UP = (errno.ENOSPC, errno.EDQUOT)
+
+STORAGE_FAULTS = {
+    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), fix that {AGAIN}",
+    errno.EROFS: f"make its file system writable, or name another folder, {AGAIN}",
+    errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
+}
+STORAGE_FAULTS.update(
+    dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), STORAGE_FAULTS[errno.EIO])
+)
+"""The storage fails under us, or takes nothing: status 1."""
+
 
 _LIMITS: dict[int, Text] = {
     errno.EMFILE: Phrase("raise the limit of open files (ulimit -n), or try fewer {workers}, {}", AGAIN),
@@ -31,7 +46,33 @@ _INPUT = {
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+def space_errors(path: object) -> Iterator[None]:
+    """Turn "no space left" into a SpaceError naming ``path``, and a storage that fails into a WriteError.
+
+    For what only writes: where something else is read meanwhile, its errors must have become others by then.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in USED_UP:
+            raise no_space(path) from error
+        if error.errno in STORAGE_FAULTS:
+            reason = os.strerror(error.errno)
+            raise WriteError(f"cannot write {path}", reason, STORAGE_FAULTS[error.errno]) from error
+        raise
+
+
+def no_space(path: object) -> SpaceError:
+    """The SpaceError for a full disk under ``path``."""
+    return SpaceError(
+        f"no space left while writing {path}",
+        "everything finished so far is kept",
+        FREE,
+    )
+
+
+@contextlib.contextmanager
+def writing(path: object) -> Iterator[None]:
     """Turn whatever the system says against writing ``path`` into the error that names it."""
     try:
         with space_errors(path):
@@ -40,7 +81,7 @@ def writing(path: Path) -> Iterator[None]:
         raise WriteError(f"cannot write {path}", str(error), _mend(error)) from error
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
+def unreadable(path: object, error: OSError) -> InputError:
     """The error for a file that is there and can't be read."""
     return InputError(f"{path} can't be read", error.strerror or str(error), _mend(error))
 
@@ -55,19 +96,19 @@ def as_error(error: OSError) -> PrepError | None:
     if error.errno in USED_UP:
         return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error), FREE)
     if isinstance(error, PermissionError) and path:
-        return _no_right(path, error)
+        return _no_right(Path(path), error)
     known = {**STORAGE_FAULTS, **_LIMITS, **_INPUT}
-    if path is None and not (isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}):
+    if not path and not (isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}):
         return None
     what = f"{path} can't be used" if path else "a file can't be read or written"
     kind = WriteError if error.errno in STORAGE_FAULTS else PrepError if error.errno in _LIMITS else InputError
     return kind(what, _reason(error), known.get(error.errno or 0, f"fix that {AGAIN}"))
 
 
-def _path_of(error: OSError) -> Path | None:
-    """The file that the system's refusal names: not its number."""
+def _path_of(error: OSError) -> str:
+    """The file or the URL that the refusal names; "" where it names none, or the number of a descriptor."""
     name = error.filename
-    return place(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) and name else None
+    return os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else ""
 
 
 def _reason(error: OSError) -> str:

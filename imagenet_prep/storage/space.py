@@ -1,59 +1,15 @@
-"""Need and Room: whether what steps take is free on a disk; the errors where it is used up, or takes nothing."""
+"""Need and Room: whether the space and the files that steps need are free on a disk."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import Again, Phrase, SpaceError, WriteError
-from imagenet_prep.storage.object_path import ObjectPath
+from imagenet_prep.errors import Again, Phrase, SpaceError
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
-
-AGAIN = "and run the same command again"
-
-FREE = Phrase("free some space, then: {}", Again())
-
-USED_UP = (errno.ENOSPC, errno.EDQUOT)
-
-STORAGE_FAULTS = {
-    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), fix that {AGAIN}",
-    errno.EROFS: f"make its file system writable, or name another folder, {AGAIN}",
-    errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
-}
-STORAGE_FAULTS.update(
-    dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), STORAGE_FAULTS[errno.EIO])
-)
-"""The storage fails under us, or takes nothing: status 1."""
-
-
-@contextlib.contextmanager
-def space_errors(path: Path) -> Iterator[None]:
-    """Turn "no space left" into a SpaceError naming ``path``, and a storage that fails into a WriteError.
-
-    For what only writes: where something else is read meanwhile, its errors must have become others by then.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in USED_UP:
-            raise no_space(path) from error
-        if error.errno in STORAGE_FAULTS:
-            reason = os.strerror(error.errno)
-            raise WriteError(f"cannot write {path}", reason, STORAGE_FAULTS[error.errno]) from error
-        raise
-
-
-def no_space(path: Path) -> SpaceError:
-    """The SpaceError for a full disk under ``path``."""
-    return SpaceError(
-        f"no space left while writing {path}",
-        "everything finished so far is kept",
-        FREE,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +27,7 @@ class Need:
 
     step: str
     what: str
-    folder: Path
+    folder: AnyPath
     size: int
     files: int = 1
     is_about: bool = False
@@ -113,10 +69,12 @@ class Room:
 
 def rooms_for(needs: Iterable[Need]) -> list[Room]:
     """The needs of all steps by the file system they are on, and what is free there; object stores have no end."""
-    by_device: dict[int, list[Need]] = {}
-    for need in (each for each in needs if not isinstance(each.folder, ObjectPath)):
-        by_device.setdefault(nearest(need.folder).stat().st_dev, []).append(need)
-    return [_room(tuple(each)) for each in by_device.values()]
+    by_device: dict[int, tuple[Path, list[Need]]] = {}
+    for need in needs:
+        if (local := local_or_none(need.folder)) is not None:
+            folder = nearest(local)
+            by_device.setdefault(folder.stat().st_dev, (folder, []))[1].append(need)
+    return [_room(folder, tuple(each)) for folder, each in by_device.values()]
 
 
 def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) -> None:
@@ -150,8 +108,7 @@ def _less(consuming: Iterable[Need] | None) -> Phrase:
     return Phrase(words, Again(), Again((("consume", True),)))
 
 
-def _room(needs: tuple[Need, ...]) -> Room:
-    folder = nearest(needs[0].folder)
+def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
     found = os.statvfs(folder)
     free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes as they are needed
     return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)

@@ -1,15 +1,95 @@
-"""Store: where shards go and come from. Sink: a file on its way there."""
+"""Store: files under names, on a disk or elsewhere. Sink: a file being written. RemoteStore: objects as a Store."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import abc
+import contextlib
+import dataclasses
+import errno
+import io
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, ClassVar, Protocol
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.storage.refusals import unreadable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Buffer = bytes | memoryview
 
+MOST = 1 << 30
+"""Bytes of a file that is read whole, unless the caller allows others."""
+
+_AHEAD = 1 << 20  # bytes fetched at first of a file that is read in order
+_MOST_AHEAD = 8 << 20
+_NEAR = 1 << 20  # fetching this many bytes between two slices takes no longer than another request
+
 
 class GoneError(FileNotFoundError):
-    """Someone removed what was being written: a run that took this one's place."""
+    """Someone removed the file while it was written: another run took the place of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of a listing: its name in the folder, its bytes, and the time of its last change in ns."""
+
+    name: str
+    size: int
+    changed: int
+
+    @property
+    def status(self) -> os.stat_result:
+        """The status that os.stat gives for a plain file of this size and time."""
+        seconds = self.changed // 10**9
+        fields = (stat.S_IFREG | 0o644, 0, 0, 1, 0, 0, self.size, seconds, seconds, seconds)
+        return os.stat_result(fields, {"st_mtime_ns": self.changed})
+
+
+class View(Protocol):
+    """The bytes of a file, read-only."""
+
+    def __len__(self) -> int:
+        """Bytes of the file."""
+        ...
+
+    def __getitem__(self, where: slice, /) -> memoryview:
+        """These bytes."""
+        ...
+
+
+class FolderEntry(Protocol):
+    """A file or a folder as os.DirEntry describes it."""
+
+    @property
+    def name(self) -> str:
+        """The name in its folder."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The whole path."""
+        ...
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a folder."""
+        ...
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a file."""
+        ...
+
+    def is_symlink(self) -> bool:
+        """Whether it is a link."""
+        ...
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Size and times."""
+        ...
 
 
 class Sink(Protocol):
@@ -33,12 +113,12 @@ class Sink(Protocol):
     def commit(self, name: str = "") -> None:
         """Give it its name, or this other one: from one moment to the next the whole file stands there.
 
-        What had the name is replaced. If the system goes down before the names are synced, the old file may stand there
-        again, or none; if the sink was not sealed, some of its bytes may be missing until the store is synced.
+        It replaces the file of that name. If the system goes down before the names are synced, the old file may stand
+        there again, or none; if the sink was not sealed, some of its bytes may be missing until the store is synced.
         """
 
     def discard(self) -> None:
-        """Remove what was written, unless it has its name already."""
+        """Remove the bytes written, unless the file has its name already."""
 
     def __enter__(self) -> Sink:
         """Nothing to do."""
@@ -47,18 +127,47 @@ class Sink(Protocol):
         """Discard it."""
 
 
+class Appender(Protocol):
+    """A file that grows."""
+
+    def append(self, lines: bytes) -> None:
+        """Add whole lines."""
+
+    def sync(self) -> None:
+        """Make all of them durable."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
 class Store(Protocol):
-    """Finished files under their names; nothing unfinished is ever seen here."""
+    """Finished files under their names; nobody sees unfinished ones here. Names may hold slashes."""
+
+    is_local: ClassVar[bool]
+    """Whether the files are on a file system of this machine: mapped, locked, renamed, limited by its space."""
 
     @property
     def device(self) -> object:
-        """What a sync is of: one sync serves all stores of one device."""
+        """The scope of a sync: one sync serves all stores of one device."""
 
     def list(self) -> Sequence[str]:
-        """All names, in order."""
+        """The names in the folder of the store, in order."""
+
+    def scan(self) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
+        """The entries of the folder of the store, in any order; raises OSError as os.scandir does."""
 
     def size(self, name: str) -> int | None:
         """Bytes of a file, None if there is none."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file to read from its beginning; raises OSError, also for a pipe or a device."""
+
+    def load(self, name: str, most: int = MOST) -> bytes | None:
+        """The whole content of a small file, None if there is none.
+
+        Raises:
+            InputError: it can't be read, is no plain file, or is larger than ``most``.
+        """
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
         """These bytes of a file, or all from ``offset`` on; they stay as they are while the view lives.
@@ -67,18 +176,345 @@ class Store(Protocol):
             InputError: it can't be opened.
         """
 
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
+        """The bytes from each start to its stop, fewer where the file is shorter; raises FileNotFoundError."""
+
+    def view(self, name: str, *, in_order: bool = False) -> View:
+        """The whole file to slice: a memory map, or ranges that are fetched; raises InputError."""
+
     def create(self, name: str) -> Sink:
         """A file that will have this name once it is committed.
 
-        Several may be written at once, of one name too, by any number of processes: none does another any harm, and
-        the one committed last stands there.
+        Any number of processes may write files of one name at once: the one committed last stands there.
         """
+
+    def replace(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """A small file that appears whole and durable at the end of the block, or, if the block raises, not at all."""
+
+    def save(self, name: str, content: bytes) -> bool:
+        """Replace a small file whole and durably unless it holds just this content; whether it was written."""
+
+    def claim(self, name: str, content: bytes) -> bytes:
+        """Create a file, whole and durable, only where there is none: the content that stands there now.
+
+        The caller was first if this equals ``content``, or another one claimed it with equal content.
+        """
+
+    def append(self, name: str) -> Appender:
+        """Add lines to a file, created if need be; raises WriteError."""
 
     def delete(self, name: str) -> None:
         """Remove a file, if there is one. Durable once the names are synced."""
 
+    def abandon(self, is_meant: Callable[[str], bool]) -> int:
+        """Remove what killed writers left of files whose names ``is_meant``; how many there were."""
+
     def sync_names(self) -> None:
-        """Make all that was committed and deleted so far durable; the bytes of what was sealed are."""
+        """Make all commits and deletions so far durable; bytes of sealed sinks are durable already."""
 
     def sync(self) -> None:
         """Make everything durable, sealed or not, in one go for any number of files."""
+
+
+@dataclass(frozen=True)
+class RemoteStore(abc.ABC):
+    """Objects below a prefix, each whole and durable from one moment to the next, so that nothing is ever synced.
+
+    A new kind of store subclasses it and defines the abstract methods; names are relative to ``folder``.
+    """
+
+    folder: str = ""
+    is_local: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def root(self) -> str:
+        """The URL before ``folder``, without a slash at its end: ``s3://bucket``."""
+
+    @abc.abstractmethod
+    def find(self, name: str) -> Found | None:
+        """Size and time of an object, None if there is none."""
+
+    @abc.abstractmethod
+    def get(self, name: str, most: int) -> memoryview:
+        """All of an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+            InputError: it is larger than ``most`` bytes.
+        """
+
+    @abc.abstractmethod
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
+        """The bytes from each start to its stop, fewer where the object is shorter; raises FileNotFoundError."""
+
+    @abc.abstractmethod
+    def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
+        """Make an object; with ``is_new`` only where there is none, and return whether."""
+
+    @abc.abstractmethod
+    def delete(self, name: str) -> None:
+        """Delete an object, if there is one."""
+
+    @abc.abstractmethod
+    def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
+        """The names of the folders in a folder, and its objects, both in order."""
+
+    def has_below(self, name: str) -> bool:
+        """Whether the folder of this name holds an object."""
+        return any(self.list_folder(name))
+
+    def abandon(self, is_meant: Callable[[str], bool]) -> int:
+        """Nothing to do: unfinished objects are in the memory of their writers."""
+        return 0
+
+    # derived -----------------------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> str:
+        """The bucket."""
+        return self.root
+
+    def below(self, folder: str) -> Self:
+        """The store of a folder in this one."""
+        return dataclasses.replace(self, folder=self.key(folder))
+
+    def key(self, name: str) -> str:
+        """The name in the bucket."""
+        return f"{self.folder}/{name}".strip("/")
+
+    def url(self, name: str) -> str:
+        """The URL of an object."""
+        return f"{self.root}/{self.key(name)}".rstrip("/")
+
+    def list(self) -> Sequence[str]:
+        """The names of all objects in the folder, in order."""
+        return [each.name for each in self.list_folder()[1]]
+
+    @contextlib.contextmanager
+    def scan(self) -> Iterator[Iterator[FolderEntry]]:
+        """The folders and objects of a folder; raises FileNotFoundError where there are none."""
+        folders, files = self.list_folder()
+        if not folders and not files:
+            raise FileNotFoundError(errno.ENOENT, "there is nothing below it", self.url(""))
+        found: list[FolderEntry] = [_Entry(name, self.url(name), None) for name in folders]
+        yield iter(found + [_Entry(each.name, self.url(each.name), each) for each in files])
+
+    def size(self, name: str) -> int | None:
+        """Bytes of an object, None if there is none."""
+        found = self.find(name)
+        return None if found is None else found.size
+
+    def open(self, name: str) -> IO[bytes]:
+        """The object, fetched whole."""
+        return io.BytesIO(self.get(name, 1 << 40))
+
+    def load(self, name: str, most: int = MOST) -> bytes | None:
+        """The content of an object, None if there is none."""
+        try:
+            return bytes(self.get(name, most))
+        except FileNotFoundError:
+            return None
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
+        """These bytes of an object, fetched at once."""
+        try:
+            if offset == 0 and length is None:
+                return self.get(name, 1 << 40)
+        except FileNotFoundError as error:
+            raise unreadable(self.url(name), error) from error
+        view = self.view(name)
+        return view[offset : len(view) if length is None else offset + length]
+
+    def view(self, name: str, *, in_order: bool = False, least: int = 0) -> RangedView:
+        """Ranges that are fetched when they are sliced; at least ``least`` bytes a request."""
+        return RangedView(self, name, least=_AHEAD if in_order else least)
+
+    def create(self, name: str) -> Sink:
+        """An object collected in memory."""
+        return RemoteSink(self, name)
+
+    @contextlib.contextmanager
+    def replace(self, name: str) -> Iterator[IO[bytes]]:
+        """Collected in memory, and put as one object."""
+        content = io.BytesIO()
+        yield content
+        self.put(name, content.getbuffer())
+
+    def save(self, name: str, content: bytes) -> bool:
+        """One request to compare, and one to put."""
+        return self.load(name) != content and self.put(name, content)
+
+    def claim(self, name: str, content: bytes) -> bytes:
+        """A conditional put. One that was answered and not heard is sent again and refused, so the content decides."""
+        while not self.put(name, content, is_new=True):
+            if (there := self.load(name)) is not None:
+                return there
+        return content
+
+    def append(self, name: str) -> Appender:
+        """Objects beside it: ``journal-7.jsonl`` for ``journal.jsonl``."""
+        return _Parts(self, name)
+
+    def sync_names(self) -> None:  # noqa: B027 - nothing to do: an answered request is durable
+        """Nothing to do: an answered request is durable."""
+
+    def sync(self) -> None:  # noqa: B027
+        """Nothing to do either."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An object, or a folder, whose ``found`` is None, as a FolderEntry."""
+
+    name: str
+    path: str
+    found: Found | None
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return self.found is None
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        return self.found is not None
+
+    def is_symlink(self) -> bool:
+        return False
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        assert self.found is not None, "a file"
+        return self.found.status
+
+
+class RangedView:
+    """The bytes of an object, read-only.
+
+    A slice of what was fetched last costs nothing. One that begins within a MiB after its end counts as reading in
+    order: a MiB is fetched, then twice as much at a time, up to 8 MiB, so that a reader of headers has many of them in
+    one request. Any other slice is fetched as it is, and at least ``least`` bytes. Several threads may read.
+
+    Raises:
+        InputError: there is no such object; or, when it is sliced, it is another one now.
+        NetworkError, AccessError: as their names say.
+    """
+
+    def __init__(self, store: RemoteStore, name: str, *, least: int = 0) -> None:
+        self._store = store
+        self._name = name
+        self.path = store.url(name)
+        found = store.find(name)
+        if found is None:
+            raise unreadable(self.path, FileNotFoundError(errno.ENOENT, "No such object"))
+        self.modified = found.changed
+        self._size = found.size
+        self._least = least
+        self._window = (0, memoryview(b""), least)  # one value: where it begins, its bytes, and how many were wanted
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, where: slice) -> memoryview:
+        start, stop, _ = where.indices(self._size)
+        begin, held, wanted = self._window
+        if begin <= start and stop <= begin + len(held):
+            return held[start - begin : stop - begin]
+        is_next = bool(held) and begin < start <= begin + len(held) + (_NEAR if self._least else 0)
+        wanted = min(max(2 * wanted, _NEAR, stop - start), _MOST_AHEAD) if is_next else self._least
+        fetched = self._fetch(start, min(max(stop, start + wanted), self._size))
+        self._window = start, fetched, max(wanted, stop - start)
+        return fetched[: stop - start]
+
+    def __enter__(self) -> Self:
+        """Nothing to do."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def _fetch(self, start: int, stop: int) -> memoryview:
+        try:
+            (found,) = self._store.read_ranges(self._name, [(start, stop)])
+        except FileNotFoundError as error:
+            raise unreadable(self.path, error) from error
+        if len(found) != stop - start:
+            raise changed(self.path, start, stop - start, len(found))
+        return found
+
+
+def changed(path: object, offset: int, length: int, got: int) -> InputError:
+    """The error for bytes of a file that are not there any more."""
+    return InputError(
+        f"{path} changed while it was read",
+        f"expected {length} bytes at offset {offset}, got {got}",
+        "run the same command again once nothing writes to it",
+    )
+
+
+class RemoteSink:
+    """An object on its way, held in memory: there is none until ``commit``."""
+
+    def __init__(self, store: RemoteStore, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._held: list[Buffer] = []
+        self.size = 0
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Append all of ``parts``."""
+        self._held.extend(parts)
+        self.size += sum(map(len, parts))
+
+    def rest(self) -> None:
+        """Nothing is open here."""
+
+    def seal(self) -> None:
+        """Nothing to do: the store makes all of it durable when it is committed."""
+
+    def commit(self, name: str = "") -> None:
+        """Put the object."""
+        folder, slash, own = self._name.rpartition("/")
+        self._store.put(f"{folder}{slash}{name or own}", b"".join(self._held))
+
+    def discard(self) -> None:
+        """Free the memory."""
+        self._held = []
+
+    def __enter__(self) -> Self:
+        """Nothing to do."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Discard it."""
+        self.discard()
+
+
+class _Parts:
+    """An object each time that lines are synced; at the end one object of all lines of this writer."""
+
+    def __init__(self, store: RemoteStore, name: str) -> None:
+        self._store = store
+        self._stem, dot, suffix = name.rpartition(".")
+        self._suffix = dot + suffix
+        self._writer = os.urandom(6).hex()
+        self._new: list[bytes] = []
+        self._put: list[tuple[str, bytes]] = []
+
+    def append(self, lines: bytes) -> None:
+        self._new.append(lines)
+
+    def sync(self) -> None:
+        if self._new:
+            self._put_part(b"".join(self._new))
+            self._new = []
+
+    def close(self) -> None:
+        if len(self._put) > 1:
+            before = self._put[:]
+            self._put_part(b"".join(lines for _, lines in before))
+            for name, _ in before:
+                self._store.delete(name)
+
+    def _put_part(self, lines: bytes) -> None:
+        # Later parts have later names: a later line about a shard counts.
+        name = f"{self._stem}-{time.time_ns():019d}-{self._writer}{self._suffix}"
+        self._store.put(name, lines)
+        self._put.append((name, lines))

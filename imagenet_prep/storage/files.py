@@ -1,0 +1,145 @@
+"""Small files, folders and views of a AnyPath: each function asks the Store that the place is in."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, Literal
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.storage.location import AnyPath, open_store, split
+from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.storage.store import MOST, Appender, FolderEntry, View
+
+
+def load_json(path: AnyPath) -> Any:
+    """The JSON value in a file, or None if there is no file or it isn't JSON (then it is as good as absent)."""
+    content = find_plain(path)
+    try:
+        return None if content is None else json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_plain(path: AnyPath, most: int = MOST) -> bytes:
+    """The content of a file of at most ``most`` bytes. Never waits for a pipe, or reads from a device without end.
+
+    Raises:
+        InputError: it is not there, can't be read, is larger, or is not a plain file.
+    """
+    content = find_plain(path, most)
+    if content is None:
+        raise unreadable(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    return content
+
+
+def find_plain(path: AnyPath, most: int = MOST) -> bytes | None:
+    """The content of a file as ``read_plain`` reads it, or None if there is no such file."""
+    store, name = split(path)
+    return store.load(name, most)
+
+
+def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
+    """The lines of a file, one at a time, each with its newline; none if there is no such file.
+
+    Raises:
+        InputError: it can't be read, is not a plain file, or has a line of more than ``most`` bytes.
+    """
+    try:
+        with open_file(path) as file:
+            for line in iter(functools.partial(file.readline, most + 1), b""):
+                if len(line) > most:
+                    raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter ones")
+                yield line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def open_file(path: AnyPath) -> IO[bytes]:
+    """A file to read from its beginning; raises OSError, also for a pipe or a device."""
+    store, name = split(path)
+    return store.open(name)
+
+
+def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
+    """The kind of file under a path that came from a file.
+
+    Raises:
+        InputError: there is no right to see it, it is too long, or a link to itself.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "nothing"
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all.
+
+    Several writers may be at it at once: the last one wins.
+    """
+    store, name = split(path)
+    return store.replace(name)
+
+
+def save_bytes(path: AnyPath, content: bytes) -> bool:
+    """Write ``content`` as ``atomic_file`` does unless the file holds just that already; whether it was written."""
+    store, name = split(path)
+    return store.save(name, content)
+
+
+def save_json(path: AnyPath, value: Any) -> bool:
+    """Write a JSON value that people can read as ``save_bytes`` does."""
+    return save_bytes(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
+
+
+def claim(path: AnyPath, content: bytes) -> bytes:
+    """Create a file only where there is none, whole and durable: the content that stands there now.
+
+    It is ``content`` if the caller was first, or if the first one claimed the same.
+    """
+    store, name = split(path)
+    return store.claim(name, content)
+
+
+def append_to(path: AnyPath) -> Appender:
+    """Add lines to a file, made if need be; in an object store, to objects beside it: see parts_of.
+
+    Raises:
+        WriteError: it can't be written.
+    """
+    store, name = split(path)
+    return store.append(name)
+
+
+def parts_of(path: AnyPath) -> Sequence[AnyPath]:
+    """The files beside ``path`` that are parts of it: ``journal-7.jsonl`` of ``journal.jsonl``; in order."""
+    found: list[AnyPath] = [*path.parent.glob(f"{path.stem}-*{path.suffix}")]
+    return sorted(found, key=str)
+
+
+def scan(folder: AnyPath) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
+    """The entries of a folder, in any order; raises OSError as os.scandir does."""
+    return open_store(folder).scan()
+
+
+def names_in(folder: AnyPath) -> list[str]:
+    """The names in a folder, in any order; raises OSError as os.listdir does."""
+    with scan(folder) as entries:
+        return [each.name for each in entries]
+
+
+def view_of(path: AnyPath, *, in_order: bool = False) -> View:
+    """The whole of a file to slice, read-only: a memory map, or ranges of an object; raises InputError."""
+    store, name = split(path)
+    return store.view(name, in_order=in_order)
