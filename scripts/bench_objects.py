@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -44,7 +44,8 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
 from imagenet_prep.storage import objects  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
-from imagenet_prep.storage.location import Location, locate, place  # noqa: E402
+from imagenet_prep.storage.location import AnyPath, Location, locate  # noqa: E402
+from imagenet_prep.storage.object_store import PART, ObjectStore  # noqa: E402
 
 T = TypeVar("T")
 
@@ -106,7 +107,7 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
 
     def one_by_one() -> None:
         for path, found in zip(stored, ranges, strict=True):
-            in_threads(workers, lambda some, path=path: objects.get_ranges(path, some), found)
+            in_threads(workers, lambda some, path=path: path.store.read_ranges(path.key, some), found)
         upload_all()
 
     ways: dict[str, Callable[[], object]] = {
@@ -163,7 +164,7 @@ def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
     return found
 
 
-def upload_classes(layout: Layout, to: Path) -> list[Location]:
+def upload_classes(layout: Layout, to: AnyPath) -> list[Location]:
     """Put the raw data there with a tar a class in place of the train archive; all tars of it."""
     boxes, validation = layout.boxes_csv, layout.archive_path(ARCHIVES["validation"])
     for path in (boxes, validation):
@@ -177,7 +178,7 @@ def upload_classes(layout: Layout, to: Path) -> list[Location]:
     return found
 
 
-def below(folder: Path, name: str) -> Location:
+def below(folder: AnyPath, name: str) -> Location:
     """An object in a folder of a store."""
     path = folder / name
     assert isinstance(path, Location)
@@ -191,26 +192,33 @@ def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]
             pass
 
 
+def client_of(path: Location) -> Any:
+    """obstore's own client."""
+    assert isinstance(path.store, ObjectStore)
+    return objects.client(path.store.scheme, path.store.bucket)
+
+
 def upload(path: Path, to: Location) -> None:
     """obstore's own upload of a file, in parts of the size that convert sends."""
     import obstore
 
-    obstore.put(objects.client(to.scheme, to.bucket), to.key, path, chunk_size=objects.PART)
+    obstore.put(client_of(to), to.key, path, chunk_size=PART)
 
 
 def download(path: Location) -> None:
     """obstore's own download, piece by piece, kept nowhere."""
     import obstore
 
-    for _ in obstore.get(objects.client(path.scheme, path.bucket), path.key).stream(min_chunk_size=8 << 20):
+    for _ in obstore.get(client_of(path), path.key).stream(min_chunk_size=8 << 20):
         pass
 
 
-def empty(folder: Path) -> None:
+def empty(folder: AnyPath) -> None:
     """Delete every object below a folder."""
     assert isinstance(folder, Location)
-    for found in list(objects.list_below(folder)):
-        objects.delete(below(folder, found.name))
+    assert isinstance(folder.store, ObjectStore)
+    for found in list(folder.store.list_below(folder.key)):
+        below(folder, found.name).unlink()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
 
-from imagenet_prep.storage.location import Location, locate
+from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.location import locate
 
 CANARY = "canary-27182818"
 KEY, SECRET = "AKIDOFTESTS", f"{CANARY}/with+signs"
@@ -54,9 +55,7 @@ class ObjectServer:
     def new_bucket(self) -> str:
         """A URL in a bucket that nobody else uses; this server makes it with the first object."""
         bucket = f"s3://test-{secrets.token_hex(6)}"
-        first = locate(f"{bucket}/first")
-        assert isinstance(first, Location)
-        first.store.put(first.key, b"")
+        save_bytes(locate(f"{bucket}/first"), b"")
         return f"{bucket}/folder"
 
 

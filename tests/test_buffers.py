@@ -1,4 +1,4 @@
-"""storage.buffers, through the records of a shard in order: what is kept stays right, and costs no memory."""
+"""Buffers of storage.mapped, through the records of a shard in order: what is kept stays right, and costs no memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from made_sets import data_of
 from imagenet_prep.cli.remedies import worded
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.storage import buffers
+from imagenet_prep.storage import mapped as buffers
 from imagenet_prep.tfrecord.framing import frame
 
 

@@ -38,7 +38,7 @@ from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
 from imagenet_prep.state.beginning import load_beginning
-from imagenet_prep.storage import appending, local, punching
+from imagenet_prep.storage import durable, local
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -240,7 +240,8 @@ def test_a_lost_shard_is_repaired_from_a_fresh_copy(layout: Layout, few: MadeSet
 STEPS: list[tuple[object, str]] = [
     *((os, name) for name in ("fsync", "replace", "rename", "unlink", "truncate", "mkdir", "rmdir")),
     *((consumption, name) for name in ("sync_file_system", "punch")),
-    *((module, "write_all") for module in (regroup, appending)),
+    (regroup, "write_all"),
+    (local.LocalAppender, "append"),
     (making, "_sync"),
 ]
 """Whatever a run does to the disk, but for the bytes of shards."""
@@ -416,7 +417,7 @@ def test_a_file_system_without_holes(layout: Layout, monkeypatch: pytest.MonkeyP
     def no_holes(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(punching, "_punch", no_holes)
+    monkeypatch.setattr(durable, "_punch", no_holes)
     found = refused(layout)
     assert isinstance(found, UsageError)
     assert "can't give back space" in found.what

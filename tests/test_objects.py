@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bounded import kill_group
@@ -26,9 +27,11 @@ from imagenet_prep.demo.photographs import tiny
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.shards.run import unfinished
-from imagenet_prep.storage import objects as requests
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.object_store import find_uploads
+from imagenet_prep.storage.location import AnyPath, Location, locate
+from imagenet_prep.storage.object_store import PART as PART_BYTES
+from imagenet_prep.storage.object_store import ObjectStore, Upload
 
 PART = ("--allow-incomplete", "--train-shards", "3", "--validation-shards", "2", "--workers", "2", "--quiet")
 OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
@@ -69,27 +72,40 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data_dir
 
 
-def upload(folder: Path, to: Path) -> None:
+def upload(folder: Path, to: AnyPath) -> None:
     """Put every file below a folder into the store."""
     for path in existing(folder, "**/*"):
         if path.is_file():
-            target = to / path.relative_to(folder)
-            assert isinstance(target, Location)
-            target.store.put(target.key, path.read_bytes())
+            save_bytes(to / path.relative_to(folder), path.read_bytes())
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder: AnyPath) -> dict[str, bytes]:
     """The shards and their indexes by name, and the manifest."""
     state = Layout(folder).state_dir
     found = [*folder.glob("*-of-*"), *(state / "index").glob("*"), state / "manifest.json"]
     return {path.name: path.read_bytes() for path in found}
 
 
+def uploads_to(path: AnyPath) -> list[Upload]:
+    """The unfinished uploads to an object, or to those in a folder."""
+    assert isinstance(path, Location)
+    assert isinstance(path.store, ObjectStore)
+    return list(path.store.below(path.key).find_uploads())
+
+
+def start_upload(path: AnyPath) -> Any:
+    """An upload of more than a part that stays unfinished."""
+    assert isinstance(path, Location)
+    assert isinstance(path.store, ObjectStore)
+    writer = path.store.start_upload(path.key)
+    writer.write(bytes(PART_BYTES + 1))
+    return writer
+
+
 def refuse_leftovers(url: str) -> None:
     """Nothing in the bucket but finished objects of ours: no upload, and no secret in any of them."""
     bucket = locate(url).parent
-    assert isinstance(bucket, Location)
-    assert list(uploads_to(bucket)) == []
+    assert uploads_to(bucket) == []
     state = Layout(locate(url)).state_dir
     for path in [*state.glob("*.json"), *state.glob("*.jsonl")]:
         content = path.read_bytes()
@@ -137,8 +153,7 @@ def test_folders_of_images_in_a_store(objects: ObjectServer, local: Path, tmp_pa
         upload(raw / folder, locate(url) / "raw-data" / folder)
     csv = Layout(local).boxes_csv.name
     upload_one = locate(url) / "raw-data" / csv
-    assert isinstance(upload_one, Location)
-    upload_one.store.put(upload_one.key, (local / "raw-data" / csv).read_bytes())
+    save_bytes(upload_one, (local / "raw-data" / csv).read_bytes())
     right("convert", url, *PART)
     expected = contents(local)
     found = contents(locate(url))
@@ -196,12 +211,10 @@ def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Pat
     flipped, gone, other = (layout.shard_path(f"train-0000{k}-of-00003") for k in range(3))
     content = bytearray(flipped.read_bytes())
     content[5_000_000] ^= 1
-    assert isinstance(flipped, Location)
-    flipped.store.put(flipped.key, bytes(content))
+    save_bytes(flipped, bytes(content))
     gone.unlink()
     index = layout.index_path(other.name)
-    assert isinstance(index, Location)
-    index.store.put(index.key, b"0 1\n")
+    save_bytes(index, b"0 1\n")
     found = prep("verify", stored, "--workers", "2")
     assert found.returncode == 3
     assert re.search(rf"bad-crc: {flipped.name}: record \d+ at byte", found.stdout)
@@ -264,8 +277,7 @@ def kill_in_mid_upload(objects: ObjectServer, local: Path, parts: int) -> None:
             kill_group(process)
         assert process.returncode == -signal.SIGKILL
     bucket = locate(url).parent
-    assert isinstance(bucket, Location)
-    assert list(uploads_to(bucket)), "the kill left no upload: it came too late, or uploads are not what it met"
+    assert uploads_to(bucket), "the kill left no upload: it came too late, or uploads are not what it met"
     right("convert", local, "--output", url, *PART)
     assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
@@ -300,13 +312,9 @@ def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, 
     below = locate(url) / "else" / "train-00000-of-00003"
     writers = []
     for path in (ours, others, below):
-        assert isinstance(path, Location)
-        writer = path.store.start_upload(path.key)
-        writer.write(bytes(PART_BYTES + 1))
-        writers.append(writer)
+        writers.append(start_upload(path))
     right("convert", local, "--output", url, *PART)
     bucket = locate(url).parent
-    assert isinstance(bucket, Location)
     left = {each.key for each in uploads_to(bucket)}
     assert left == {"folder/film.mp4", "folder/else/train-00000-of-00003"}
 
@@ -317,11 +325,9 @@ def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None
     rank = ("convert", local, "--output", url, *PART, "--world-size", "2", "--rank")
     right(*rank, "0")
     under_way = locate(url) / "train-00001-of-00003"
-    assert isinstance(under_way, Location)
-    writer = under_way.store.start_upload(under_way.key)
-    writer.write(bytes(PART_BYTES + 1))
+    _kept = start_upload(under_way)
     with unfinished(Layout(locate(url)), "the key of a set"):
-        assert len(list(uploads_to(under_way))) == 1
+        assert len(uploads_to(under_way)) == 1
     right(*rank, "1")
     assert contents(locate(url)) == contents(local)
     right("merge", local, "--output", url, "--quiet")

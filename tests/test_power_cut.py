@@ -532,7 +532,7 @@ def test_an_atomic_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").write_bytes(b"old")
     script = (
-        "from pathlib import Path; from imagenet_prep.storage.atomic import save_bytes\n"
+        "from pathlib import Path; from imagenet_prep.storage.files import save_bytes\n"
         "save_bytes(Path('a'), b'new' * 999)"
     )
     done = record(["-c", script], tmp_path / "work", tmp_path / "trace")

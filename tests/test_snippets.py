@@ -18,11 +18,11 @@ from test_docs import DOCUMENTS, ROOT, blocks
 from test_recipe_pages import flowers
 
 import imagenet_prep
-from imagenet_prep.storage.location import locate
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import locate
 
 pytestmark = [pytest.mark.project, pytest.mark.once]
 

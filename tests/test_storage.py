@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_writers_at_once_each_have_a_file_of_their_own(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(tmp_path: Path) -> None:
     """The next writer of the same file removes it; a file that is being written stays, and gets its name."""
     path = tmp_path / "file[1]"
-    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage.atomic import atomic_file\n"
+    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage.files import atomic_file\n"
     killed += "with atomic_file(Path(sys.argv[1])) as file: os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", killed, path], check=False)
     (left,) = os.listdir(tmp_path)
@@ -285,7 +286,8 @@ def test_what_a_killed_writer_left_goes_though_nothing_is_written(tmp_path: Path
     path = tmp_path / "checked.json"
     assert save_bytes(path, b"{}")
     before = path.stat().st_mtime_ns
-    (tmp_path / ".checked.json.1-00000000.partial").write_bytes(b"{")
+    machine = f"{zlib.crc32(os.uname().nodename.encode()):08x}"
+    (tmp_path / f".checked.json.1-00000000-{machine}.partial").write_bytes(b"{")
     assert not save_bytes(path, b"{}")
     assert os.listdir(tmp_path) == ["checked.json"]
     assert path.stat().st_mtime_ns == before

@@ -18,9 +18,8 @@ from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.storage.store import View
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, LengthError
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, LengthError, View
 from imagenet_prep.tfrecord.index import Index
 
 REMEDY_FOREIGN = "get a sound copy of this shard"

@@ -19,9 +19,9 @@ from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.mapped import map_file
-from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import AGAIN, space_errors
+from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord.crc import crc32c
 
 SETTLE_SECONDS = 2.0
@@ -160,12 +160,12 @@ class ShardExporter:
             InputError: the shard is damaged, or can't be put there.
             SpaceError, WriteError: the disk is full, or fails.
         """
-        folder = self.target.partial_dir / shard.name
+        folder = local_path(self.target.partial_dir) / shard.name
         shutil.rmtree(folder, ignore_errors=True)
         try:
             with space_errors(folder):
                 folder.mkdir()
-                files = Files(shard, folder, self.target.output_dir)
+                files = Files(shard, folder, local_path(self.target.output_dir))
                 note = self.packer.pack(shard, files)
                 files.read_back()
         except BaseException:  # leave nothing of it: a full disk would stay full
@@ -212,7 +212,7 @@ class ExportRun:
         self._settle()
 
     def _take(self, shard: SourceShard, files: Sequence[PackedFile], note: object) -> None:
-        folder, paths = self._target.partial_dir / shard.name, {each.path for each in files}
+        folder, paths = local_path(self._target.partial_dir) / shard.name, {each.path for each in files}
         again = self._taken & paths
         if again:
             shutil.rmtree(folder, ignore_errors=True)
@@ -226,7 +226,7 @@ class ExportRun:
             self.made.add(shard.name)
 
     def _settle(self) -> None:
-        out = self._target.output_dir
+        out = local_path(self._target.output_dir)
         with writing(out):
             sync_file_system(out)
             for folder, files in self._waiting:

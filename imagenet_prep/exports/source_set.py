@@ -12,6 +12,7 @@ from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.framing import framing_digest
 
 
@@ -105,4 +106,4 @@ def _shard(layout: Layout, manifest: Manifest | None, split: str, index: int, co
     name = shard_name(split, index, count)
     info = manifest.shards.get(name) if manifest else None
     facts = (info.digest, info.records) if info else ("", None)
-    return SourceShard(layout.shard_path(name), split, index, layout.shards.size(name) or 0, *facts)
+    return SourceShard(local_path(layout.shard_path(name)), split, index, layout.shards.size(name) or 0, *facts)

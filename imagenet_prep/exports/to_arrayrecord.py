@@ -11,7 +11,7 @@ from typing import Any
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
-from imagenet_prep.storage.space import AGAIN, no_space
+from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord.crc import crc32c
 
 _OPTIONS = "group_size:1,uncompressed"

@@ -21,6 +21,7 @@ from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import ILSVRC2012
+from imagenet_prep.storage.location import local_path
 
 _FEATURES = "tensorflow_datasets.core.features"
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
@@ -67,7 +68,7 @@ class TfdsPacker(Packer):
         }
 
     def _template(self, out: Path) -> str:
-        above = os.path.relpath(self.source.layout.output_dir.resolve(), out.resolve())
+        above = os.path.relpath(local_path(self.source.layout.output_dir).resolve(), out.resolve())
         return f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}"
 
     def usage(self, out: Path) -> str:

@@ -20,12 +20,11 @@ from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.mapped import buffered
-from imagenet_prep.storage.store import View
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import ExampleError
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, View
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,

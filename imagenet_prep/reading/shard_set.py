@@ -17,7 +17,7 @@ from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.files import find_plain, names_in
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.storage.location import AnyPath, locate
+from imagenet_prep.storage.location import AnyPath, Location, locate
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
@@ -47,7 +47,7 @@ class ShardSet(RecordSequence):
             error names the file, and, of a record, its number there and its byte.
     """
 
-    def __init__(self, data_dir: str | os.PathLike[str], split: str, *, check: bool = True) -> None:
+    def __init__(self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True) -> None:
         super().__init__(split)
         self._layout = Layout(locate(data_dir))
         self._check = check

@@ -214,9 +214,9 @@ def _refuse_strangers(
     planned = {plan_name(plan) for split in splits for plan in split.plans}
     prefixes = {*KNOWN_SPLITS, *(split.catalog.split for split in splits)}
     foreign, others = [], []
-    for path in sorted(layout.output_dir.glob("*-of-*"), key=lambda path: path.name):
-        parsed = parse_shard_name(path.name)
-        info = journal.get(path.name)
+    for name in sorted(path.name for path in layout.output_dir.glob("*-of-*")):
+        parsed = parse_shard_name(name)
+        info = journal.get(name)
         if parsed is None or (info is None and parsed[0] not in prefixes):
             continue
         if info is not None and parsed[0] not in {split.catalog.split for split in splits}:
@@ -227,10 +227,10 @@ def _refuse_strangers(
             )
         if info is None:
             # An index without a journal entry is what a crash leaves between the two: the shard is made again.
-            if path.name not in planned or not layout.index_path(path.name).exists():
-                foreign.append(path.name)
-        elif path.name in changed or path.name not in planned:
-            others.append(path.name)
+            if name not in planned or not layout.index_path(name).exists():
+                foreign.append(name)
+        elif name in changed or name not in planned:
+            others.append(name)
     if foreign and not (options.overwrite and all(name in planned for name in foreign)):
         raise UsageError(
             f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",

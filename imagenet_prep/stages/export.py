@@ -15,12 +15,11 @@ from imagenet_prep.exports.packing import ExportRun, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.shards.run import unfinished
-from imagenet_prep.storage.atomic import save_bytes, save_json
+from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
+from imagenet_prep.storage.location import local_path, refuse_url
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.plain import load_json
 from imagenet_prep.storage.space import Need, refuse_lack
-from imagenet_prep.storage.urls import refuse_url
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1
@@ -74,7 +73,8 @@ def export(
         raise UsageError(f"no folder OUT for {container}", "expected where its files go, behind DATA_DIR")
     source = SourceSet.load(layout)
     packer = kind(source)
-    target = Layout(out or layout.output_dir / container)
+    folder = out or local_path(layout.output_dir) / container
+    target = Layout(folder)
     identity = _identity(container, packer, source)
     _refuse_other(target, identity)
     with hold(target.lock_paths):
@@ -85,10 +85,10 @@ def export(
             progress.note(f"{done} exported, {len(run.failures):,} not")
             raise run.failures[0]
         notes = {split: [own[number] for number in sorted(own)] for split, own in run.notes.items()}
-        for name, content in packer.finish(notes, target.output_dir).items():
-            save_bytes(target.output_dir / name, content)
+        for name, content in packer.finish(notes, folder).items():
+            save_bytes(folder / name, content)
     splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
-    return ExportSummary(container, target.output_dir, tuple(splits), packer.usage(target.output_dir))
+    return ExportSummary(container, folder, tuple(splits), packer.usage(folder))
 
 
 def _export_shards(
@@ -138,7 +138,8 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
         return
     if begun is None:
         names = sorted({*target.shards.list()} - {STATE_NAME})
-        names += [f"{STATE_NAME}/{path.name}" for path in sorted(target.state_dir.glob("[!.]*")) if path.name != "lock"]
+        state = sorted(local_path(target.state_dir).glob("[!.]*"))
+        names += [f"{STATE_NAME}/{path.name}" for path in state if path.name != "lock"]
         if names:
             raise InputError(f"{out} holds something else: {listed(names)}", "expected nothing in it", _ELSEWHERE)
         return

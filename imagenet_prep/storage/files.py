@@ -9,12 +9,15 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.location import AnyPath, open_store, split
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.storage.store import MOST, Appender, FolderEntry, View
+from imagenet_prep.storage.store import MOST, Appender, FolderEntry
+
+if TYPE_CHECKING:
+    from imagenet_prep.tfrecord.framing import View
 
 
 def load_json(path: AnyPath) -> Any:

@@ -20,6 +20,8 @@ from imagenet_prep.storage.refusals import unreadable
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from imagenet_prep.tfrecord.framing import View
+
 Buffer = bytes | memoryview
 
 MOST = 1 << 30
@@ -48,18 +50,6 @@ class Found:
         seconds = self.changed // 10**9
         fields = (stat.S_IFREG | 0o644, 0, 0, 1, 0, 0, self.size, seconds, seconds, seconds)
         return os.stat_result(fields, {"st_mtime_ns": self.changed})
-
-
-class View(Protocol):
-    """The bytes of a file, read-only."""
-
-    def __len__(self) -> int:
-        """Bytes of the file."""
-        ...
-
-    def __getitem__(self, where: slice, /) -> memoryview:
-        """These bytes."""
-        ...
 
 
 class FolderEntry(Protocol):
@@ -297,8 +287,8 @@ class RemoteStore(abc.ABC):
         folders, files = self.list_folder()
         if not folders and not files:
             raise FileNotFoundError(errno.ENOENT, "there is nothing below it", self.url(""))
-        found: list[FolderEntry] = [_Entry(name, self.url(name), None) for name in folders]
-        yield iter(found + [_Entry(each.name, self.url(each.name), each) for each in files])
+        found: list[FolderEntry] = [_ObjectEntry(name, self.url(name), None) for name in folders]
+        yield iter(found + [_ObjectEntry(each.name, self.url(each.name), each) for each in files])
 
     def size(self, name: str) -> int | None:
         """Bytes of an object, None if there is none."""
@@ -364,7 +354,7 @@ class RemoteStore(abc.ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ObjectEntry:
     """An object, or a folder, whose ``found`` is None, as a FolderEntry."""
 
     name: str
