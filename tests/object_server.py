@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
 
-from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.location import locate
 
 CANARY = "canary-27182818"
@@ -55,7 +55,8 @@ class ObjectServer:
     def new_bucket(self) -> str:
         """A URL in a bucket that nobody else uses; this server makes it with the first object."""
         bucket = f"s3://test-{secrets.token_hex(6)}"
-        save_bytes(locate(f"{bucket}/first"), b"")
+        with atomic_file(locate(f"{bucket}/first")):
+            pass
         return f"{bucket}/folder"
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -356,7 +357,7 @@ def test_a_crash_while_state_is_saved_leaves_nothing(server, layout, check_diges
     before = {path for path in existing(layout.own_raw_dir, "**/*") if path.is_file()}
     states = [layout.checked_path, *(state_path(layout.part_path(ARCHIVES[key])) for key in CONTENTS)]
     for state in states:
-        state.with_name(f".{state.name}.1-ab.partial").touch()
+        state.with_name(f".{state.name}.1-ab-{zlib.crc32(os.uname().nodename.encode()):08x}.partial").touch()
     run(server, layout, check_digest=check_digest)
     assert {path for path in existing(layout.own_raw_dir, "**/*") if path.is_file()} == before
 

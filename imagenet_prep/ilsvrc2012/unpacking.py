@@ -60,7 +60,9 @@ def classes_of(catalog: Catalog) -> list[ClassRows]:
 
 def folders_of(layout: Layout, task: OfClass) -> tuple[Path, Path]:
     """Where the images of a class go in the end, and where they are put together."""
-    return local_path(layout.images_dir(task.split)) / task.wnid, layout.raw_partial_dir / task.split / task.wnid
+    return local_path(layout.images_dir(task.split)) / task.wnid, local_path(
+        layout.raw_partial_dir
+    ) / task.split / task.wnid
 
 
 def sizes_in(folder: Path) -> dict[str, int]:

@@ -28,7 +28,7 @@ from imagenet_prep.state.entries import seal
 from imagenet_prep.storage.durable import fsync_dir, make_folder, punch, sync_file_system
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import ConsumedPaths, Layout
-from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 
 _KINDS: Mapping[str, type[Archive | ParquetImages | PackedTar]] = {
@@ -79,6 +79,8 @@ class Consumption:
         Raises:
             InputError: there is a record that can't be understood, or has changed since it was written.
         """
+        if local_or_none(layout.data_dir) is None:
+            return None  # only files of a disk give their space back
         path = layout.consumed(split).record
         if not path.exists():
             return None

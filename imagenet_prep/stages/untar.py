@@ -107,7 +107,8 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         archives, catalogs, classes = _list(layout, sources, engine, progress)
         refuse_lack(_needs(layout, classes))
         found = _untar_classes(classes, catalogs, _Unpacker(layout, archives), engine, progress)
-        for folder in (*(layout.raw_partial_dir / split for split in sources), layout.raw_partial_dir):
+        partial = local_path(layout.raw_partial_dir)
+        for folder in (*(partial / split for split in sources), partial):
             with contextlib.suppress(OSError):  # something is left in it
                 folder.rmdir()
         return UntarSummary(tuple(found.values()))
@@ -175,7 +176,8 @@ def _listed(sources: Mapping[str, ImageSource], engine: Engine, progress: Progre
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
     """A link among the folders below raw-data would carry images out of it."""
     for split in splits:
-        parents = (local_path(layout.images_dir(split)), layout.raw_partial_dir, layout.raw_partial_dir / split)
+        partial = local_path(layout.raw_partial_dir)
+        parents = (local_path(layout.images_dir(split)), partial, partial / split)
         for folder in (*parents, *_subfolders(parents[0]), *_subfolders(parents[2])):
             if folder.is_symlink():
                 raise UsageError(
@@ -220,7 +222,7 @@ def _needs(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> Iterator[N
         folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
-        aside = [each for each in _subfolders(layout.raw_partial_dir / split) if each.name not in present]
+        aside = [each for each in _subfolders(local_path(layout.raw_partial_dir) / split) if each.name not in present]
         size = sum(task.size for task in todo) - sum(sum(sizes_in(each).values()) for each in aside)
         yield folders_need(layout, split, classes=len(todo), size=size)
 

@@ -148,20 +148,20 @@ class Layout:
         """Where download puts the tars of classes, of an archive that it fetches some classes of."""
         return self.own_raw_dir / archive.filename.removesuffix(".tar")
 
-    raw_partial_dir = _LocalBelow("own_raw_dir", ".partial")
+    raw_partial_dir = _Below("own_raw_dir", ".partial")
     """Unfinished downloads and class folders, on the file system of raw-data so that a rename finishes them."""
 
     def part_path(self, archive: Named) -> Path:
         """What has come of an archive that is still being downloaded; its state lies beside it."""
-        return self.raw_partial_dir / f"{archive.filename}.part"
+        return local_path(self.raw_partial_dir) / f"{archive.filename}.part"
 
     def copy_path(self, key: str) -> Path:
         """What a site remembers of the copy that is fetched from it: which version it is (JSON)."""
-        return self.raw_partial_dir / f"{key}.json"
+        return local_path(self.raw_partial_dir) / f"{key}.json"
 
     def corrupt_path(self, archive: Named, digest: str) -> Path:
         """Where a download with a wrong digest is kept: no stage reads it."""
-        return self.raw_partial_dir / f"{archive.filename}.corrupt-{digest[:8]}"
+        return local_path(self.raw_partial_dir) / f"{archive.filename}.corrupt-{digest[:8]}"
 
     checked_path = _Below("raw_dir", "checked.json")
     """Which archives were checked against which digest: size, mtime_ns and MD5 by file name (JSON)."""
@@ -219,7 +219,7 @@ class Layout:
     """One JSON line a finished shard."""
     manifest_path = _Below("state_dir", "manifest.json")
     """What was made, from what, how."""
-    annotate_path = _LocalBelow("data_dir", f"{STATE_NAME}/annotate.json")
+    annotate_path = _Below("data_dir", f"{STATE_NAME}/annotate.json")
     """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
     problems_path = _Below("state_dir", "problems.jsonl")
     """The findings of the last verify, one JSON line each."""
@@ -255,7 +255,7 @@ class Layout:
         found: list[AnyPath] = [*self.state_dir.glob("sources-rank-*.json")]
         return sorted(found, key=str)
 
-    demo_path = _LocalBelow("data_dir", f"{STATE_NAME}/demo.json")
+    demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
     """That the demo made this folder: how many classes and images it has (JSON)."""
     consumed_dir = _LocalBelow("data_dir", f"{STATE_NAME}/consumed")
     """Raw data that gives its space to the shards, and what is known of it once it is gone."""
