@@ -17,8 +17,9 @@ from typing import TypeVar
 from imagenet_prep.model import ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.files import open_file
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath, split
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.index import Index, decode
 
 R = TypeVar("R", bound=Hashable)
@@ -71,12 +72,12 @@ def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
 
 def _read_short(path: AnyPath, most: int) -> bytes | None:
     """The content of a file; None if it is not there, or has more than ``most`` bytes. Raises OSError."""
-    store, name = split(path)
-    size = store.size(name)
-    if size is None or size > most:
+    try:
+        with open_file(path) as file:
+            content = file.read(most + 1)
+    except FileNotFoundError:
         return None
-    with store.open(name) as file:
-        return file.read()
+    return content if len(content) <= most else None
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
