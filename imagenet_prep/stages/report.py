@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError
@@ -30,9 +29,9 @@ from imagenet_prep.reporting.samples import (
     within_limit,
 )
 from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.files import load_json
+from imagenet_prep.storage.location import AnyPath
 
 SAMPLES = 48
 """Images to show, if nothing else is said."""
@@ -42,7 +41,7 @@ SAMPLES = 48
 class ReportSummary:
     """What the page says in short, and where it is."""
 
-    path: Path
+    path: AnyPath
     verdict: Verdict
 
 
@@ -52,7 +51,7 @@ def write_report(
     verdict: Verdict,
     *,
     samples: int = SAMPLES,
-    page: Path | None = None,
+    page: AnyPath | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
     """Write the page about the shards of ``layout``: the same shards make the same page.
@@ -105,7 +104,7 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     return {name: frozenset(each.rpartition(" (")[0] for each in info.repairs) for name, info in infos if info.repairs}
 
 
-def _spellings(folder: Path) -> tuple[str, ...]:
+def _spellings(folder: AnyPath) -> tuple[str, ...]:
     """The ways in which a path of the folder may begin, longest first."""
     ways = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
     return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))
