@@ -14,7 +14,7 @@ import pytest
 from bounded import measure, processor_time
 from PIL import Image
 
-from imagenet_prep.images import pixels, rasters
+from imagenet_prep.images import arrays, pixels
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import FREE_PIXELS, ImageError, check_claim
 from imagenet_prep.images.prepare import prepare
@@ -26,7 +26,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "check": lambda data: prepare(data, "decode"),
     "encode again": lambda data: prepare(data, "decode", pixels.Reencode(resize=8)),
     "RGB": pixels.decode_rgb,
-    "samples": rasters.decode,
+    "samples": arrays.decode_raster,
 }
 
 
@@ -91,7 +91,7 @@ def test_a_png_that_inflates_to_much_is_refused_at_once(decoder: str) -> None:
 def test_a_tiff_that_claims_much_is_refused_at_once(data: bytes) -> None:
     """Size, tiles or bits that a small TIFF can't hold: refused before memory is asked for."""
     with processor_time(), pytest.raises(ImageError, match="claims"):
-        rasters.decode(data)
+        arrays.decode_raster(data)
 
 
 @pytest.mark.parametrize("decoder", ["check", "encode again", "RGB", "samples"])
@@ -109,10 +109,10 @@ def test_what_is_free_is_decoded() -> None:
     noise = np.random.default_rng(1).integers(0, 256, (side, side // 100), "u1").repeat(100, axis=1)
     buffer = io.BytesIO()
     Image.fromarray(noise).save(buffer, "PNG", compress_level=1)
-    assert rasters.decode(buffer.getvalue()).shape == (side, side, 1)
+    assert arrays.decode_raster(buffer.getvalue()).shape == (side, side, 1)
     buffer = io.BytesIO()
     Image.new("L", (FREE_PIXELS // 8192, 8192)).save(buffer, "PNG")
-    assert rasters.decode(buffer.getvalue()).shape == (8192, FREE_PIXELS // 8192, 1)
+    assert arrays.decode_raster(buffer.getvalue()).shape == (8192, FREE_PIXELS // 8192, 1)
 
 
 def test_a_bomb_costs_convert_little(tmp_path: Path) -> None:

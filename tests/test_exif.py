@@ -1,4 +1,4 @@
-"""images.exif: the orientation that a JPEG states, as Pillow reads it; whatever else there is counts as upright."""
+"""images.prepare: the orientation that a JPEG states, as Pillow reads it; whatever else there is counts as upright."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL import Image
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.images.exif import read_orientation
+from imagenet_prep.images.prepare import read_orientation
 
 ORIENTATION, MAKE = 0x0112, 0x010F
 

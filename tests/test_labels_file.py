@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import PrepError
-from imagenet_prep.images import rasters
+from imagenet_prep.images import arrays
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.labels_file import Form, LabelsFault, parse_labels, typed
@@ -121,7 +121,7 @@ def test_a_damaged_file_is_an_error_of_the_file(where: int, junk: bytes) -> None
         with contextlib.suppress(ArrayError):
             parse_array(data[:where] + junk + data[where + len(junk) :])
     with contextlib.suppress(ImageError):
-        rasters.decode(b"II*\0" + junk + bytes(where))
+        arrays.decode_raster(b"II*\0" + junk + bytes(where))
 
 
 @settings(deadline=None)

@@ -16,7 +16,7 @@ from PIL import Image
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import rasters
+from imagenet_prep.images import arrays
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -218,7 +218,7 @@ def test_every_bit_of_a_16_bit_png_is_kept(colour_type: int, channels: int) -> N
     """Grey and colours of 16 bits, with alpha and without, come as TensorFlow has them."""
     samples = RNG.integers(0, 65536, (7, 9, channels), dtype=np.uint16)
     data = png16(samples, colour_type)
-    found = rasters.decode(data)
+    found = arrays.decode_raster(data)
     assert found.dtype == np.uint16
     assert (found == samples).all()
     assert (tf.io.decode_png(data, dtype=tf.uint16).numpy() == found).all()
@@ -230,7 +230,7 @@ def test_every_bit_of_a_tiff_is_kept(order: str, bits: int, channels: int) -> No
     """TIFFs of 8 and 16 bits, of either byte order, give the samples that were put in."""
     samples = RNG.integers(0, 1 << bits, (5, 6, channels)).astype(f"u{bits // 8}")
     data = tiff(samples, order)
-    found = rasters.decode(data)
+    found = arrays.decode_raster(data)
     assert found.dtype == samples.dtype
     assert (found == samples).all()
 
@@ -267,14 +267,14 @@ def test_samples_of_other_images() -> None:
     colours = RNG.integers(0, 256, (6, 7, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(colours).quantize(4).save(buffer, "PNG")
-    assert (rasters.decode(buffer.getvalue()) == tf.io.decode_png(buffer.getvalue(), channels=3).numpy()).all()
+    assert (arrays.decode_raster(buffer.getvalue()) == tf.io.decode_png(buffer.getvalue(), channels=3).numpy()).all()
     bits = io.BytesIO()
     Image.fromarray(colours[:, :, 0] > 128).save(bits, "PNG")
-    assert (rasters.decode(bits.getvalue())[:, :, 0] == np.where(colours[:, :, 0] > 128, 255, 0)).all()
+    assert (arrays.decode_raster(bits.getvalue())[:, :, 0] == np.where(colours[:, :, 0] > 128, 255, 0)).all()
     smooth = np.broadcast_to(np.arange(0, 240, 10, dtype=np.uint8)[None, :, None], (16, 24, 3))
     for samples in (smooth, smooth[:, :, 0]):
         data = image(np.ascontiguousarray(samples), "JPEG")
-        found = rasters.decode(data)
+        found = arrays.decode_raster(data)
         assert np.abs(found.astype(int) - tf.io.decode_jpeg(data, dct_method="INTEGER_ACCURATE")).max() <= 2
 
 
@@ -292,7 +292,7 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
         (b"", "empty"),
     ):
         with pytest.raises(ImageError, match=reason):
-            rasters.decode(data)
+            arrays.decode_raster(data)
 
 
 # arrays --------------------------------------------------------------------------------------------------------

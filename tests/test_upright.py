@@ -21,9 +21,8 @@ from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.images import exif
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import prepare
+from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import load, read
@@ -124,8 +123,8 @@ def test_what_is_kept_is_not_turned() -> None:
 def test_a_damaged_png_chunk_is_upright(cut: int) -> None:
     """A PNG that ends within a chunk says nothing of how it is to be turned."""
     data = photograph(6, "PNG")
-    assert exif.read_orientation(data) == 6
-    assert exif.read_orientation(data[:cut]) == 1
+    assert read_orientation(data) == 6
+    assert read_orientation(data[:cut]) == 1
 
 
 # a set ---------------------------------------------------------------------------------------------------------

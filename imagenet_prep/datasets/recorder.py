@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from imagenet_prep.errors import Phrase, Text
-from imagenet_prep.images import exif
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import Check, prepare
+from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item
 from imagenet_prep.tfrecord import inception
 
@@ -83,8 +82,8 @@ class InceptionRecorder:
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The fifteen features around the image's own bytes, or around what a repair made of them."""
         image = prepare(data, self.check, self.how, upright=self.upright)
-        if image.orientation != exif.UPRIGHT and item.boxes:
-            item = dataclasses.replace(item, boxes=tuple(exif.turn_box(box, image.orientation) for box in item.boxes))
+        if image.orientation != UPRIGHT and item.boxes:
+            item = dataclasses.replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
         item = self.numbered(item)
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes)

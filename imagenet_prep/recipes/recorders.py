@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.datasets.recorder import Recorded, takes
 from imagenet_prep.errors import Text
-from imagenet_prep.images import arrays, jpeg, pixels, png, rasters
+from imagenet_prep.images import arrays, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import Check, prepare
@@ -84,7 +84,7 @@ class MappedRecorder:
         return LOOSELY if takes(dataclasses.replace(self, check="header"), item, data) else ""
 
     def _numbers(self, data: Buffer) -> _Numbers:
-        array = arrays.parse_array(data, self.key) if self.content == "array" else rasters.decode(data)
+        array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
         return _Numbers(array if self.bounds is None else arrays.rescale(array, *self.bounds))
 
     def _value(self, item: Item, column: str, given: _Image | _Numbers) -> Any:

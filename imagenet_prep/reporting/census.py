@@ -16,8 +16,9 @@ from typing import TypeVar
 
 from imagenet_prep.checks.examiner import KnownSet, no_words
 from imagenet_prep.errors import InputError, WorkerError, in_a_line
-from imagenet_prep.images import exif, jpeg, png
+from imagenet_prep.images import jpeg, png
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.prepare import UPRIGHT, read_orientation
 from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.feature_census import FeaturesCensus, Spread
@@ -253,7 +254,7 @@ class _Counting:
                 kinds = [PNG if self._promise is None else GREY if header.channels < 3 else ""]
             else:
                 header = jpeg.read_header(encoded)
-                is_rotated = exif.read_orientation(encoded) != exif.UPRIGHT
+                is_rotated = read_orientation(encoded) != UPRIGHT
                 kinds = [{1: GREY, 3: ""}.get(header.components, FOUR), ROTATED if is_rotated else ""]
         except ImageError:
             self._note(BROKEN, number, seen)

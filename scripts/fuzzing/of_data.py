@@ -18,7 +18,7 @@ from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import boxes_csv, voc
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-from imagenet_prep.images import arrays, exif, jpeg, png, rasters
+from imagenet_prep.images import arrays, jpeg, png
 from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -127,7 +127,7 @@ def jpeg_markers(data: bytes) -> None:
 @target()
 def exif_orientation(data: bytes) -> None:
     """How a JPEG should be turned: an answer for anything."""
-    assert 1 <= exif.read_orientation(data) <= 8
+    assert 1 <= images.read_orientation(data) <= 8
 
 
 @target(mutate=mutations.png)
@@ -143,7 +143,7 @@ def png_header(data: bytes) -> None:
 def image_samples(data: bytes) -> None:
     """The samples of a PNG, TIFF or JPEG."""
     with suppress(ImageError):
-        samples = rasters.decode(data)
+        samples = arrays.decode_raster(data)
         assert samples.ndim == 3
         assert samples.dtype.name in ("uint8", "uint16")
 
