@@ -1,74 +1,10 @@
-"""The exception tree: every error says what and where, expected and got, and what to do next, in a Phrase or a Call."""
+"""The exception tree: every error says what and where, expected and got, and what to do next."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from collections.abc import Sequence
 
 _SHOWN = 20
-
-Settings: TypeAlias = tuple[tuple[str, object], ...]
-"""Settings of a stage, each with its value, by their names in Python."""
-
-_GAP = re.compile(r"\{([a-z_]*)\}")
-
-
-def _given(settings: Settings) -> str:
-    given = ", ".join(f"{name}={value}" for name, value in settings)
-    return f" with {given}" if given else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A stage to run on a folder."""
-
-    stage: str
-    folder: object
-    settings: Settings = ()
-
-    def __str__(self) -> str:
-        return f"run `{self.stage}` on {self.folder}" + _given(self.settings)
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """The call that was made, once more; ``settings`` are given beside its own."""
-
-    settings: Settings = ()
-
-    def __str__(self) -> str:
-        return "the same call again" + _given(self.settings)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Phrase:
-    """Words in which ``{name}`` stands for a stage or a setting of ours, and ``{}`` for the next of ``values``.
-
-    What comes from data is among the values. As a string it has the names of Python; the command line has its own
-    (``cli/remedies.py``).
-    """
-
-    words: str
-    values: tuple[Text | Path, ...]
-
-    def __init__(self, words: str, *values: Text | Path) -> None:
-        object.__setattr__(self, "words", words)
-        object.__setattr__(self, "values", values)
-
-    def __str__(self) -> str:
-        return self.filled("`{}`".format, str)
-
-    def filled(self, name: Callable[[str], str], value: Callable[[Text | Path], str]) -> str:
-        """The words, with what ``name`` calls each stage or setting, and what ``value`` makes of each value."""
-        values = iter(self.values)
-        return _GAP.sub(lambda gap: name(gap[1]) if gap[1] else value(next(values)), self.words)
-
-
-Text: TypeAlias = str | Phrase | Call | Again
-"""What is said to a person: an error's hint, a remedy, a note."""
 
 
 class PrepError(Exception):
@@ -84,18 +20,19 @@ class PrepError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, detail: Text = "", hint: Text = "") -> None:
+    def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
         super().__init__(what, detail, hint)
         self.what = what
         self.detail = detail
         self.hint = hint
 
     def __str__(self) -> str:
-        return "\n".join(self.lines(str))
+        return "\n".join(self.lines)
 
-    def lines(self, worded: Callable[[Text], str]) -> list[str]:
-        """What, detail and hint, as ``worded`` says them."""
-        return [worded(line) for line in (self.what, self.detail, self.hint) if line]
+    @property
+    def lines(self) -> list[str]:
+        """What, detail and hint; those that are empty are left out."""
+        return [line for line in (self.what, self.detail, self.hint) if line]
 
 
 class UsageError(PrepError):
@@ -124,10 +61,7 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     if len(obstacles) > _SHOWN:
         shown.append(f"and {len(obstacles) - _SHOWN:,} more")
     hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
-    hint = Phrase("; ".join("{}" for _ in hints), *hints)
-    return InputError(
-        f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", hint if hints else ""
-    )
+    return InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
 
 
 class IncompleteError(InputError):
@@ -174,9 +108,9 @@ class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
 
 
-def in_a_line(error: Exception, worded: Callable[[Text], str]) -> str:
-    """All that an error says, as ``worded`` says it, in one line."""
-    lines = error.lines(worded) if isinstance(error, PrepError) else [str(error)]
+def in_a_line(error: Exception) -> str:
+    """All that an error says, in one line."""
+    lines = error.lines if isinstance(error, PrepError) else [str(error)]
     return "; ".join(lines).replace("\n", "; ")
 
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
+
+NAME = "imagenet-prep"
+
+Settings: TypeAlias = tuple[tuple[str, object], ...]
+"""Settings of a stage, each with its value, by their names in Python."""
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of what steers a terminal or can't be seen: control, format, surrogate, line, paragraph."""
@@ -68,6 +75,31 @@ def path_word(path: Path | str) -> str:
     """A path as a word that no command takes for an option."""
     text = str(path)
     return f"./{text}" if text.startswith("-") else text
+
+
+def program() -> str:
+    """How to call this program again: by its name, or by its path where the name alone would not find it."""
+    called = Path(sys.argv[0])
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    is_found = any((Path(folder) / NAME).exists() for folder in folders)
+    return str(called) if called.name == NAME and not is_found else NAME
+
+
+def command(stage: str, folder: object, settings: Settings = ()) -> str:
+    """The command line that runs a stage on a folder, with ``settings`` by their names in Python as options."""
+    return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
+
+
+def rerun(settings: Settings = ()) -> str:
+    """The command line of this process, to be run again with ``settings`` beside its own options."""
+    return command_line([program(), *sys.argv[1:], *_options(settings)])
+
+
+def _options(settings: Settings) -> Iterator[str]:
+    for name, value in settings:
+        yield f"--{name if value is not False else f'no-{name}'}".replace("_", "-")
+        if not isinstance(value, bool):
+            yield path_word(value) if isinstance(value, Path) else str(value)
 
 
 def traced(error: BaseException) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
-
-from imagenet_prep.errors import Text
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -159,17 +157,13 @@ class Problem:
     kind: ProblemKind
     subject: str
     detail: str
-    remedy: Text = ""
+    remedy: str = ""
     record: int | None = None
     offset: int | None = None
     image: str = ""
     expected: str = ""
     got: str = ""
     count: int = 1
-
-    def worded(self, worded: Callable[[Text], str]) -> Problem:
-        """The same with its remedy as ``worded`` says it."""
-        return replace(self, remedy=worded(self.remedy))
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.detail}" + (f" ({self.remedy})" if self.remedy else "")
@@ -193,17 +187,12 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Say one line to the user, above any bar."""
 
-    def worded(self, text: Text) -> str:
-        """A text with stages and settings as the user calls them."""
-        ...
-
 
 @dataclass(slots=True)
 class Silent:
-    """A Progress that shows nothing, remembers its notes, and speaks plain words if nothing else is said."""
+    """A Progress that shows nothing and remembers its notes."""
 
     notes: list[str] = field(default_factory=list)
-    worded: Callable[[Text], str] = str
 
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         """Ignore the bar."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
-from imagenet_prep.errors import AccessError, Call, NetworkError, Phrase, UsageError
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.fetch.access import SignIn
 from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.offers import Site
@@ -101,7 +102,7 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     if own := own_images(layout):
-        proposed = progress.worded(Phrase("for a data set of your own: {}", Call("init", own)))
+        proposed = f"for a data set of your own: {command('init', own)}"
         progress.note(f"{own} holds images that are not ImageNet's; {proposed}")
     with hold(layout.lock_paths):
         wanted = _Wanted.find(layout, fetching, boxes, options, extract)
@@ -243,7 +244,7 @@ class _Wanted:
         check_options(options)
         if extract and options.consume:
             what = "image folders of raw data that is consumed"
-            raise UsageError(what, Phrase("expected {extract} or {consume}, or neither"))
+            raise UsageError(what, "expected --extract or --consume, or neither")
         keys = missing_archives(
             layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
         )
@@ -324,7 +325,7 @@ def _or_without_boxes(layout: Layout, wanted: _Wanted) -> Iterator[None]:
         yield
     except (AccessError, NetworkError) as error:
         if not set(wanted.keys) & set(facts.SPLITS) and not wanted.options.validation_boxes:
-            convert = Call("convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen()))
-            also = Phrase("the images are here, only their boxes are missing; without boxes: {}", convert)
-            error.hint = Phrase("{}; {}", error.hint, also) if error.hint else also
+            convert = command("convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen()))
+            also = f"the images are here, only their boxes are missing; without boxes: {convert}"
+            error.hint = f"{error.hint}; {also}" if error.hint else also
         raise

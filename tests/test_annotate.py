@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.cli.printing import print_annotate
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.annotations import Quirk, boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
@@ -471,7 +470,7 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     """No archive, no such path, and an input without annotations each say what to do or what was expected."""
     error = refused(layout)
     assert error.exit_code == 4
-    assert worded(error.hint) == f"imagenet-prep download {layout.data_dir} --only boxes"
+    assert error.hint == f"imagenet-prep download {layout.data_dir} --only boxes"
     assert find_annotations(layout, "train") is None
     assert refused(layout, tmp_path / "nowhere", UsageError).exit_code == 2
     assert "no annotations" in refused(layout, tmp_path).what

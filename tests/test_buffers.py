@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from made_sets import data_of
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage import mapped as buffers
@@ -116,7 +115,7 @@ def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> 
     with pytest.raises(InputError) as caught:
         found.extend(bytes(record.data) for record in Shard.open(path))
     assert found == expected[:number]
-    assert f"record {number} at byte" in str(worded(caught.value))
+    assert f"record {number} at byte" in str(caught.value)
 
 
 def test_no_file_stays_open(shard: Path) -> None:
@@ -142,4 +141,4 @@ def test_a_disk_that_fails_is_an_error_with_the_file(shard: Path, monkeypatch: p
     with pytest.raises(InputError, match="Input/output error") as caught:
         for _ in Shard.open(shard):
             pass
-    assert str(shard) in str(worded(caught.value))
+    assert str(shard) in str(caught.value)

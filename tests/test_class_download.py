@@ -18,7 +18,6 @@ from fault_server import Faults, FaultServer, fault_server
 from made_sets import ENGINE
 from paced_server import paced_server, sent_by
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import InputError, NetworkError, SpaceError
@@ -277,7 +276,7 @@ def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout,
     server.faults = faults
     with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
         _download(server, layout)
-    assert "leave out --classes" in worded(caught.value.hint)
+    assert "leave out --classes" in caught.value.hint
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 

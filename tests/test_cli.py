@@ -20,7 +20,6 @@ from PIL import Image
 from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.options import memory_size
 from imagenet_prep.cli.progress import Lines
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.server import serve
 from imagenet_prep.storage.layout import Layout
@@ -617,4 +616,4 @@ def test_a_remedy_quotes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         layout = Layout(Path(name))
         layout.state_dir.mkdir(parents=True)
         layout.manifest_path.touch()
-        assert after(worded(remedy_own(layout)), "make it again: ") == ["imagenet-prep", "repair", word]
+        assert after(remedy_own(layout), "make it again: ") == ["imagenet-prep", "repair", word]

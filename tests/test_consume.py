@@ -22,7 +22,6 @@ import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
@@ -139,8 +138,8 @@ def test_the_shards_are_those_of_an_ordinary_conversion(layout: Layout, expected
     assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(os.listdir(layout.raw_dir))
     left = {path.name for path in existing(layout.consumed_dir, "*/*")}
     assert left == {"record.json", "position.json", "listing"}
-    (told,) = [at for at, note in enumerate(said.notes) if note.startswith("`consume`: ILSVRC2012_img_train.tar and 1")]
-    assert "are gone in the end" in said.notes[told]
+    (told,) = [at for at, note in enumerate(said.notes) if note.startswith("--consume: ILSVRC2012_img_train.tar and 1")]
+    assert "then they are gone" in said.notes[told]
     assert told < said.notes.index("reading ILSVRC2012_img_train.tar in order")
 
 
@@ -219,7 +218,7 @@ def test_other_shards_are_refused_before_anything_is_removed(
     for options in (replace(PLAIN, train_shards=2), replace(PLAIN, seed=1), replace(PLAIN, train_shards=2, seed=4)):
         with pytest.raises(InputError, match=r"img_train.tar was consumed: its images are in the shards") as refused:
             made(layout, replace(options, overwrite=True, consume=consume))
-        assert "imagenet-prep download" in worded(refused.value.hint)
+        assert "imagenet-prep download" in refused.value.hint
     assert states(layout) == expected
 
 
@@ -330,7 +329,7 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
     kept = {str(path): path.read_bytes() for path in existing(layout.consumed_dir, "**/*") if path.is_file()}
     with pytest.raises(UsageError, match="is being consumed") as refused:
         made(layout, PLAIN)
-    assert "--consume" in worded(refused.value.hint)
+    assert "--consume" in refused.value.hint
     with pytest.raises(InputError, match="was consumed"):
         made(layout, replace(CONSUME, seed=3, overwrite=True))
     assert {path: Path(path).read_bytes() for path in kept} == kept
@@ -375,7 +374,7 @@ def test_an_archive_whose_digest_was_not_seen(layout: Layout) -> None:
     found = refused(layout)
     assert isinstance(found, InputError)
     assert "img_val.tar can't be consumed" in found.what
-    assert f"imagenet-prep download {layout.data_dir}" in worded(found.hint)
+    assert f"imagenet-prep download {layout.data_dir}" in found.hint
     (layout.raw_dir / "checked.json").unlink()
     assert "img_train.tar can't be consumed" in refused(layout).what
     see(layout)
@@ -548,7 +547,7 @@ def test_run_consumes(layout: Layout) -> None:
     ended = prep(*arguments)
     assert ended.returncode == 0, ended.stderr
     assert "--consume: ILSVRC2012_img_train.tar and 1 more" in ended.stderr
-    assert "(imagenet-prep download fetches again)" in ended.stderr
+    assert "(imagenet-prep download fetches them)" in ended.stderr
     assert list(layout.raw_dir.glob("*_img_*")) == []
     assert prep(*arguments).returncode == 0
     assert prep(*arguments, "--extract").returncode == 2

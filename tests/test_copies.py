@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, write
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Problem, ProblemKind
@@ -87,7 +86,7 @@ def test_a_copy_in_an_order_that_is_not_known(other_order: Layout, tmp_path: Pat
     assert problem.detail == (
         f"{SHARD} and train-00006-of-00008 hold the same records: all but one are copies, and nothing tells which"
     )
-    assert "second set" in worded(problem.remedy)
+    assert "second set" in problem.remedy
 
 
 def test_shards_without_records_are_no_copies(made_tiny: MadeSet, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.engines import available_cpus, make_engine, processes
 from imagenet_prep.engines.faults import TRIES
 from imagenet_prep.engines.processes import ProcessEngine
@@ -393,7 +392,7 @@ def test_a_thread_that_cant_be_started_is_an_error(
     with bounded(), pytest.raises(PrepError, match="no worker can be started") as caught:
         list(make(2).map(_square, range(5)))
     assert not isinstance(caught.value, (WorkerError, DataProblemsError))
-    assert "ulimit -u" in worded(caught.value.hint)
+    assert "ulimit -u" in caught.value.hint
     assert capfd.readouterr().err == ""
 
 
@@ -407,7 +406,7 @@ def test_a_limit_of_processes_is_an_error_in_three_lines(limit: str, reason: str
     assert result.stdout.splitlines() == [
         "no worker can be started",
         f"the system says: {reason}",
-        "raise the limit of processes (ulimit -u), or try fewer `workers`, and run the same command again",
+        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
     ]
 
 

@@ -23,7 +23,6 @@ from copies_of_imagenet import (
 from existing import existing
 from made_sets import PART, converted
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
@@ -225,7 +224,7 @@ def test_every_stage_after_it_works(either_dir: Path, official: Layout) -> None:
     download = status(layout).stages[0]
     assert "files of Hugging Face" in download.detail
     convert(layout, ENGINE, PART)
-    assert worded(status(layout).following).startswith("imagenet-prep verify")
+    assert status(layout).following.startswith("imagenet-prep verify")
     assert not verify(layout, ENGINE).problems
     shard = layout.shard_path("train-00003-of-00008")
     with shard.open("r+b") as file:

@@ -15,7 +15,6 @@ from existing import existing
 from kaggle_copies import Tree, tree, write_packed, write_tree, write_zip
 from made_sets import ENGINE
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -244,7 +243,7 @@ def test_status_says_which_copy_is_there(copies: dict[str, Path], tmp_path: Path
         "done",
         "images in Kaggle's zip",
     )
-    assert worded(found.following).startswith("imagenet-prep annotate ")
+    assert found.following.startswith("imagenet-prep annotate ")
 
 
 @pytest.mark.parametrize(("change", "what"), [("cut", "not complete"), ("other", "damaged")])
@@ -258,14 +257,14 @@ def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: 
     found, size = status(layout), size_text(len(content))
     detail = f"images in Kaggle's zip, which is {what} ({size})"
     assert found.stages[0] == StageStatus("download", "partly", detail)
-    assert worded(found.following) == f"imagenet-prep download {tmp_path} --source kaggle"
+    assert found.following == f"imagenet-prep download {tmp_path} --source kaggle"
     for stage in (annotate, convert):
         with pytest.raises(InputError) as caught:
             stage(layout, ENGINE)
         if change == "cut":
             assert caught.value.what.endswith(f"challenge.zip is not complete: it has {size}")
             assert caught.value.detail == "expected a zip that ends with its central directory"
-        assert worded(caught.value.hint).endswith("imagenet-prep download DATA_DIR --source kaggle")
+        assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 
 
 def test_what_no_command_fetches_is_not_said_to_be(files: Tree, tmp_path: Path) -> None:

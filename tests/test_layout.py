@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.cli.remedies import worded
-from imagenet_prep.errors import Call
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.finding import find_boxes_csv
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, parse_shard_name, shard_name
@@ -112,5 +111,5 @@ def test_both_folders_have_a_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["plain", "with blank", "it's", "$HOME", "-x", "a;b"])
 def test_a_command_can_be_copied(folder: str) -> None:
     """A shell reads the folder as the one argument that it is, and none of it as an option."""
-    words = shlex.split(worded(Call("verify", Path(folder), (("quick", True),))))
+    words = shlex.split(command("verify", Path(folder), (("quick", True),)))
     assert words == ["imagenet-prep", "verify", f"./{folder}" if folder.startswith("-") else folder, "--quick"]

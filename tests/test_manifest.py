@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY, ImageNet
 from imagenet_prep.model import ShardInfo
@@ -175,7 +174,7 @@ def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> 
     with pytest.raises(InputError, match="can't be understood") as caught:
         load_manifest(path)
     assert str(path) in caught.value.what
-    assert "imagenet-prep convert" in worded(caught.value.hint)
+    assert "imagenet-prep convert" in caught.value.hint
     assert str(caught.value).count("\n") == 2
     assert not re.search(r"Error|DATA_DIR", str(caught.value))  # neither Python's words nor a gap to fill
 

@@ -15,7 +15,6 @@ from made_sets import ENGINE, PART, converted, copied, edit_manifest, strip_seal
 from test_recipe_sets import made, make_flowers
 
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
@@ -118,7 +117,7 @@ def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, depth: str, cap
     try:
         code, said = cli.main(words, standalone_mode=False), "".join(capfd.readouterr())
     except PrepError as error:
-        code, said = error.exit_code, "\n".join(error.lines(worded))
+        code, said = error.exit_code, "\n".join(error.lines)
     assert code in (3, 4)
     assert "manifest.json" in said
     assert "run the same imagenet-prep convert again" in said
@@ -135,7 +134,7 @@ def test_repair_corrects_it_or_refuses(layout: Layout, name: str) -> None:
     with pytest.raises(InputError) as caught:
         verify_and_repair(layout, ENGINE)
     assert str(layout.manifest_path) in caught.value.what
-    assert "run the same imagenet-prep convert again" in worded(caught.value.hint)
+    assert "run the same imagenet-prep convert again" in caught.value.hint
     assert state(layout) == before
 
 
@@ -182,10 +181,10 @@ def test_status_proposes_the_repair_of_an_entry(layout: Layout, is_alone: bool) 
         shard = existing(layout.data_dir, "train-*")[-1]
         shard.write_bytes(shard.read_bytes()[:-1])
     assert verify(layout, ENGINE).problems
-    assert worded(status(layout).following).split()[1:3] == ["repair", str(layout.data_dir)]
+    assert status(layout).following.split()[1:3] == ["repair", str(layout.data_dir)]
     assert verify_and_repair(layout, ENGINE).repair.corrected
     assert status(layout).stages[-2].state == "done"
-    assert worded(status(layout).following).split()[1] != "repair"
+    assert status(layout).following.split()[1] != "repair"
 
 
 def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from made_sets import ENGINE, copied, data_of, edit_manifest, write
 
 import imagenet_prep
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -325,8 +324,8 @@ def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_pat
     assert [total.expected for total in verdict.totals] == [2196, 150]
     layout.shard_path("train-00001-of-00004").unlink()
     found = status(layout)
-    assert "--relabel 0" in worded(found.following)
-    assert "three.txt" in worded(found.following)
+    assert "--relabel 0" in found.following
+    assert "three.txt" in found.following
     value = json.loads(layout.conversion_path.read_bytes())
     layout.conversion_path.write_text(json.dumps({**value, "classes": {"n02102040": 7}}))
     assert verify(layout, ENGINE, allow_incomplete=True).dataset == "ILSVRC2012"
@@ -352,7 +351,7 @@ def test_status_calls_a_part_by_its_name(made_parts: dict[int | None, Layout], t
     layout.shard_path("train-00001-of-00004").unlink()
     for path in (layout.verdict_path, layout.problems_path):
         path.unlink(missing_ok=True)
-    assert f"--classes {three} --relabel 0 --train-shards 4" in worded(status(layout).following)
+    assert f"--classes {three} --relabel 0 --train-shards 4" in status(layout).following
 
 
 def test_the_report_is_about_the_part(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, UsageError
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts, imagenet
 from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
@@ -185,7 +186,7 @@ def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -
     with pytest.raises(InputError, match="no boxes for validation") as caught:
         convert(layout, ENGINE, options)
     assert str(layout.validation_boxes_csv) in caught.value.what
-    assert caught.value.hint == Phrase("make it: {}", Call("annotate", tiny_data_dir, (("validation_boxes", True),)))
+    assert caught.value.hint == f"make it: {command('annotate', tiny_data_dir, (('validation_boxes', True),))}"
     assert not list(tiny_data_dir.glob("*-of-*"))
     annotate(layout, ENGINE, validation=True)
     layout.validation_boxes_csv.write_bytes(b"")

@@ -18,7 +18,6 @@ from existing import existing
 from PIL import Image
 
 from imagenet_prep import records
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
@@ -261,11 +260,11 @@ def test_a_set_that_is_not_finished_is_held_against_nothing(tmp_path: Path) -> N
     layout.manifest_path.unlink()
     with pytest.raises(InputError, match="is not finished") as refused:
         verify(layout, ENGINE)
-    assert f"--config {tmp_path}/recipe.yaml" in worded(refused.value.hint)
+    assert f"--config {tmp_path}/recipe.yaml" in refused.value.hint
     layout.manifest_path.write_bytes(b"{")
     with pytest.raises(InputError, match=r"manifest\.json is damaged") as refused:
         verify(layout, ENGINE)
-    assert "remove it" in worded(refused.value.hint)
+    assert "remove it" in refused.value.hint
 
 
 def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
@@ -289,7 +288,7 @@ def test_an_empty_split_has_a_way_out(tmp_path: Path) -> None:
         (tmp_path / "recipe.yaml").write_text(f"source: {{folders: flowers}}\nsplits: {splits}\n")
         with pytest.raises(InputError, match="no file is in split") as refused:
             load(tmp_path / "recipe.yaml", None, ENGINE)
-        assert hint in worded(refused.value.hint)
+        assert hint in refused.value.hint
 
 
 def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:

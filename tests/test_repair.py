@@ -20,7 +20,6 @@ from existing import existing
 from made_sets import edit_manifest, one_more, read_catalog
 
 from imagenet_prep.cli.printing import print_repair
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, SpaceError
@@ -414,7 +413,7 @@ def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: obj
         mend(layout)
     assert contents(layout) == before
     layout.shard_path(TRAIN).unlink()
-    assert worded(status(layout).following).startswith("imagenet-prep ")
+    assert status(layout).following.startswith("imagenet-prep ")
 
 
 # where the raw data may be -------------------------------------------------------------------------------------
@@ -597,8 +596,8 @@ def _one_box_less(layout: Layout) -> None:
         (_other_archives, "the train images in .*300 images, as there were, but some have other names or sizes"),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
         (_image_of_another_size, "the train images in .*300 images, as there were"),
-        (_no_boxes, "the train boxes .*got 0: .*is not there.*`annotate`"),
-        (_one_box_less, "the train boxes .*expected .* boxes, got .* from .*`annotate`"),
+        (_no_boxes, "the train boxes .*got 0: .*is not there.*imagenet-prep annotate"),
+        (_one_box_less, "the train boxes .*expected .* boxes, got .* from .*imagenet-prep annotate"),
     ],
 )
 def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Layout], None], words: str) -> None:
@@ -657,7 +656,7 @@ def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
 # what can't be repaired ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("is_ours", "hint"), [(True, "run the same `convert` again"), (False, "get sound copies")])
+@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get sound copies")])
 def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     """Without a manifest nothing is touched: a conversion that was stopped goes on with convert."""
     layout.manifest_path.unlink()
@@ -673,7 +672,7 @@ def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
 def test_damaged_manifest(layout: Layout) -> None:
     """A manifest that can't be read is an error that says how to get another."""
     layout.manifest_path.write_bytes(layout.manifest_path.read_bytes()[:-100])
-    with pytest.raises(InputError, match="`convert`"):
+    with pytest.raises(InputError, match="imagenet-prep convert"):
         mend(layout)
 
 
@@ -856,6 +855,6 @@ def test_status_says_repair(layout: Layout) -> None:
     """After a verify that found problems, repair is what to run next; after it, what comes after verify."""
     flip(layout, TRAIN, random.Random(1))
     verify(layout, ENGINE)
-    assert worded(status(layout).following) == f"imagenet-prep repair {layout.data_dir}"
+    assert status(layout).following == f"imagenet-prep repair {layout.data_dir}"
     mend(layout)
-    assert not worded(status(layout).following).startswith("imagenet-prep repair")
+    assert not status(layout).following.startswith("imagenet-prep repair")

@@ -10,11 +10,11 @@ import tf_fixture
 from existing import existing
 from made_sets import ENGINE, PART, annotated
 from test_export import samples_of
-from test_export_tfds import examples
+from test_export_tfds import examples, export_tfds
 
 import imagenet_prep
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.stages.export import export, export_tfds
+from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf

@@ -16,7 +16,6 @@ from existing import existing
 from made_sets import inception_features
 from PIL import Image
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Box, Item
@@ -304,7 +303,7 @@ def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         show(tmp_path)
     first = tmp_path / "train-00000-of-00002"
-    assert worded(caught.value.hint) == f"name one of its shards: imagenet-prep show {first}"
+    assert caught.value.hint == f"name one of its shards: imagenet-prep show {first}"
     with pytest.raises(UsageError, match="nowhere is not there"):
         show(tmp_path / "nowhere")
 

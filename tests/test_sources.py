@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from made_sets import read_catalog
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
@@ -277,7 +276,7 @@ def test_a_damaged_header_is_named_with_its_byte(tmp_path: Path, made_tiny: Made
         read_catalog(path, split, ENGINE)
     assert str(path) in caught.value.what
     assert (f"({image.wnid}.tar)" in caught.value.what) == (split == "train")
-    assert "imagenet-prep download" in worded(caught.value.hint)
+    assert "imagenet-prep download" in caught.value.hint
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -311,7 +310,7 @@ def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
     with pytest.raises(InputError, match="is damaged at line 2") as caught:
         convert(layout, ENGINE, ConvertOptions(allow_incomplete=True))
     assert str(layout.boxes_csv) in caught.value.what
-    assert f"imagenet-prep annotate {tiny_data_dir}" in worded(caught.value.hint)
+    assert f"imagenet-prep annotate {tiny_data_dir}" in caught.value.hint
     assert not list(tiny_data_dir.glob("*-of-*"))
 
 

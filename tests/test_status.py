@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from existing import existing
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -54,9 +53,9 @@ def test_nothing_begun(tmp_path: Path) -> None:
     """In an empty or absent folder nothing has begun, and download comes next, its path quoted for the shell."""
     for folder in (tmp_path, tmp_path / "not there"):
         assert states(Layout(folder)) == ["not begun"] * 5
-        command = worded(status(Layout(folder)).following)
+        command = status(Layout(folder)).following
         assert shlex.split(command) == ["imagenet-prep", "download", str(folder)]
-    assert worded(status(Layout(Path("-dash"))).following) == "imagenet-prep download ./-dash"
+    assert status(Layout(Path("-dash"))).following == "imagenet-prep download ./-dash"
 
 
 def test_download_under_way(tmp_path: Path) -> None:
@@ -67,7 +66,7 @@ def test_download_under_way(tmp_path: Path) -> None:
     (layout.raw_partial_dir / f"{ARCHIVES['train'].filename}.part").write_bytes(b"x")
     found = stage(layout, "download")
     assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 begun")
-    assert worded(status(layout).following) == f"imagenet-prep download {tmp_path}"
+    assert status(layout).following == f"imagenet-prep download {tmp_path}"
     layout.archive_path(ARCHIVES["validation"]).unlink()
     found = stage(layout, "download")
     assert (found.state, found.detail) == ("partly", "0 of 3 archives, 0 of them checked, 1 begun")
@@ -92,15 +91,15 @@ def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
     """After each stage its state changes, and the command for the next one is named."""
     layout = Layout(tiny_data_dir)
     assert states(layout) == ["done", "not begun", "not begun", "not begun", "not begun"]
-    assert worded(status(layout).following) == f"imagenet-prep annotate {tiny_data_dir}"
+    assert status(layout).following == f"imagenet-prep annotate {tiny_data_dir}"
     annotate(layout, ENGINE)
     lines = layout.boxes_csv.read_bytes().count(b"\n")
     assert stage(layout, "annotate") == StageStatus("annotate", "done", f"{lines:,} boxes")
-    assert worded(status(layout).following) == f"imagenet-prep convert {tiny_data_dir}"
+    assert status(layout).following == f"imagenet-prep convert {tiny_data_dir}"
     convert(layout, ENGINE, PART)
     assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
     assert states(layout) == ["done", "not begun", "done", "done", "not begun"]
-    assert worded(status(layout).following) == f"imagenet-prep verify {tiny_data_dir}"
+    assert status(layout).following == f"imagenet-prep verify {tiny_data_dir}"
 
 
 def test_untar(tiny_data_dir: Path) -> None:
@@ -121,7 +120,7 @@ def test_lost_shard(converted: Layout) -> None:
     converted.shard_path("train-00002-of-00008").write_bytes(b"")
     assert stage(converted, "convert") == StageStatus("convert", "partly", "10 of 12 shards")
     repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
-    assert worded(status(converted).following) == f"imagenet-prep convert {converted.data_dir} {repeated}"
+    assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {repeated}"
 
 
 def test_conversion_under_way(converted: Layout) -> None:
@@ -132,12 +131,12 @@ def test_conversion_under_way(converted: Layout) -> None:
     converted.journal_path.write_text("".join(train[:5]) + train[5][:20])
     assert stage(converted, "convert").detail == "5 of 12 shards"
     repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
-    assert worded(status(converted).following) == f"imagenet-prep convert {converted.data_dir} {repeated}"
+    assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {repeated}"
     for damage in (b"[]", b'{"shards": 1, "options": []}', b"\xff"):
         converted.conversion_path.write_bytes(damage)
         # Then the names of the shards tell: 8 of train; of validation none was made yet.
         assert stage(converted, "convert").detail == "5 of 136 shards"
-        assert worded(status(converted).following) == f"imagenet-prep convert {converted.data_dir}"
+        assert status(converted).following == f"imagenet-prep convert {converted.data_dir}"
 
 
 def test_what_an_earlier_version_was_told_is_told_again(converted: Layout) -> None:
@@ -148,7 +147,7 @@ def test_what_an_earlier_version_was_told_is_told_again(converted: Layout) -> No
     assert kept["options"] == [["train_shards", 8], ["validation_shards", 4], ["allow_incomplete", True]]
     converted.conversion_path.write_text(json.dumps({**kept, "options": words}))
     converted.shard_path("train-00001-of-00008").unlink()
-    assert worded(status(converted).following) == f"imagenet-prep convert {converted.data_dir} {' '.join(words)}"
+    assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {' '.join(words)}"
 
 
 def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path
     convert(layout, ENGINE, options)
     layout.manifest_path.unlink()
     layout.shard_path("train-00001-of-00008").unlink()
-    words = shlex.split(worded(status(Layout(layout.data_dir)).following))
+    words = shlex.split(status(Layout(layout.data_dir)).following)
     given = "--train-shards 8 --validation-shards 4 --seed 7 --check header --resize 32 --quality"
     assert words[:5] == ["imagenet-prep", "convert", str(layout.data_dir), "--raw", str(layout.raw)]
     assert " ".join(words[5:]).startswith(given)
@@ -169,7 +168,7 @@ def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path
 def test_raw_data_elsewhere(tiny_data_dir: Path, tmp_path: Path) -> None:
     """The annotations are looked for where the raw data is."""
     raw = tiny_data_dir / "raw-data"
-    found = worded(status(Layout(tmp_path / "d", raw=raw)).following)
+    found = status(Layout(tmp_path / "d", raw=raw)).following
     assert found == f"imagenet-prep annotate {tmp_path}/d --raw {raw}"
 
 
@@ -181,7 +180,7 @@ def test_lost_index(converted: Layout, which: int) -> None:
     found = stage(converted, "convert")
     assert (found.state, found.detail) == ("partly", "12 of 12 shards, 1 of them without their index")
     assert stage(converted, "verify").state == "partly"
-    assert worded(status(converted).following).startswith(f"imagenet-prep convert {converted.data_dir} ")
+    assert status(converted).following.startswith(f"imagenet-prep convert {converted.data_dir} ")
 
 
 def test_what_repair_can_not_mend(converted: Layout) -> None:
@@ -190,12 +189,12 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     stray.write_bytes(b"x")
     assert verify(converted, ENGINE).problems
     assert f"{stray.name}: move it away" in stage(converted, "verify").detail
-    assert worded(status(converted).following) == f"imagenet-prep verify {converted.data_dir}"
+    assert status(converted).following == f"imagenet-prep verify {converted.data_dir}"
     stray.unlink()
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
     assert "manifest.json: remove it" in stage(converted, "verify").detail
-    assert worded(status(converted).following).split()[1] == "verify"
+    assert status(converted).following.split()[1] == "verify"
 
 
 def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
@@ -223,7 +222,7 @@ def test_verified(converted: Layout) -> None:
     assert stage(converted, "verify").state == "partly"
     verify(converted, ENGINE)
     assert stage(converted, "verify") == StageStatus("verify", "done", "a part of ILSVRC2012, whole and right")
-    assert worded(status(converted).following) == f"imagenet-prep report {converted.data_dir}"
+    assert status(converted).following == f"imagenet-prep report {converted.data_dir}"
     os.utime(converted.shard_path("train-00001-of-00008"))
     assert stage(converted, "verify").state == "partly"
     converted.verdict_path.write_bytes(b'{"schema": 1}')
@@ -235,7 +234,7 @@ def test_foreign_shards(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001").write_bytes(b"")
     found = stage(Layout(tmp_path), "convert")
     assert (found.state, found.detail) == ("unknown", "1 shard not made here")
-    assert worded(status(Layout(tmp_path)).following) == f"imagenet-prep verify {tmp_path}"
+    assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 
 
 def test_other_folders(tiny_data_dir: Path, tmp_path: Path) -> None:
@@ -244,7 +243,7 @@ def test_other_folders(tiny_data_dir: Path, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "d", raw=raw, output=tmp_path / "o")
     annotate(layout, ENGINE)
     words = ["imagenet-prep", "convert", str(tmp_path / "d"), "--raw", str(raw), "--output", str(tmp_path / "o")]
-    assert shlex.split(worded(status(layout).following)) == words
+    assert shlex.split(status(layout).following) == words
 
 
 def test_damaged_state_files(converted: Layout) -> None:
@@ -256,7 +255,7 @@ def test_damaged_state_files(converted: Layout) -> None:
 
 def test_as_dict_is_json(converted: Layout) -> None:
     """The dictionary form is JSON, a stage an object."""
-    value = json.loads(json.dumps(status(converted).as_dict(worded)))
+    value = json.loads(json.dumps(status(converted).as_dict()))
     assert [each["stage"] for each in value["stages"]] == ["download", "untar", "annotate", "convert", "verify"]
     assert value["next_command"].startswith("imagenet-prep ")
 
@@ -290,10 +289,10 @@ def test_a_recipe_has_two_stages(flowers: Path, tmp_path: Path) -> None:
         StageStatus("convert", "done", "5 of 5 shards"),
         StageStatus("verify", "not begun", "the shards have not been verified yet"),
     )
-    assert worded(status(layout).following) == f"imagenet-prep verify {layout.data_dir}"
+    assert status(layout).following == f"imagenet-prep verify {layout.data_dir}"
     verify(layout, ENGINE)
     assert stage(layout, "verify") == StageStatus("verify", "done", "flowers, whole and right")
-    assert worded(status(layout).following) == f"imagenet-prep report {layout.data_dir}"
+    assert status(layout).following == f"imagenet-prep report {layout.data_dir}"
 
 
 def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) -> None:
@@ -302,10 +301,10 @@ def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) ->
     repair = f"imagenet-prep repair {tmp_path}/d --raw {tmp_path} --output {tmp_path}/o"
     layout.shard_path("train-00001-of-00003").unlink()
     assert stage(layout, "convert") == StageStatus("convert", "partly", "4 of 5 shards")
-    assert worded(status(layout).following) == repair
+    assert status(layout).following == repair
     assert verify(Layout(tmp_path / "o"), ENGINE).problems
     assert stage(layout, "verify").state == "problems"
-    assert worded(status(layout).following) == repair
+    assert status(layout).following == repair
 
 
 def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
@@ -318,7 +317,7 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
         StageStatus("convert", "partly", "train: 2 of 3 shards; validation: 2 of 2 shards"),
         StageStatus("verify", "not begun", "the conversion is not finished"),
     )
-    assert worded(found.following) == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
+    assert found.following == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
     layout.journal_path.unlink()
     assert stage(layout, "convert") == StageStatus("convert", "partly", "begun, no shard is done yet")
     convert_recipe(flowers, layout)
@@ -335,7 +334,7 @@ def test_a_recipe_begun(flowers: Path, tmp_path: Path) -> None:
     layout.journal_path.write_text("".join(line for line in lines if "train-" in line))
     found = status(Layout(layout.data_dir))
     assert found.stages[0].detail == "train: 3 of 3 shards; validation: 0 of 2 shards"
-    assert worded(found.following) == f"imagenet-prep convert {tmp_path}/out --raw {data} --config {flowers}"
+    assert found.following == f"imagenet-prep convert {tmp_path}/out --raw {data} --config {flowers}"
 
 
 @pytest.mark.parametrize("given", ["data_dir", "output"])
@@ -349,7 +348,7 @@ def test_a_folder_in_the_prefix_is_not_given_twice(
     layout.manifest_path.unlink()
     inner = Layout(outer / "sets") if given == "data_dir" else Layout(tmp_path / "d", output=outer / "sets")
     words = [str(outer)] if given == "data_dir" else [str(tmp_path / "d"), "--output", str(outer)]
-    assert shlex.split(worded(status(inner).following)) == [
+    assert shlex.split(status(inner).following) == [
         "imagenet-prep",
         "convert",
         *words,
@@ -357,9 +356,9 @@ def test_a_folder_in_the_prefix_is_not_given_twice(
         str(flowers),
     ]
     monkeypatch.chdir(outer / "sets")
-    assert worded(status(Layout(Path())).following) == f"imagenet-prep convert {outer} --config {flowers}"
+    assert status(Layout(Path())).following == f"imagenet-prep convert {outer} --config {flowers}"
     flowers.unlink()
-    assert worded(status(inner).following).endswith(f"--config {flowers}")
+    assert status(inner).following.endswith(f"--config {flowers}")
 
 
 def test_damaged_state_files_of_a_recipe(flowers: Path, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from existing import existing
 from made_sets import edit_manifest as edit_soundly
 from made_sets import strip_seals
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
@@ -194,7 +193,7 @@ def test_without_an_index_nothing_tells_which_record_holds(layout: Layout, has_c
     layout.index_path(VICTIM).unlink()
     with pytest.raises(InputError, match=words) as caught:
         verify_and_repair(layout, ENGINE)
-    assert "imagenet-prep convert again" in worded(caught.value.hint)
+    assert "imagenet-prep convert again" in caught.value.hint
     assert made(layout) == 1
     assert contents(layout) == before
 

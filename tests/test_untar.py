@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 from existing import existing
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
@@ -324,7 +323,7 @@ def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
     error = refused(layout)
     assert (error.exit_code, error.what) == (4, f"{archive} is damaged at byte 1,536")
     assert "checksum" in error.detail
-    assert "imagenet-prep download" in worded(error.hint)
+    assert "imagenet-prep download" in error.hint
     content = archive.read_bytes()
     archive.write_bytes(content[:-10240])
     assert "damaged at byte" in refused(layout).what
@@ -370,7 +369,7 @@ def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
     assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [TRAIN]
     assert "ILSVRC2012_img_val.tar" in progress.notes[0]
     layout.archive_path(ARCHIVES[TRAIN]).unlink()
-    assert worded(refused(layout).hint) == f"imagenet-prep download {tiny_data_dir}"
+    assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
 
 
 @pytest.fixture

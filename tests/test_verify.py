@@ -25,7 +25,6 @@ from made_sets import edit_manifest, one_more
 from imagenet_prep import pipeline
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
@@ -253,7 +252,7 @@ def test_flipped_bit_names_the_file(layout: Layout) -> None:
     filename = read_record(record.data).filename
     assert problem.detail == f"record 4 at byte {record.offset} ({filename}): the data do not match their CRC"
     (line,) = layout.problems_path.read_text().splitlines()
-    assert Problem(**json.loads(line)) == problem.worded(str)
+    assert Problem(**json.loads(line)) == problem
 
 
 def test_findings_disappear_with_the_damage(layout: Layout) -> None:
@@ -450,7 +449,7 @@ def test_no_shards(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         verify(Layout(tmp_path), ENGINE)
     assert str(tmp_path) in caught.value.what
-    assert "imagenet-prep convert" in worded(caught.value.hint)
+    assert "imagenet-prep convert" in caught.value.hint
 
 
 def test_unreadable_shard(layout: Layout) -> None:
@@ -503,8 +502,8 @@ def test_a_conversion_under_way(layout: Layout) -> None:
     flip(layout.shard_path(SHARD), 1, "data")
     missing, damaged = problems_of(layout)
     assert (missing.kind, missing.subject) == (K.MISSING_SHARD, "train-00005-of-00008")
-    assert worded(missing.remedy) == "run the same imagenet-prep convert again: it makes what is missing"
-    assert worded(damaged.remedy) == "remove it and run the same imagenet-prep convert again"
+    assert missing.remedy == "run the same imagenet-prep convert again: it makes what is missing"
+    assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
 
 
 def test_a_quick_look_proves_little(layout: Layout) -> None:
@@ -773,7 +772,7 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     journal = layout.journal_path
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(line for line in lines if not any(name.encode() in line for name in gone)))
-    verdict = verify(layout, ENGINE, progress=Silent(worded=worded))
+    verdict = verify(layout, ENGINE, progress=Silent())
     count = f"{len(manifest.shards) - len(gone)} of {len(manifest.shards)} shards"
     command = "imagenet-prep convert"
     assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to go on: {command} ")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from imagenet_prep.errors import Call
 from imagenet_prep.model import Problem, StageStatus, State
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -112,7 +111,7 @@ class KnownSet(Protocol):
         """How far the stages before convert have come: nowhere, where there are none."""
         return ()
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """What goes on, where convert has not come to its end; ``states`` are those of the stages."""
         ...
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from imagenet_prep.errors import Text
 from imagenet_prep.model import Problem, ProblemKind
 
 LIMIT = 20
@@ -37,7 +36,7 @@ class Place:
 class Findings:
     """Gathers the problems of one shard; the same remedy helps against all of them."""
 
-    def __init__(self, subject: str, remedy: Text) -> None:
+    def __init__(self, subject: str, remedy: str) -> None:
         self._subject = subject
         self._remedy = remedy
         self.counts: Counter[ProblemKind] = Counter()
@@ -65,7 +64,7 @@ class Findings:
         return tuple(self._problems) + rest
 
 
-def problem(found: Finding, subject: str, remedy: Text, at: Place | None = None) -> Problem:
+def problem(found: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
     """A finding about a subject, in words and in values."""
     detail = found.detail if at is None else f"{at}: {found.detail}"
     record, offset, image = (None, None, "") if at is None else (at.record, at.offset, printable(at.image))

@@ -15,7 +15,8 @@ from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.index_check import corrected
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import Call, InputError, Phrase, Text
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.beginning import Beginning, load_beginning
 from imagenet_prep.state.journal import Journal
@@ -24,8 +25,8 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name
 from imagenet_prep.text import number_of
 
-REMEDY_RERUN = Phrase("run the same {convert} again: it makes what is missing")
-REMEDY_REMOVE = Phrase("remove it and run the same {convert} again: finished shards are kept")
+REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
+REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 _OTHER_SHARDS = "it does not list the shards that its totals count"
 _MOST_MISSING = 99_999
@@ -97,7 +98,7 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
         raise InputError(
             f"no shards in {layout.output_dir}",
             "expected files such as train-00000-of-01024",
-            Phrase("{}    (or name the folder that holds them)", Call("convert", layout.data_dir)),
+            f"{command('convert', layout.data_dir)}    (or name the folder that holds them)",
         )
     return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
 
@@ -116,7 +117,7 @@ def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Itera
     for name, info in found.shards.items():
         if info != manifest.shards[name]:
             detail = f"its entry of {name} is wrong: the journal has another one, with which the index agrees"
-            remedy = Phrase("correct it: {}", Call("repair", layout.data_dir))
+            remedy = f"correct it: {command('repair', layout.data_dir)}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 
@@ -172,7 +173,7 @@ def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
     return found, list(_wrong_entries(layout, manifest, found))
 
 
-def _damaged(layout: Layout, fault: str, remedy: Text = REMEDY_REMOVE) -> Problem:
+def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem:
     return Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, fault, remedy)
 
 
@@ -211,7 +212,7 @@ def manifest_fault(manifest: Manifest) -> str:
 def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Shards that are missing, and files that a glob would take for shards."""
     problems: list[Problem] = []
-    remedy: Text
+    remedy: str
     missing = [name for name in inventory.expected if name not in inventory.sizes]
     for name in missing:
         info = inventory.infos.get(name)

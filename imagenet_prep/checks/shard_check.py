@@ -13,7 +13,8 @@ from pathlib import Path
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.checks.findings import Finding, Findings, Place
 from imagenet_prep.checks.index_check import departure, first_difference, read_index, read_written
-from imagenet_prep.errors import Call, InputError, Phrase
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -31,11 +32,11 @@ _STEP = 0.2  # seconds after which it is told how far the reading of a shard is
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
 
 
-def remedy_own(layout: Layout) -> Phrase:
+def remedy_own(layout: Layout) -> str:
     """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
     if not layout.manifest_path.exists():
-        return Phrase("remove it and run the same {convert} again")
-    return Phrase("make it again: {}", Call("repair", layout.data_dir))
+        return "remove it and run the same imagenet-prep convert again"
+    return f"make it again: {command('repair', layout.data_dir)}"
 
 
 @dataclass(frozen=True, slots=True)

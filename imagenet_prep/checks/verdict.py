@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from imagenet_prep.errors import InputError, Text
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
@@ -91,10 +91,6 @@ class Verdict:
         subject = number_of(len(missing), "shard")
         together = dataclasses.replace(each[0], subject=subject, detail=listed(missing), count=len(missing))
         return (together, *(problem for problem in self.problems if problem not in each))
-
-    def worded(self, worded: Callable[[Text], str]) -> Verdict:
-        """The same with remedies as ``worded`` says them."""
-        return dataclasses.replace(self, problems=tuple(problem.worded(worded) for problem in self.problems))
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict for machines (docs/cli.md)."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from imagenet_prep.checks.findings import LIMIT
 from imagenet_prep.checks.shard_check import ShardReport
-from imagenet_prep.errors import Phrase
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import split_of
@@ -54,7 +53,7 @@ def check_totals(
     if found == expected or ((counts_alone or set_aside) and found[0] == expected[0]):
         return []  # classes and boxes are counted with images set aside
     words = "%d records, %d classes, %d boxes"
-    remedy = Phrase("run the same {convert} again, with {overwrite}")
+    remedy = "run the same imagenet-prep convert again, with --overwrite"
     detail = f"expected {words % expected}, got {words % found}"
     return [Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=words % expected, got=words % found)]
 

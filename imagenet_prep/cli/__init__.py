@@ -18,7 +18,7 @@ import click
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say, tell
 from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
-from imagenet_prep.escaping import command_line, traced
+from imagenet_prep.escaping import rerun, traced
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
@@ -75,13 +75,12 @@ def _bug(error: Exception) -> int:
 
 
 def _show(error: PrepError) -> None:
-    from imagenet_prep.cli.remedies import to_copy
 
     if isinstance(error, WorkerError):
         say("error: ", colour="red", end="", error=True)
         say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
     else:
-        tell(*error.lines(to_copy), lead="error: ", colour="red", error=True)
+        tell(*error.lines, lead="error: ", colour="red", error=True)
 
 
 _QUOTES_NOTHING = (click.MissingParameter, getattr(click.exceptions, "NoArgsIsHelpError", click.MissingParameter))
@@ -106,7 +105,6 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped(status: int, stop: BaseException) -> int:
-    from imagenet_prep.cli.remedies import program
 
     if "imagenet_prep.cli.progress" in sys.modules:
         sys.modules["imagenet_prep.cli.progress"].Bars.abandon()
@@ -116,7 +114,6 @@ def _stopped(status: int, stop: BaseException) -> int:
         said = f"{word}; nothing was changed. To begin again:"
     if NOTHING_KEPT in (stop.args or getattr(stop.__cause__, "args", ())):  # click puts its own in the place of one
         said = f"{word}; {NOTHING_KEPT}. The same command starts over:"
-    command = command_line([program(), *sys.argv[1:]])
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
-        say("", said, f"  {command}", error=True)
+        say("", said, f"  {rerun()}", error=True)
     return status

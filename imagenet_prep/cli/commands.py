@@ -16,7 +16,6 @@ from imagenet_prep import __version__
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.sections import ExportCommand, SectionedGroup
 from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
@@ -698,5 +697,5 @@ def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -
     if json_file is not None:
         from imagenet_prep.storage.files import save_json
 
-        save_json(json_file, verdict.worded(worded).as_dict())
+        save_json(json_file, verdict.as_dict())
     return PROBLEMS_FOUND if verdict.problems or set_aside else 0

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.cli.remedies import program, to_copy
 from imagenet_prep.cli.terminal import say, tell
-from imagenet_prep.errors import Call
-from imagenet_prep.escaping import path_word, quoted
+from imagenet_prep.escaping import command, path_word, program, quoted
 from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
@@ -47,7 +45,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
         tell(*(f"passed over: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        tell(f"next: {to_copy(Call('convert', Path(shards), (('config', summary.recipe),)))}")
+        tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -277,13 +275,13 @@ def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: 
 def print_status(status: Status, as_json: bool) -> None:
     """One line a stage, and what to run next."""
     if as_json:
-        _say_json(status.as_dict(to_copy), indent=2)
+        _say_json(status.as_dict(), indent=2)
         return
     if status.running:
         tell(f"running: {status.running}")
     for stage in status.stages:
         tell(f"{stage.stage:10}{stage.state:12}{stage.detail}", hang=22)
-    tell(f"next: {to_copy(status.following)}")
+    tell(f"next: {status.following}")
 
 
 def print_record(shown: ShownRecord, as_json: bool) -> None:
@@ -330,7 +328,7 @@ def _print_problems(problems: tuple[Problem, ...]) -> None:
     """The first problems, then what to do about them, each remedy once."""
     _print_findings(problems)
     for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
-        tell(f"to do: {to_copy(remedy)}")
+        tell(f"to do: {remedy}")
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:

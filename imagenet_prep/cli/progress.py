@@ -6,7 +6,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from imagenet_prep.cli.remedies import worded
 from imagenet_prep.cli.terminal import fitted, say, tell, terminal_width
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Progress, Silent
@@ -22,7 +21,6 @@ PLAIN_SECONDS = 10.0
 class Bars:
     """Draws one bar at a time on standard error."""
 
-    worded = staticmethod(worded)
     _drawn: ClassVar[Bars | None] = None
 
     def __init__(self) -> None:
@@ -82,8 +80,6 @@ class Bars:
 
 class Lines:
     """Writes a plain line every ten seconds, and one at each end: for logs."""
-
-    worded = staticmethod(worded)
 
     def __init__(self) -> None:
         self._label = ""
@@ -147,5 +143,5 @@ def _duration(seconds: float) -> str:
 def make_progress(quiet: bool) -> Progress:
     """The progress that suits where standard error goes."""
     if quiet:
-        return Silent(worded=worded)
+        return Silent()
     return Bars() if terminal_width(sys.stderr) else Lines()  # in one that says 0, as some containers' do, no bar shows

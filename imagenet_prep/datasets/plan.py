@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import InputError, Phrase, PrepError, Settings, Text
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.escaping import Settings
 from imagenet_prep.model import MadeFrom, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.fingerprint import Fingerprints, earlier_fingerprint, names_and_sizes
@@ -65,7 +66,7 @@ class PlannedSet:
     settings: Mapping[str, object]
     expected: Mapping[str, int]
     options: Settings = ()
-    notes: tuple[Text, ...] = ()
+    notes: tuple[str, ...] = ()
     closing: tuple[str, ...] = ()
     doubts: tuple[PrepError, ...] = ()
 
@@ -104,8 +105,8 @@ def not_understood(what: str) -> InputError:
     """The error for a manifest that is no manifest of ours in one point."""
     return InputError(
         f"the {what} in the manifest can't be understood",
-        Phrase("expected them as {convert} writes them"),
-        Phrase("remove the manifest and run the same {convert} again: finished shards are kept"),
+        "expected them as imagenet-prep convert writes them",
+        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
     )
 
 
@@ -123,5 +124,5 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
     raise InputError(
         f"the {split} images in {source} are not those that the shards were made from",
         detail,
-        Phrase("get those back or name their folder with {raw}, or make the set again with {convert} {overwrite}"),
+        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
     )

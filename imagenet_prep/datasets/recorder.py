@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from imagenet_prep.errors import Phrase, Text
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
@@ -16,7 +15,7 @@ from imagenet_prep.tfrecord import inception
 
 Buffer = bytes | memoryview
 
-_LOOSELY = Phrase("{check} header")
+_LOOSELY = "--check header"
 
 
 class Recorded(NamedTuple):
@@ -42,7 +41,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def as_is(self, item: Item, data: Buffer) -> Text:
+    def as_is(self, item: Item, data: Buffer) -> str:
         """What makes it take an item that it refused, as it is; "" where nothing does."""
         ...
 
@@ -72,7 +71,7 @@ class InceptionRecorder:
     how: Reencode | None = None
     numbers: Sequence[int] | None = None
     upright: bool = False
-    loosely: Text = _LOOSELY
+    loosely: str = _LOOSELY
 
     @property
     def keeps_size(self) -> bool:
@@ -92,6 +91,6 @@ class InceptionRecorder:
         """The item with the label that its record has."""
         return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
 
-    def as_is(self, item: Item, data: Buffer) -> Text:
+    def as_is(self, item: Item, data: Buffer) -> str:
         """A look at the header alone, if the image passes that."""
         return self.loosely if takes(dataclasses.replace(self, check="header"), item, data) else ""

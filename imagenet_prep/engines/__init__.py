@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from imagenet_prep.errors import Phrase, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Engine
 
 ENGINES = ("processes", "threads", "ray")
@@ -28,7 +28,7 @@ def make_engine(name: str = "processes", workers: int | None = None, ray_address
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
-        raise UsageError(f"an address of a Ray cluster ({ray_address})", Phrase("expected {engine} ray beside it"))
+        raise UsageError(f"an address of a Ray cluster ({ray_address})", "expected --engine ray beside it")
     if name == "processes":
         from imagenet_prep.engines.processes import ProcessEngine
 

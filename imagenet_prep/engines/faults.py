@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import DataProblemsError, Phrase, PrepError, WorkerError
+from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
 from imagenet_prep.escaping import traced
 from imagenet_prep.storage.refusals import as_error
 
@@ -25,10 +25,10 @@ def no_worker(reason: str) -> PrepError:
     return PrepError(
         "no worker can be started",
         f"the system says: {reason}",
-        Phrase("raise the limit of processes (ulimit -u), or try fewer {workers}, and run the same command again"),
+        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
     )
 
 
 def died(cause: str) -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, Phrase("try fewer {workers}"))
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")

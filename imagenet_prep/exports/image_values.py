@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep.errors import Call, InputError, UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest
 from imagenet_prep.tfrecord.example import KINDS, parse_example
@@ -62,7 +63,7 @@ class Meaning:
             raise InputError(
                 f"{record.shard}: record {record.number} has the label {label}",
                 f"expected labels from {self.first_label} on",
-                Call("verify", record.shard.parent),
+                command("verify", record.shard.parent),
             )
         return label - self.first_label
 

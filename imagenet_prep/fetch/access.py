@@ -13,7 +13,7 @@ from typing import NoReturn, TypeAlias
 
 import requests
 
-from imagenet_prep.errors import AccessError, Phrase, UsageError
+from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import (
@@ -187,7 +187,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            Phrase("sign in with a browser, export its cookies and give them with {cookies} FILE"),
+            "sign in with a browser, export its cookies and give them with --cookies FILE",
         )
     fields = form.filled(credentials.username, credentials.password)
     Patience("signing in", pace, note=session.note).until(lambda: session.post(form.action, fields).close())
@@ -223,11 +223,8 @@ def _refused(url: str, credentials: Credentials) -> AccessError:
     return RefusedError(
         f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
         "expected a user name and access key it knows",
-        Phrase(
-            "check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, or use {cookies}); "
-            "without an account sign up at {}",
-            SIGN_UP_URL,
-        ),
+        f"check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
+        f"or use --cookies); without an account sign up at {SIGN_UP_URL}",
     )
 
 

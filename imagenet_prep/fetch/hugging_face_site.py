@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, Phrase
+from imagenet_prep.errors import AccessError, InputError, NetworkError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.offers import Note, Offer, ask_json
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import RefusedError
@@ -154,12 +155,12 @@ class HuggingFaceSite:
             raise InputError(
                 f"{DATASET} at the commit {commit[:12]} is another copy than the one known here",
                 f"expected {number_of(len(wanted), 'parquet file')}, missing: {listed(missing) or 'none'}",
-                Phrase("rm {} to take the newest commit, or fetch another copy with {source}", state),
+                f"rm {quoted(str(state))} to take the newest commit, or fetch another copy with --source",
             )
 
     def _strange(self, url: str, expected: str) -> NetworkError:
         return NetworkError(
             f"{host_of(url)} gave no usable answer about {DATASET}",
             f"expected {expected}",
-            Phrase("check the address given with {base_url}, or try later"),
+            "check the address given with --base-url, or try later",
         )

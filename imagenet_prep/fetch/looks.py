@@ -9,7 +9,8 @@ from pathlib import Path
 
 import requests
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import (
     PROBE,
@@ -111,7 +112,7 @@ def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -
         raise InputError(
             f"{host_of(url)} has something else under the name {name}",
             fault,
-            Phrase("check the address given with {base_url}; nothing was fetched"),
+            "check the address given with --base-url; nothing was fetched",
         )
 
 
@@ -130,7 +131,7 @@ def check_look(path: Path, name: str) -> None:
         raise InputError(
             f"{name} arrived, but is something else; it is kept as {path}",
             fault,
-            Phrase("rm {}, check the address given with {base_url}, and run the same command again", path),
+            f"rm {quoted(str(path))}, check the address given with --base-url, and run the same command again",
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from imagenet_prep.errors import Text
 from imagenet_prep.model import Progress
 
 
@@ -32,7 +31,3 @@ class Numbered:
     def note(self, text: str) -> None:
         """Pass it on."""
         self.progress.note(text)
-
-    def worded(self, text: Text) -> str:
-        """As the one that it passes on to says it."""
-        return self.progress.worded(text)

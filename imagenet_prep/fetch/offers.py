@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import requests
 
-from imagenet_prep.errors import AccessError, NetworkError, Phrase
+from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import RefusedError, check_status, name_of, read_some
 from imagenet_prep.fetch.session import Session, host_of
@@ -114,7 +114,7 @@ def ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
         raise NetworkError(
             f"{host_of(url)} sent something else in place of {name_of(url)}",
             "expected JSON",
-            Phrase("check the address given with {base_url}, or try later"),
+            "check the address given with --base-url, or try later",
         ) from None
 
 

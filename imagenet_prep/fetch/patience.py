@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from imagenet_prep.errors import NetworkError, Phrase
+from imagenet_prep.errors import NetworkError
 
 _TRIES_OF_LASTING = 3
 
@@ -132,7 +132,7 @@ class Patience:
             return NetworkError(
                 f"{self.what}: {cut.reason}",
                 "nothing was fetched",
-                Phrase("check that name (of {base_url}, or of a proxy), and this machine's network"),
+                "check that name (of --base-url, or of a proxy), and this machine's network",
             )
         again = "run the same command again"
         return NetworkError(

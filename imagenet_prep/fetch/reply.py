@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import requests
 import urllib3
 
-from imagenet_prep.errors import AccessError, NetworkError, Phrase, Text
+from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin, reason_of
 from imagenet_prep.fetch.site import SIGN_UP_URL
@@ -116,7 +116,7 @@ def _no_length(url: str) -> Remote:
     raise NetworkError(
         f"{name_of(url)}: {host_of(url)} doesn't say how long it is",
         "expected a Content-Range or a Content-Length",
-        Phrase("check the address given with {base_url}"),
+        "check the address given with --base-url",
     )
 
 
@@ -241,7 +241,7 @@ def _refusal(status: int, url: str) -> AccessError | NetworkError:
     return NetworkError(
         f"{host_of(url)} has no {name_of(url)} for us",
         f"expected the archive, got HTTP status {status}",
-        Phrase("check the address given with {base_url}, or try later"),
+        "check the address given with --base-url, or try later",
     )
 
 
@@ -254,12 +254,12 @@ def schemes(header: str) -> list[str]:
 class RefusedError(AccessError):
     """A server does not give us a file; ``status`` is what it answered, 200 where a page came in its place."""
 
-    def __init__(self, what: str, detail: str, hint: Text, status: int = 200) -> None:
+    def __init__(self, what: str, detail: str, hint: str, status: int = 200) -> None:
         super().__init__(what, detail, hint)
         self.status = status
 
 
 def access_error(what: str, detail: str, status: int = 200) -> RefusedError:
     """The error that says where to sign up for image-net.org, and what to set."""
-    words = "sign up at {}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use {cookies})"
-    return RefusedError(what, detail, Phrase(words, SIGN_UP_URL), status)
+    hint = f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use --cookies)"
+    return RefusedError(what, detail, hint, status)

@@ -17,7 +17,7 @@ import requests
 import urllib3
 from requests.auth import AuthBase, HTTPBasicAuth
 
-from imagenet_prep.errors import NetworkError, Phrase, UsageError
+from imagenet_prep.errors import NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.proxy import proxy_of
 from imagenet_prep.fetch.wire import WireAdapter
@@ -290,7 +290,7 @@ def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
         f"a redirect from {host_of(url)} was refused",
         why,
-        Phrase("check the address given with {base_url}, or try later"),
+        "check the address given with --base-url, or try later",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import NetworkError, Phrase
+from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch.connections import Connections, ask_for
 from imagenet_prep.fetch.front import Front
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
@@ -81,7 +81,7 @@ def _hopeless(url: str, restart: RestartError) -> NetworkError:
     return NetworkError(
         f"{name_of(url)}: the server doesn't go on where it broke off",
         f"started over once, then again: {restart}",
-        Phrase("run the same command again later, or name another server with {base_url}"),
+        "run the same command again later, or name another server with --base-url",
     )
 
 

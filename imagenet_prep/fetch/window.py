@@ -7,7 +7,7 @@ from pathlib import Path
 
 import requests
 
-from imagenet_prep.errors import NetworkError, Phrase
+from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch.connections import ask_for
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, RestartError, content_range, name_of
@@ -107,7 +107,7 @@ def no_parts(url: str) -> NetworkError:
     return NetworkError(
         f"{host_of(url)} doesn't serve parts of {name_of(url)}",
         "expected an answer to a Range request: single classes can't be fetched without",
-        Phrase("name another server with {base_url}, or fetch all classes: leave out {classes}"),
+        "name another server with --base-url, or fetch all classes: leave out --classes",
     )
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from imagenet_prep.checks.findings import Finding, Findings
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import Phrase
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.copies import find_copies
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order
@@ -139,7 +138,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     if names:
         what += ": " + listed(names, 5)
     image = names[0] if len(names) == 1 else ""
-    remedy = Phrase("get the missing shards, or make the set again; if a part is meant, verify with {allow_incomplete}")
+    remedy = "get the missing shards, or make the set again; if a part is meant, verify with --allow-incomplete"
     return Problem(
         ProblemKind.MISSING_IMAGE,
         split,
@@ -176,7 +175,7 @@ def classes_problem(split: str, wnids: Sequence[str], part: Part) -> Problem:
         ProblemKind.MISSING_CLASS,
         split,
         f"{what} no image: {shown}",
-        Phrase("make the set again from all classes; if a part is meant, verify with {allow_incomplete}"),
+        "make the set again from all classes; if a part is meant, verify with --allow-incomplete",
         expected=str(len(part.labels)),
         got=str(len(part.labels) - len(wnids)),
         count=len(wnids),

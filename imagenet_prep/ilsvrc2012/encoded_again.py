@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import (
     SourceKind,
@@ -163,10 +163,8 @@ def refuse_encoded_again(layout: Layout, split: str) -> None:
                 f"{found.path} is of {found.encoder}: that copy can't give the same records",
                 "expected images as they were published; in that copy 23 of train were encoded again, "
                 "22 that are CMYK and one that is a PNG",
-                Phrase(
-                    "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, and name their "
-                    "folder with {raw}; or convert it with {as_it_is}, which the manifest records"
-                ),
+                "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
+                "and name their folder with --raw; or convert it with --as-it-is, which the manifest records",
             )
 
 

@@ -12,7 +12,8 @@ from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFind
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
-from imagenet_prep.errors import Call, IncompleteError, InputError, Phrase, PrepError, Text, UsageError
+from imagenet_prep.errors import IncompleteError, InputError, PrepError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
@@ -171,7 +172,7 @@ class ImageNet(KnownSet):
                 raise InputError(
                     f"no {split} images in {layout.raw_dir}",
                     "expected the archive or the folder that the shards were made from",
-                    Phrase("put it back, or name the folder that holds it with {raw}"),
+                    "put it back, or name the folder that holds it with --raw",
                 )
             catalog = _read(source, engine, progress, options.part)
             _attach_boxes(catalog, layout, options)
@@ -186,23 +187,23 @@ class ImageNet(KnownSet):
         made = {split: totals[split].classes if split in totals else len(self.part.labels) for split in facts.SPLITS}
         return stages_before(layout, made)
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see KnownSet."""
         found = [find_source(layout, split) for split in facts.SPLITS]
         if not all(found) and states["convert"] == "not begun":
             own = own_images(layout)
-            return Call("init", own) if own else Call("download", layout.data_dir)
+            return command("init", own) if own else command("download", layout.data_dir)
         if damage_of(found) and states["convert"] == "not begun":
-            return Call("download", layout.data_dir, (("source", "kaggle"),))
+            return command("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
-            return Call("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
+            return command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
         begun = load_beginning(layout)
         settings = begun.options if begun else ()
         if self.manifest is not None and not (begun and self.part.recorded):  # of a file it knows no more than the name
             with suppress(InputError):
                 settings = options_from(self.manifest).chosen()
-        return Call("convert", layout.data_dir, (*layout.elsewhere(begun.raw if begun else None), *settings))
+        return command("convert", layout.data_dir, (*layout.elsewhere(begun.raw if begun else None), *settings))
 
     # what its shards must be -----------------------------------------------------------------------------------
 
@@ -280,11 +281,11 @@ class ImageNet(KnownSet):
         return check_set(inventory, checked, examiner, is_part=is_part)
 
 
-def _empty_shards(split: str, images: int, shards: int) -> Phrase:
+def _empty_shards(split: str, images: int, shards: int) -> str:
     """What is to be known where there are fewer images than shards."""
     there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
-    option = Phrase("{train_shards}") if split == facts.TRAIN else Phrase("{validation_shards}")
-    return Phrase("{}: {} of these will be empty ({} sets how many there are)", there, f"{shards - images:,}", option)
+    option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
+    return f"{there}: {shards - images:,} of these will be empty ({option} sets how many there are)"
 
 
 def _as_it_is(encoders: Mapping[str, str]) -> Iterator[str]:
@@ -308,13 +309,13 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
     return catalog.whole([row for row, label in enumerate(catalog.labels) if label in labels])
 
 
-def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[Text]:
+def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
     """Whether all files of a copy are there: asked before any of them is read."""
     lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
     return _told(lacking, "files", options)
 
 
-def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[Text]:
+def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
     missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
     _told(lacking, "images", options)
@@ -329,25 +330,25 @@ def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
     return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
 
 
-def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[Text]:
+def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
     """What to say of a set that lacks something, if it may."""
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"this is not the whole of {options.part.name}",
             " | ".join(lacking),
-            Phrase("get the missing {}, or convert what is there with {allow_incomplete}", what),
+            f"get the missing {what}, or convert what is there with --allow-incomplete",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
-def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[Text]:
+def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
     """Give the images their boxes; say so if there are none to give."""
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return []
     path = find_boxes_csv(layout, catalog.split)
     if path is None:
         what = _no_boxes(catalog.split, layout)
-        return [Phrase("{} ({annotate} makes it)", what)]
+        return [f"{what} (imagenet-prep annotate makes it)"]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 
@@ -356,8 +357,8 @@ def _missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> list[
     """What speaks against beginning a set whose validation images are to have boxes, where there are none to give."""
     if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
         return []
-    hint = Phrase("make it: {}", Call("annotate", layout.data_dir, (("validation_boxes", True),)))
-    return [InputError(_no_boxes(split, layout), Phrase("expected it: {validation_boxes} asks for them"), hint)]
+    hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
+    return [InputError(_no_boxes(split, layout), "expected it: --validation-boxes asks for them", hint)]
 
 
 def _no_boxes(split: str, layout: Layout) -> str:
@@ -372,7 +373,7 @@ def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            Phrase("remove it and make it again: {}", Call("annotate", layout.data_dir)),
+            f"remove it and make it again: {command('annotate', layout.data_dir)}",
         ) from fault
 
 
@@ -400,5 +401,5 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
     raise InputError(
         f"the {catalog.split} boxes are not those that the shards were made with",
         f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
-        Phrase("make their file again: {}", Call("annotate", layout.data_dir)),
+        f"make their file again: {command('annotate', layout.data_dir)}",
     )

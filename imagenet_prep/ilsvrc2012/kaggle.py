@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles, File, identity_of_file, refuse_repeated
 from imagenet_prep.ilsvrc2012.source import (
@@ -55,7 +55,7 @@ ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 PACKED = KaggleFile("imagenet_object_localization_patched2019.tar.gz")
 
 
-_HINT = Phrase("finish its download, or move it away and fetch it again: {download} DATA_DIR {source} kaggle")
+_HINT = "finish its download, or move it away and fetch it again: imagenet-prep download DATA_DIR --source kaggle"
 
 
 class _Place(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from contextlib import suppress
 
-from imagenet_prep.errors import Call, InputError, Phrase, Text
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.finding import find_source
 from imagenet_prep.state.beginning import load_beginning
@@ -23,11 +24,11 @@ def nothing_found(layout: Layout) -> InputError:
     there, names = _what_lies_there(layout)
     expected = "expected the archives of image-net.org, folders train/ and val/, or a copy of Kaggle or Hugging Face"
     begun, own = load_beginning(layout), own_images(layout)
-    hint: Text = Phrase("{}    (or name the folder with {raw})", Call("download", layout.data_dir))
+    hint: str = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
     if begun is not None:
-        hint = Call("convert", layout.data_dir, (*layout.elsewhere(begun.raw), *begun.options))
+        hint = command("convert", layout.data_dir, (*layout.elsewhere(begun.raw), *begun.options))
     elif own is not None:
-        hint = Phrase("{}    (for images of your own)", Call("init", own))
+        hint = f"{command('init', own)}    (for images of your own)"
     return InputError(
         f"no images of ImageNet in {layout.raw_dir}", f"{expected}; found {listed(names) or 'nothing'} in {there}", hint
     )

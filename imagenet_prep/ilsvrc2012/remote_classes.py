@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote
@@ -62,7 +62,7 @@ class RemoteClasses:
             raise InputError(
                 f"{view.path} has no {lacking[0]}.tar",
                 f"expected {len(wanted):,} classes, {len(lacking):,} are missing",
-                Phrase("check the address given with {base_url}"),
+                "check the address given with --base-url",
             )
         spans = {wnid: (offset, offset + length) for wnid, (offset, length) in found.items() if wnid in wanted}
         return cls(session, url, remote, spans, pace)

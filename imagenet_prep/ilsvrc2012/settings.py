@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import not_understood
-from imagenet_prep.errors import InputError, Phrase, Settings, UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.encoded_again import ENCODERS
 from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
@@ -110,7 +111,7 @@ def check_options(options: ConvertOptions) -> None:
         raise UsageError(
             f"raw data can't be consumed for {options.part.name} alone",
             "expected all classes: the others would be lost",
-            Phrase("leave out {consume} or {classes}"),
+            "leave out --consume or --classes",
         )
 
 
@@ -161,7 +162,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         raise InputError(
             f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
             f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
-            Phrase("use that version, or make the set again with {convert} {overwrite}"),
+            "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
     if not _is_known(settings):
         raise not_understood("settings")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
@@ -117,7 +117,7 @@ def refuse_misplaced(folder: str, name: str, split: str) -> None:
         raise InputError(
             f"{folder}/{name} lies in the wrong class folder",
             f"expected it in {wnid}, found it in {found}",
-            Phrase("move it there, or let {untar} DATA_DIR sort the images"),
+            "move it there, or let imagenet-prep untar DATA_DIR sort the images",
         )
 
 

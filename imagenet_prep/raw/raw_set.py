@@ -8,7 +8,7 @@ from typing import Any
 
 from imagenet_prep.datasets.plan import PlannedSplit
 from imagenet_prep.datasets.recorder import InceptionRecorder, Recorded, Recorder
-from imagenet_prep.errors import InputError, Phrase, UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.record_sequence import RecordSequence
@@ -46,7 +46,7 @@ class RawSet(RecordSequence):
                 raise gone(container.path)
             if container.reading == "in order":
                 what = f"{container.path} can't be read at random: each image costs all that is before it in the file"
-                hint = Phrase("{convert} it, and open its shards")
+                hint = "imagenet-prep convert it, and open its shards"
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
         self.first_label = first_label
         self._place = str(planned.source)

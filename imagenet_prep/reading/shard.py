@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
@@ -331,12 +332,12 @@ def _damaged(path: AnyPath, number: int, offset: int, compression: Compression, 
     return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
 
 
-def remedy(path: AnyPath) -> Text:
+def remedy(path: AnyPath) -> str:
     """verify, where a file is a shard of a set that was made there; of other files nothing is known."""
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return Phrase("{}    (finds all that is wrong with this set of shards)", Call("verify", layout.data_dir))
+    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
 
 
 def _is_recorded(layout: Layout, name: str) -> bool:

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.reading import index_cache
 from imagenet_prep.reading.record_sequence import RecordSequence, first_label_of
 from imagenet_prep.reading.shard import Record, Shard, remedy
@@ -124,7 +124,7 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
         first = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
         is_begun = manifest is None and layout.journal_path.exists()
-        todo = Phrase("run the same {convert} again") if is_begun else remedy(layout.shard_path(first))
+        todo = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(first))
         raise InputError(what, f"the first one that is missing: {first}", todo)
     found = list(names)
     return found, [recorded.get(name) for name in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.layouts import counted
@@ -69,7 +69,7 @@ def keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) 
         error = InputError(
             f"{inputs.origin}: {_unreadable(len(wrong), content)}, {wrong[0]} first ({counted(wrong)})",
             f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
-            Phrase("{}; skip_bad: true, or {skip_bad}, leaves them out", choice) if odd and len(rows) else choice,
+            f"{choice}; skip_bad: true, or --skip-bad, leaves them out" if odd and len(rows) else choice,
         )
         if not len(rows) or not inputs.has_folders:
             raise error

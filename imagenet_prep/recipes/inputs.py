@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import InputError, Phrase, all_of
+from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.places import find_manifest, place_manifest
@@ -86,8 +86,8 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     named = os.environ.get(ROOT_VARIABLE)
     found = root or (Path(named) if named else file.path.parent)
     if kind_of(found) != "folder":
-        said = Phrase("{raw}") if root else f"{ROOT_VARIABLE} of the environment"
-        raise InputError(f"{found} is not there", Phrase("expected the folder of the data, as {} names it", said))
+        said = "--raw" if root else f"{ROOT_VARIABLE} of the environment"
+        raise InputError(f"{found} is not there", f"expected the folder of the data, as {said} names it")
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 
@@ -155,7 +155,7 @@ def _need(file: RecipeFile, key: Key, path: AnyPath, expected: str, what: str) -
         raise InputError(
             f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else f'not a {expected}'}",
             f"expected {what}",
-            Phrase("paths are relative to {raw}, else to {} of the environment, else to the recipe", ROOT_VARIABLE),
+            f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
         )
 
 

@@ -11,7 +11,7 @@ from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import Phrase, PrepError, Text
+from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
 from imagenet_prep.recipes.classes import Classes
@@ -79,7 +79,7 @@ class RecipeDataset:
     settings: Mapping[str, Any]
     features: Mapping[str, Mapping[str, Any]]
     classes: Classes
-    notes: tuple[Text, ...]
+    notes: tuple[str, ...]
     manifest: ManifestFile | None = None
     root: AnyPath | None = None
     says_turning: bool = False
@@ -150,9 +150,7 @@ class RecipeDataset:
             dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
         )
         settings = {key: value for key, value in self.settings.items() if key != "upright"}
-        note = Phrase(
-            "the version that began this set turned no image upright, and so it is gone on with; {overwrite} turns"
-        )
+        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
         notes = (*self.notes, note) if "reencode" in settings else self.notes
         return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
-from imagenet_prep.errors import Call, InputError, Phrase, PrepError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, State
 from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
@@ -62,12 +63,12 @@ class MadeByRecipe(KnownSet):
         totals = self.manifest.totals if self.manifest else {}
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> Call:
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """To repair what was whole, or to go on with the conversion."""
         if self.manifest is None:
             return self.call_again(layout)
         begun = load_beginning(layout)
-        return Call("repair", layout.data_dir, layout.elsewhere(begun.raw if begun else None))
+        return command("repair", layout.data_dir, layout.elsewhere(begun.raw if begun else None))
 
     # what its shards must be -----------------------------------------------------------------------------------
 
@@ -75,18 +76,18 @@ class MadeByRecipe(KnownSet):
         """Its shards are not to be compared with ILSVRC2012, and nothing but the manifest tells what they must be."""
         if self.manifest is not None:
             return
-        again = Phrase("run the same {convert} again, with {config} {}", self.path or "RECIPE")
+        again = f"run the same imagenet-prep convert again, with --config {self.path or 'RECIPE'}"
         if damage:
             what = f"{layout.manifest_path} is damaged: {damage}"
             detail = "nothing else tells what the shards of a recipe must be"
-            raise InputError(what, detail, Phrase("remove it and {}", again))
-        merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+            raise InputError(what, detail, f"remove it and {again}")
+        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         raise InputError(
             f"the conversion in {layout.output_dir} is not finished",
             f"expected {layout.manifest_path.name}, which is written when every shard is done",
-            Phrase("it finishes the set, or names the ranks to run again: {}", merge)
+            f"it finishes the set, or names the ranks to run again: {merge}"
             if layout.planned_path.exists()
-            else Phrase("{}: finished shards are kept", again),
+            else f"{again}: finished shards are kept",
         )
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
@@ -139,16 +140,14 @@ class MadeByRecipe(KnownSet):
             raise InputError(
                 f"{path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
                 f"expected {manifest.settings.get(changed[0])!r}, got {planned.settings.get(changed[0])!r}",
-                Phrase(
-                    "bring back the recorded recipe, or make the set again with this one: the same convert, {overwrite}"
-                ),
+                "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite",
             )
         again = [split for split in planned.splits if split.catalog.split in splits]
         for split in again:
             refuse_other_images(split, manifest)
         return MakingOptions(compression=found.compression, skip_bad=skip_bad), again
 
-    def call_again(self, layout: Layout) -> Call:
+    def call_again(self, layout: Layout) -> str:
         """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""
         from imagenet_prep.recipes.loading import read
         from imagenet_prep.recipes.rules import prefix_of
@@ -162,7 +161,7 @@ class MadeByRecipe(KnownSet):
         data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
         begun = load_beginning(layout) if self.manifest is None else None
         given = (("config", self.path or "RECIPE"), *(begun.options if begun else ()))
-        return Call("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
+        return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
 def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
@@ -187,11 +186,11 @@ def refuse_made(layout: Layout) -> None:
     made = find_made(layout, usable_manifest(layout.manifest_path))
     if made is None or (made.manifest is None and made.path is None):
         return
-    again = made.call_again(layout) if made.path else Phrase("give its recipe with {config}")
+    again = made.call_again(layout) if made.path else "give its recipe with --config"
     raise UsageError(
         f"{layout.output_dir} holds shards of the recipe {made.name}",
-        Phrase("expected a folder for ILSVRC2012 alone: without {config} that is what would be made"),
-        Phrase("{}    (ILSVRC2012: choose another folder, or {output})", again),
+        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
+        f"{again}    (ILSVRC2012: choose another folder, or --output)",
     )
 
 

@@ -6,11 +6,9 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-from imagenet_prep.errors import Call, Text
-from imagenet_prep.escaping import escaped
+from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.dividing import Shares
 from imagenet_prep.recipes.looking import Look
@@ -38,10 +36,10 @@ def in_words(look: Look) -> str:
     return text + (f", with {look.table.where}" if look.table else "")
 
 
-def render(look: Look, folder: Path, recipe: Path, worded: Callable[[Text], str]) -> str:
+def render(look: Look, folder: Path, recipe: Path) -> str:
     """The text of a recipe for a folder, to be written to ``recipe``."""
     where = _where(folder, recipe)
-    use = worded(Call("convert", Path("DATA_DIR"), (("config", recipe.name),)))
+    use = f"{NAME} convert DATA_DIR --config {quoted(recipe.name)}"
     blocks = [
         f"# {escaped(in_words(look))}.\n# To use it: {escaped(use)}",
         _render_source(look, where),

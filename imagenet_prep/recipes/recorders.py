@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.datasets.recorder import Recorded, takes
-from imagenet_prep.errors import Text
 from imagenet_prep.images import arrays, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -79,7 +78,7 @@ class MappedRecorder:
         total = sum(map(len, parts))
         return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
 
-    def as_is(self, item: Item, data: Buffer) -> Text:
+    def as_is(self, item: Item, data: Buffer) -> str:
         """A look at the header alone, if the image passes that."""
         return LOOSELY if takes(dataclasses.replace(self, check="header"), item, data) else ""
 

@@ -304,7 +304,7 @@ def take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progress
         if isinstance(found, Census):
             census.merge(found, take.keep)
         else:
-            census.faults[name] = in_a_line(found, progress.worded)
+            census.faults[name] = in_a_line(found)
     return census
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Box
 from imagenet_prep.reporting.census import (
@@ -90,7 +90,7 @@ def _describe(sample: Sample, facts: Facts) -> Iterator[tuple[str, str, bool]]:
 
 
 def _command(facts: Facts, shard: str, number: str) -> str:
-    return shlex.join(["imagenet-prep", "show", f"{facts.name}/{shard}", "--record", number])
+    return command_line([NAME, "show", f"{facts.name}/{shard}", "--record", number])
 
 
 def _edges(box: Box) -> dict[str, float]:

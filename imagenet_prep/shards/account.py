@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import DataProblemsError, Phrase
+from imagenet_prep.errors import DataProblemsError
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Problem, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.run import count_images
@@ -64,12 +64,12 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
 def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
     """The error for shards that bad images kept from being made; each image is noted."""
     for problem in problems:
-        progress.note(f"bad image: {problem.worded(progress.worded)}")
+        progress.note(f"bad image: {problem}")
     return DataProblemsError(
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        Phrase("get sound copies of them, or leave them out: {skip_bad}, in a recipe skip_bad: true"),
+        "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
     )
 
 

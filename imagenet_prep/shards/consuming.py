@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import Call, InputError, Phrase, Text, UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import consumed_needs
 from imagenet_prep.shards.run import Work, count_images
@@ -46,7 +47,7 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
     if layout.output_dir.resolve() != layout.data_dir.resolve():
         raise UsageError(
             f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
-            Phrase("expected {consume} without {output}"),
+            "expected --consume without --output",
             "leave one of the two out",
         )
     whole = [each for split in splits if not is_gone(split) for each in split.catalog.containers]
@@ -59,15 +60,15 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
             raise InputError(
                 f"{each.path} can't be consumed: nothing proves that it is what could be fetched again",
                 "expected a digest that was seen, by a download or by a check of what is there",
-                Phrase("check it: {}    (with the site that it is from)", Call("download", layout.data_dir)),
+                f"check it: {command('download', layout.data_dir)}    (with the site that it is from)",
             )
     for folder in {each.path.parent for each in whole}:
         with writing(folder):
             if not can_punch(local_path(folder)):
                 raise UsageError(
                     f"the file system of {folder} can't give back space within a file",
-                    Phrase("expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for {consume}"),
-                    Phrase("convert without {consume}, where there is space for both"),
+                    "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
+                    "convert without --consume, where there is space for both",
                 )
 
 
@@ -93,7 +94,7 @@ def _below(folder: AnyPath, path: AnyPath) -> str:
 
 
 def _refused(path: AnyPath, why: str) -> UsageError:
-    return UsageError(f"{path} can't be consumed", why, Phrase("convert without {consume}"))
+    return UsageError(f"{path} can't be consumed", why, "convert without --consume")
 
 
 # whether it can go on ------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def refuse_gone(
             raise UsageError(
                 f"{split.source} is being consumed, and {len(names):,} of its shards are not made yet",
                 "expected to go on with that",
-                Phrase("the same {convert} with {consume}"),
+                "the same imagenet-prep convert with --consume",
             )
 
 
@@ -180,7 +181,7 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
     layout.indexes.sync()
     fresh = [work for work in works if not is_gone(work.split)]
     if fresh:
-        progress.note(progress.worded(_announcement(fresh)))
+        progress.note(_announcement(fresh))
     begun = []
     for work in works:
         split = work.split
@@ -221,11 +222,9 @@ def _remove_used(found: Consumption, work: Work) -> None:
         (found.paths.bundles / name).unlink(missing_ok=True)
 
 
-def _announcement(works: Sequence[Work]) -> Text:
+def _announcement(works: Sequence[Work]) -> str:
     files = [each.path for work in works for each in work.split.catalog.containers]
     size = sum(path.stat().st_size for path in files)
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
     what = f"{files[0].name}{more}, {size:,} bytes"
-    return Phrase(
-        "{consume}: {} give their space to the shards, and are gone in the end ({download} fetches again)", what
-    )
+    return f"--consume: {what} give their space to the shards; then they are gone (imagenet-prep download fetches them)"

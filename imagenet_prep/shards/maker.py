@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.datasets.recorder import Recorded, Recorder
-from imagenet_prep.errors import BusyError, InputError, Phrase, WriteError
+from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.ahead import read_in_turn
@@ -21,7 +21,7 @@ from imagenet_prep.storage.store import GoneError, Sink
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.index import Index, decode
 
-_REMEDY = Phrase("get a sound copy of it, or leave it out: {skip_bad}, in a recipe skip_bad: true")
+_REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class _Making:
             except jpeg.ImageError as error:
                 detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
                 as_is = recorder.as_is(item, data)
-                remedy = Phrase("{}; {} takes it as it is", _REMEDY, as_is) if as_is else _REMEDY
+                remedy = f"{_REMEDY}; {as_is} takes it as it is" if as_is else _REMEDY
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self) -> list[str]:
@@ -180,15 +180,15 @@ class _Making:
         problems, altered, doubt = self._problems, self._altered(), self._task.doubt
         what = f"{made.name} can't be made again: the raw data is not what it was made from"
         detail = expected_and_got(expected, made)
-        hint = Phrase("get back the recorded images and boxes, or make the set again with {convert} {overwrite}")
+        hint = "get back the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
         elif made.digest == expected.digest and self._task.compression != "none":
             what = f"{made.name} can't be made again: zlib is another one, and compresses the same records differently"
-            hint = Phrase("remove this shard and run the same {convert} again: it takes the new size")
+            hint = "remove this shard and run the same imagenet-prep convert again: it takes the new size"
         elif doubt:
             what, detail = f"{what}, or the codec is not", doubt
-            hint = Phrase("install those versions and repair again, or make the set again with {convert} {overwrite}")
+            hint = "install those versions and repair again, or make the set again: imagenet-prep convert --overwrite"
         elif altered:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"

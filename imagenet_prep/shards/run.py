@@ -15,7 +15,7 @@ from pathlib import Path
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.identity import take_in_sources
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import Phrase, PrepError, UsageError, named
+from imagenet_prep.errors import PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
 from imagenet_prep.shards.room import HELD, consumed_step, is_pass_better, shard_needs
@@ -93,7 +93,7 @@ def lay_out(
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",
-                Phrase("name a folder with {output}, and copy the shards, or leave out {read_order} sequential"),
+                "name a folder with --output, and copy the shards, or leave out --read-order sequential",
             )
         works.append(Work(split, plans, size, in_order))
     return works
@@ -113,7 +113,7 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
         if options.read_order == "shuffled":
             raise UsageError(
                 f"{split.source} can't be read in a shuffled order",
-                Phrase("expected {read_order} auto or sequential: each image costs all that is before it in the file"),
+                "expected --read-order auto or sequential: each image costs all that is before it in the file",
                 "leave the option out",
             )
         return True

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import Phrase, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.layout import by_number
 
 _NAME = re.compile("rank-([0-9]+)-of-([0-9]+)-").match
@@ -34,7 +34,7 @@ class Share:
             raise UsageError(
                 f"rank {self.rank} of {self.world}",
                 f"expected a rank from 0 to {self.world - 1}" if self.world > 0 else "expected at least one rank",
-                Phrase("give {rank} and {world_size}, ranks counted from 0"),
+                "give --rank and --world-size, ranks counted from 0",
             )
 
     def __str__(self) -> str:

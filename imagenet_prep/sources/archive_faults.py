@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.sources.tar_members import BLOCK
 
-REMEDY = Phrase("check where it comes from, or move it away and download it again with {download}")
+REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 WHOLE_COPY = "get a whole copy of it"
 """What to do about an archive that no command fetches."""
 

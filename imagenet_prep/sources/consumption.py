@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.gone import Gone, gone
@@ -166,7 +166,7 @@ class Consumption:
                 raise InputError(
                     f"{path} was written to since it was to be consumed",
                     "expected the file whose images were listed",
-                    Phrase("move {} away and run the same command again", self.paths.folder),
+                    f"move {self.paths.folder} away and run the same command again",
                 )
             with writing(moved):
                 path.replace(moved)
@@ -256,5 +256,5 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written",
         "expected the record of raw data that was consumed",
-        Phrase("move {} away and get the raw data again with {download}; finished shards are kept", path.parent),
+        f"move {path.parent} away and get the raw data again with imagenet-prep download; finished shards are kept",
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import Folder
@@ -74,7 +74,7 @@ def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
         raise InputError(
             f"{path}, line {line}: {entry} leads out of the data",
             f"expected a path below {base}",
-            Phrase("name the folder that holds all files with {raw}, or DATAPATH in the environment"),
+            "name the folder that holds all files with --raw, or DATAPATH in the environment",
         )
     return name
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.location import AnyPath
@@ -33,6 +33,7 @@ def gone(path: AnyPath) -> InputError:
     """The error for a file that is needed once more, and was given up on purpose."""
     return InputError(
         f"{path} was consumed: its images are in the shards alone",
-        Phrase("expected no more need for it: {convert} {consume} gave its space to the shards"),
-        Phrase("get it again with {download}; then {repair} makes wrong or missing shards, {convert} another set"),
+        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards",
+        "get it again with imagenet-prep download; then "
+        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
     )

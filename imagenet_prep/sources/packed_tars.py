@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError, Text
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
 from imagenet_prep.sources.container import Reading, Row
@@ -77,7 +77,7 @@ def most_unpacked(size: int) -> int:
 
 
 @contextlib.contextmanager
-def stream_faults(source: object, tell: Callable[[], int] = int, hint: Text = REMEDY) -> Iterator[None]:
+def stream_faults(source: object, tell: Callable[[], int] = int, hint: str = REMEDY) -> Iterator[None]:
     """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
     try:
         yield

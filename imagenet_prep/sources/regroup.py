@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
@@ -149,7 +149,7 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
             raise InputError(
                 f"{path} is damaged, and what it is to hold is nowhere else any more",
                 f"expected at least {size:,} bytes, got {found:,}",
-                Phrase("get the raw data again with {download}; move {} away first", path.parent.parent),
+                f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
             )
         if found > size:
             with writing(path):

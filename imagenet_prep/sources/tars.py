@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from imagenet_prep.errors import InputError, Text
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
@@ -71,7 +71,7 @@ class NamedSlices(Sliceable, Protocol):
 
 
 def walk(
-    view: NamedSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: Text
+    view: NamedSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: str
 ) -> Iterator[Member]:
     """Name, offset in the archive and length of each file in the tar at ``start`` to ``stop`` of it.
 

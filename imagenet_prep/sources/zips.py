@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imagenet_prep.errors import InputError, Text
+from imagenet_prep.errors import InputError
 from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices
@@ -49,7 +49,7 @@ class Zip:
         return read
 
 
-def walk_zip(view: FileSlices, hint: Text = WHOLE_COPY) -> Iterator[Member]:
+def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
     """Name, address and length of every file in a zip, in the order of its central directory.
 
     Raises:
@@ -61,7 +61,7 @@ def walk_zip(view: FileSlices, hint: Text = WHOLE_COPY) -> Iterator[Member]:
         raise _damaged(view.path, fault, hint) from fault
 
 
-def _damaged(path: Path, fault: ZipFault | UnicodeDecodeError, hint: Text = WHOLE_COPY) -> InputError:
+def _damaged(path: Path, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY) -> InputError:
     if isinstance(fault, CutZip):
         what = f"{path} is not complete: it has {size_text(fault.offset)}"
         return InputError(what, "expected a zip that ends with its central directory", hint)

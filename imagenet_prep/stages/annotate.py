@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.errors import Call, InputError, PrepError, UsageError, WorkerError, named
+from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES, BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.boxes_csv import encode_boxes
@@ -152,7 +153,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
             f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}",
-            Call("download", layout.data_dir, (("only", archive.key),)),
+            command("download", layout.data_dir, (("only", archive.key),)),
         )
     return source
 

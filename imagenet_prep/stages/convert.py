@@ -11,7 +11,8 @@ from imagenet_prep.checks.index_check import is_indexed
 from imagenet_prep.datasets.dataset import Dataset, MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import Call, InputError, Phrase, UsageError, all_of
+from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
 from imagenet_prep.shards.account import ConvertSummary, manifest_to_come, refusal_of, summary_of
@@ -77,7 +78,7 @@ def convert(
     if share and options.consume:
         raise UsageError(
             f"{share}: raw data that several ranks read can't give its space to shards",
-            Phrase("expected {consume} without {rank}"),
+            "expected --consume without --rank",
             "leave one of the two out",
         )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
@@ -85,7 +86,7 @@ def convert(
         _refuse_doubtful(planned, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
-        notes = tuple(map(progress.worded, planned.notes))
+        notes = planned.notes
         for note in notes:
             progress.note(note)
         key = partition_key(planned.splits)
@@ -145,7 +146,7 @@ def foresee(
     if options.consume:
         check_consumable(planned.splits, layout)
     for note in planned.notes:
-        progress.note(progress.worded(note))
+        progress.note(note)
     with Journal(layout.journal_path) as journal:
         planned, changed = _compared(planned, layout, journal, engine, options)
         journal.forget(changed)
@@ -223,7 +224,7 @@ def _refuse_strangers(
             raise UsageError(
                 f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
                 f"expected the {parsed[0]} images in {layout.raw_dir} too",
-                Phrase("put their archive or folder back, or choose another folder with {output}"),
+                "put their archive or folder back, or choose another folder with --output",
             )
         if info is None:
             # An index without a journal entry is what a crash leaves between the two: the shard is made again.
@@ -235,18 +236,16 @@ def _refuse_strangers(
         raise UsageError(
             f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
             "expected none, or only those of an earlier run",
-            Phrase("move them away, or choose another folder with {output}")
+            "move them away, or choose another folder with --output"
             if options.overwrite or any(name not in planned for name in foreign)
-            else Phrase(
-                "move them away, choose another folder with {output}, or let {overwrite} replace those in the way"
-            ),
+            else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
         )
     if others and not options.overwrite:
         raise UsageError(
             f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
             f"or with other settings, {others[0]} first",
             _what_differs(layout, dataset, next((changed[name] for name in others if changed.get(name)), None)),
-            Phrase("make them again with {overwrite}, or choose another folder with {output}"),
+            "make them again with --overwrite, or choose another folder with --output",
         )
 
 
@@ -381,6 +380,6 @@ def _finish_if_last(planned: PlannedSet, layout: Layout, share: Share, progress:
     if not left:
         progress.note(f"{share} was the last: all {of} are done, and the manifest is written")
         return
-    merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+    merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
     left_over = f"{len(left):,} of {of}"
-    progress.note(progress.worded(Phrase("{} is done; others have to make {}, then: {}", str(share), left_over, merge)))
+    progress.note(f"{share!s} is done; others have to make {left_over}, then: {merge}")

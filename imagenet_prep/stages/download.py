@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, NetworkError, Phrase, UsageError
+from imagenet_prep.errors import InputError, NetworkError, UsageError
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.looks import look_at
 from imagenet_prep.fetch.numbered import Numbered
@@ -362,7 +362,7 @@ class _Fetching:
             raise InputError(
                 f"{host_of(url)} has another {target.filename}",
                 f"expected {target.size:,} bytes, the server's has {remote.total:,}",
-                Phrase("check the address given with {base_url}; nothing of it was fetched"),
+                "check the address given with --base-url; nothing of it was fetched",
             )
         if not target.digests:
             look_at(session, url, remote, self.pace, target.filename)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import Phrase, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.looking import look_at
 from imagenet_prep.recipes.proposing import in_words, render
@@ -47,11 +47,11 @@ def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progres
         raise UsageError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
     target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
     if target.exists():
-        raise UsageError(f"{target} is there already", "expected a new file", Phrase("name another one with {output}"))
+        raise UsageError(f"{target} is there already", "expected a new file", "name another one with --output")
     progress = progress or Silent()
     progress.note(f"looking at {folder}")
     look = look_at(folder, engine)
-    text = render(look, folder, target, progress.worded)
+    text = render(look, folder, target)
     with writing(target):
         save_bytes(target, text.encode())
     return InitSummary(target, text, in_words(look), look.classes or {}, look.passed)

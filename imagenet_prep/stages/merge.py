@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from imagenet_prep.checks.completion import all_not_done, filled, settle
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.shards.run import take_in_parts
 from imagenet_prep.shards.share import ranks_of
@@ -56,14 +56,14 @@ def _finished_before(layout: Layout) -> MergeSummary:
         raise InputError(
             f"no rank has begun a set in {layout.output_dir}",
             f"expected {layout.planned_path}, which each rank of a job array writes as it begins",
-            Phrase("run {convert} with {rank}, or without: then nothing is to be merged"),
+            "run imagenet-prep convert with --rank, or without: then nothing is to be merged",
         )
     return _summary(manifest)
 
 
 def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
     found = ranks_of(set(missing), planned.shards, layout.rank_parts())
-    hint = Phrase("run them again, or the same {convert} without {rank}: what is done is kept")
+    hint = "run them again, or the same imagenet-prep convert without --rank: what is done is kept"
     detail = "expected all"
     if found is not None:
         ranks, world = found

@@ -12,7 +12,7 @@ from imagenet_prep.checks.index_check import agrees, corrected
 from imagenet_prep.checks.inventory import manifest_fault
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
@@ -111,12 +111,10 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
     is_ours = layout.journal_path.exists()
     raise InputError(
         f"no manifest in {layout.state_dir}: nothing tells what each shard must be",
-        Phrase("expected manifest.json, which {convert} writes when every shard is done"),
-        Phrase("run the same {convert} again: it makes what is missing, and the manifest")
+        "expected manifest.json, which imagenet-prep convert writes when every shard is done",
+        "run the same imagenet-prep convert again: it makes what is missing, and the manifest"
         if is_ours
-        else Phrase(
-            "name the folder with {output} if the shards are elsewhere; of another tool's shards get sound copies"
-        ),
+        else "name the folder with --output if the shards are elsewhere; of another tool's shards get sound copies",
     )
 
 
@@ -160,7 +158,7 @@ def _refuse_obstacles(names: Sequence[str], manifest: Manifest, journal: Journal
             raise InputError(
                 f"manifest and journal in {layout.state_dir} contradict each other about {name}",
                 "expected the same entry in both, or an index that agrees with one of them",
-                Phrase("run the same {convert} again: it makes that shard again, and keeps the others"),
+                "run the same imagenet-prep convert again: it makes that shard again, and keeps the others",
             )
         for path in (layout.shard_path(name), *layout.index_paths(name)):
             if path.is_dir():

@@ -84,7 +84,7 @@ def write_report(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
         subject=Subject.describe(dataset, manifest, census),
-        verdict=verdict.worded(progress.worded),
+        verdict=verdict,
         manifest=manifest,
         census=census,
         samples=[sample for sample in shown if sample.form == SAMPLE],

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.checks.findings import printable
-from imagenet_prep.errors import Call, InputError, Phrase, UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.files import atomic_file
@@ -104,7 +105,7 @@ def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) 
 def _no_file(path: AnyPath) -> UsageError:
     """The error for a name that is no file's: of a folder, with one of its shards."""
     shards = sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name)) if path.is_dir() else []
-    hint = Phrase("name one of its shards: {}", Call("show", shards[0])) if shards else ""
+    hint = f"name one of its shards: {command('show', shards[0])}" if shards else ""
     return UsageError(f"{path} is {'a folder' if path.is_dir() else 'not there'}", "expected a TFRecord file", hint)
 
 

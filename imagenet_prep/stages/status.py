@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.errors import Call, InputError, PrepError, Settings, Text
-from imagenet_prep.escaping import quoted
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.escaping import Settings, command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.beginning import load_beginning
@@ -33,13 +33,13 @@ class Status:
     """
 
     stages: tuple[StageStatus, ...]
-    following: Call | str
+    following: str
     running: str = ""
 
-    def as_dict(self, worded: Callable[[Text], str] = str) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The same for JSON."""
         stages = [*map(dataclasses.asdict, self.stages)]
-        return {"running": self.running, "stages": stages, "next_command": worded(self.following)}
+        return {"running": self.running, "stages": stages, "next_command": self.following}
 
 
 def status(layout: Layout) -> Status:
@@ -50,11 +50,11 @@ def status(layout: Layout) -> Status:
     convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, dataset, manifest, sizes)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
-        following = Call("report", layout.output_dir)
+        following = command("report", layout.output_dir)
     elif verify.state == "problems" and _is_mendable(layout, manifest):
-        following = Call("repair", layout.data_dir, _elsewhere(layout))
+        following = command("repair", layout.data_dir, _elsewhere(layout))
     elif convert.state in ("done", "unknown"):
-        following = Call("verify", layout.output_dir)
+        following = command("verify", layout.output_dir)
     else:
         following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
     return Status(stages, following, find_holder(layout.lock_paths))

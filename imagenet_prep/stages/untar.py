@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imagenet_prep.errors import Call, InputError, SpaceError, UsageError, WriteError, named
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.estimates import folders_need
 from imagenet_prep.ilsvrc2012.finding import find_packed
@@ -139,7 +140,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
         raise InputError(
             f"no archives in {layout.raw_dir}",
             f"found neither {names}, nor another copy in one file",
-            Call("download", layout.data_dir),
+            command("download", layout.data_dir),
         )
     return sources
 

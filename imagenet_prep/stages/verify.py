@@ -11,7 +11,8 @@ from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, 
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
 from imagenet_prep.checks.whole import Checked, fingerprint, group
-from imagenet_prep.errors import Call, Phrase, SpaceError, WorkerError, WriteError, in_a_line
+from imagenet_prep.errors import SpaceError, WorkerError, WriteError, in_a_line
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.share import Share
@@ -56,12 +57,12 @@ def verify(
         done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
         count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
         following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
-        said = Phrase("this conversion is not finished: {}; to go on: {}", count, following)
-        notes.insert(0, progress.worded(said))
+        said = f"this conversion is not finished: {count}; to go on: {following}"
+        notes.insert(0, said)
     if manifest is None and layout.planned_path.exists():
-        merge = Call("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-        said = Phrase("ranks make these shards; to finish the set, or to know which ranks to run again: {}", merge)
-        notes.append(progress.worded(said))
+        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+        said = f"ranks make these shards; to finish the set, or to know which ranks to run again: {merge}"
+        notes.append(said)
     if share:
         notes.append(f"{share}: its shards alone; missing and doubled images, totals and order show in the whole set")
     if depth == "quick":
@@ -97,7 +98,7 @@ def verify(
         faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
         notes=tuple(notes),
     )
-    kept = _keep(verdict.worded(progress.worded), layout, share)
+    kept = _keep(verdict, layout, share)
     return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
 
 
@@ -121,7 +122,7 @@ def _check_shards(
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
-            detail = in_a_line(outcome.error, progress.worded)
+            detail = in_a_line(outcome.error)
             failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
         else:
             checked.add(outcome.task, outcome.value)
@@ -157,7 +158,7 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     """Splits of which not one shard is there, where nothing tells how many there should be."""
     if is_part or inventory.manifest is not None:
         return []
-    remedy = Phrase("get its shards; if a part is meant, verify with {allow_incomplete}")
+    remedy = "get its shards; if a part is meant, verify with --allow-incomplete"
     missing = (split for split in inventory.splits if not inventory.of(split))
     return [Problem(ProblemKind.MISSING_SHARD, split, "none of its shards is there", remedy) for split in missing]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from imagenet_prep.errors import InputError, Settings
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import Settings
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, locate

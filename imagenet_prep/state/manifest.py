@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import Any
 
-from imagenet_prep.errors import InputError, Phrase
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.entries import canonical, counts, info_dict, many_objects, shard_info, texts
 from imagenet_prep.storage.files import find_plain, save_bytes
@@ -188,7 +188,7 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        Phrase("run the same {convert} again: it writes it again, and finished shards are kept"),
+        "run the same imagenet-prep convert again: it writes it again, and finished shards are kept",
     )
 
 
@@ -216,7 +216,7 @@ def load_unproven(path: AnyPath) -> Manifest | None:
         raise InputError(
             f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
-            Phrase("remove it and run the same {convert} again: finished shards are kept"),
+            "remove it and run the same imagenet-prep convert again: finished shards are kept",
         ) from error
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from imagenet_prep.errors import Settings
+from imagenet_prep.escaping import Settings
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path, locate, open_store, refuse_url
 from imagenet_prep.storage.store import Store
 

@@ -8,11 +8,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import Again, InputError, Phrase, PrepError, SpaceError, Text, WriteError
+from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.escaping import rerun
 
 AGAIN = "and run the same command again"
 
-FREE = Phrase("free some space, then: {}", Again())
+
+def free_space() -> str:
+    """What to do where a disk is full."""
+    return f"free some space, then: {rerun()}"
+
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
 
@@ -27,10 +32,10 @@ STORAGE_FAULTS.update(
 """The storage fails under us, or takes nothing: status 1."""
 
 
-_LIMITS: dict[int, Text] = {
-    errno.EMFILE: Phrase("raise the limit of open files (ulimit -n), or try fewer {workers}, {}", AGAIN),
+_LIMITS: dict[int, str] = {
+    errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
     errno.ENFILE: f"too many files are open on this machine: end what opens them {AGAIN}",
-    errno.ENOMEM: Phrase("try fewer {workers}, or free some memory, {}", AGAIN),
+    errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
     errno.ENOLCK: "its file system has no locks: name another folder, or mount it with locks",
 }
 """The system has no more of something: status 1."""
@@ -67,7 +72,7 @@ def no_space(path: object) -> SpaceError:
     return SpaceError(
         f"no space left while writing {path}",
         "everything finished so far is kept",
-        FREE,
+        free_space(),
     )
 
 
@@ -94,7 +99,9 @@ def as_error(error: OSError) -> PrepError | None:
     """The error for what the system said of a file; where it names none, only for what can't be a bug of ours."""
     path = _path_of(error)
     if error.errno in USED_UP:
-        return no_space(path) if path else SpaceError("no space left while writing a file", _reason(error), FREE)
+        return (
+            no_space(path) if path else SpaceError("no space left while writing a file", _reason(error), free_space())
+        )
     if isinstance(error, PermissionError) and path:
         return _no_right(Path(path), error)
     known = {**STORAGE_FAULTS, **_LIMITS, **_INPUT}

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import Again, Phrase, SpaceError
+from imagenet_prep.errors import SpaceError
+from imagenet_prep.escaping import rerun
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
@@ -95,17 +96,16 @@ def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) 
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                Phrase("choose a folder on a file system with more inodes, then: {}", Again()),
+                f"choose a folder on a file system with more inodes, then: {rerun()}",
             )
 
 
-def _less(consuming: Iterable[Need] | None) -> Phrase:
+def _less(consuming: Iterable[Need] | None) -> str:
     """What to do where space is lacking."""
-    words = "free some space or choose another folder, then: {}"
+    freed = f"free some space or choose another folder, then: {rerun()}"
     if consuming is None or any(room.lacks_space for room in rooms_for(consuming)):
-        return Phrase(words, Again())
-    words += "; or let the archives give theirs to the shards: {}"
-    return Phrase(words, Again(), Again((("consume", True),)))
+        return freed
+    return f"{freed}; or let the archives give theirs to the shards: {rerun((('consume', True),))}"
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
