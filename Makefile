@@ -8,7 +8,7 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench simulate bench-planning rehearsal screenshots clean
+.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -21,10 +21,8 @@ help:
 	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
-	@echo "make mutants                 the code broken in every listed way, to see a test fail each time: half an hour"
 	@echo "make torture                 power cuts, full disks, refused calls, on a disk of their own; takes root, half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
-	@echo "make simulate                1,000 nodes in a model: time, waste and cost beside ideal; docs/images/scale.svg"
 	@echo "make bench-planning          processor time and memory of planning 13 million images that are made up"
 	@echo "make rehearsal DIR=...       every stage at full count with tiny images: 1,331,167 of them, 3.5 GB"
 	@echo "make screenshots             the pictures of a report in docs/images (takes chromium)"
@@ -100,9 +98,6 @@ docs: $(VENV)/dev
 fuzz: $(VENV)/fuzz
 	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) $(ARGS)
 
-mutants: $(VENV)/dev
-	$(BIN)/python scripts/mutants.py $(ARGS)
-
 torture: $(VENV)/dev
 	$(BIN)/python scripts/torture.py $(ARGS)
 
@@ -110,9 +105,6 @@ bench: $(VENV)/dev
 	$(BIN)/python scripts/bench.py $(ARGS)
 	$(BIN)/python scripts/bench_download.py $(DOWNLOAD_ARGS)
 	$(BIN)/python scripts/bench_reading.py $(READING_ARGS)
-
-simulate: $(VENV)/dev
-	$(BIN)/python scripts/simulate.py $(ARGS)
 
 PLANNING_ARGS ?= --images 13153500 --classes 19167 --shards 10240
 

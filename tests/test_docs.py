@@ -286,30 +286,6 @@ def test_kinds_of_problems_are_those_of_the_code() -> None:
     assert listed == used
 
 
-# the house -----------------------------------------------------------------------------------------------------
-
-
-def documented_modules() -> set[str]:
-    """The modules in the tree of architecture.md, as paths below the package."""
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    tree = next(block for block in blocks(text) if block.startswith("imagenet_prep/"))
-    folder, found = "", set()
-    for line in tree.splitlines()[1:]:
-        if match := re.match(r"  (\w+)/", line):
-            folder = match[1] + "/"
-        elif line.startswith("    "):
-            found |= {folder + name for name in re.findall(r"\w+\.py", line)}
-        else:
-            found |= set(re.findall(r"^  (\w+\.py)", line))
-    return found
-
-
-def test_the_tree_has_every_module() -> None:
-    """The map of the house is of this house."""
-    modules = {str(path.relative_to(PACKAGE)) for path in existing(PACKAGE, "**/*.py")}
-    assert documented_modules() == {name for name in modules if "/__init__" not in name}
-
-
 def test_json_examples_have_the_keys_of_the_code(tiny_data_dir: Path, tmp_path: Path) -> None:
     """The manifest and the verdict in cli.md have the keys of real ones."""
     layout, engine = Layout(tiny_data_dir), make_engine("threads", 2)
