@@ -150,16 +150,20 @@ def test_a_conversion_begun_from_one_goes_on_from_another(
     assert [split.made for split in convert(began, ENGINE, PART).splits] == [0, 0]
 
 
-@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz"])
+@pytest.mark.parametrize(
+    ("form", "at"),
+    [("zip, stored", 0.5), ("zip, stored", 0), ("zip, deflated", 0.5), ("tar.gz", 0.5)],
+    ids=["zip, stored", "no image any more", "zip, deflated", "tar.gz"],
+)
 def test_another_image_of_the_same_length_is_noticed(
-    form: str, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
+    form: str, at: float, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
 ) -> None:
     """A copy with other bytes in one image: its shard is not taken for the same, and the place is named."""
     layout = Layout(tmp_path / "data", raw=copies["official archives"])
     convert(layout, ENGINE, PLAIN)
     name = image(files, "val", 3)
     other = bytearray(files[name])
-    other[len(other) // 2] ^= 1
+    other[int(len(other) * at)] ^= 1
     FORMS[form](tmp_path / "raw", made, files | {name: bytes(other)})
     with pytest.raises(UsageError) as caught:
         convert(Layout(tmp_path / "data", raw=tmp_path / "raw"), ENGINE, PLAIN)

@@ -41,8 +41,13 @@ class Recorder(Protocol):
         """
         ...
 
-    def as_is(self, item: Item, data: Buffer) -> str:
-        """What makes it take an item that it refused, as it is; "" where nothing does."""
+    @property
+    def loosely(self) -> str:
+        """How to ask for a check of headers alone."""
+        ...
+
+    def of_headers(self) -> Recorder:
+        """The recorder of the same records that checks headers alone."""
         ...
 
 
@@ -91,6 +96,6 @@ class InceptionRecorder:
         """The item with the label that its record has."""
         return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
 
-    def as_is(self, item: Item, data: Buffer) -> str:
-        """A look at the header alone, if the image passes that."""
-        return self.loosely if takes(dataclasses.replace(self, check="header"), item, data) else ""
+    def of_headers(self) -> InceptionRecorder:
+        """The recorder of the same records that checks headers alone."""
+        return dataclasses.replace(self, check="header")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.datasets.recorder import Recorded, takes
+from imagenet_prep.datasets.recorder import Recorded
 from imagenet_prep.images import arrays, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -78,9 +78,14 @@ class MappedRecorder:
         total = sum(map(len, parts))
         return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
 
-    def as_is(self, item: Item, data: Buffer) -> str:
-        """A look at the header alone, if the image passes that."""
-        return LOOSELY if takes(dataclasses.replace(self, check="header"), item, data) else ""
+    @property
+    def loosely(self) -> str:
+        """How to ask for a check of headers alone."""
+        return LOOSELY
+
+    def of_headers(self) -> MappedRecorder:
+        """The recorder of the same records that checks headers alone."""
+        return dataclasses.replace(self, check="header")
 
     def _numbers(self, data: Buffer) -> _Numbers:
         array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.datasets.recorder import Recorded, Recorder
+from imagenet_prep.datasets.recorder import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
@@ -160,8 +160,8 @@ class _Making:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:
                 detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
-                as_is = recorder.as_is(item, data)
-                remedy = f"{_REMEDY}; {as_is} takes it as it is" if as_is else _REMEDY
+                is_taken = takes(recorder.of_headers(), item, data)
+                remedy = f"{_REMEDY}; {recorder.loosely} takes it as it is" if is_taken else _REMEDY
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self) -> list[str]:
