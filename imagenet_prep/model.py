@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -238,6 +238,10 @@ class Portable(Generic[T]):
     def meeting_point(self, task: T, token: str) -> Path | None:
         """A path below the folder that all machines must share, for a file that an engine puts there; None: none."""
         raise NotImplementedError
+
+    def inputs(self, task: T) -> Sequence[Path]:
+        """Files and folders that a machine needs for the task, beside that folder."""
+        return ()
 
     def sent(self, task: T) -> T:
         """The task as another machine is given it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,10 @@ class ShardMaker(Portable[ShardTask]):
     def meeting_point(self, task: ShardTask, token: str) -> Path | None:
         """In the folder of its run."""
         return task.layout.meeting_point(token)
+
+    def inputs(self, task: ShardTask) -> Sequence[Path]:
+        """The first archive or folder of its images: where that is, the others are."""
+        return [each.path for each in task.catalog.containers[:1] if isinstance(each.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
         """It syncs index and name too: no sync of the machine that journals the shard would."""
