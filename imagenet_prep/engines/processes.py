@@ -23,8 +23,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
 
-from imagenet_prep.engines.answers import attempt, read, step
-from imagenet_prep.engines.faults import TRIES, died, no_worker
+from imagenet_prep.engines.faults import TRIES, died, fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, Stepwise, T
 from imagenet_prep.storage.objects import are_used, prepare_before_use
 
@@ -130,7 +129,7 @@ class _Pool(Generic[T, R]):
                     yield failure
                 continue
             task: T = worker.task  # type: ignore[assignment]
-            succeeded, value = read(answer)
+            succeeded, value = _read(answer)
             if succeeded is None:
                 if self._moved is not None:
                     self._moved(task, value)
@@ -245,12 +244,37 @@ def _work(
         while True:
             function = function or ForkingPickler.loads(connection.recv_bytes())
             if isinstance(function, Stepwise):
-                function = function.telling(lambda _, done: connection.send_bytes(step(done)))
+                function = function.telling(lambda _, done: connection.send_bytes(_step(done)))
             while (task := connection.recv_bytes()) != _OVER:
-                connection.send_bytes(attempt(function, task))
+                connection.send_bytes(_attempt(function, task))
             function = None
 
 
 def _die_with_parent(lifeline: int) -> None:
     os.read(lifeline, 1)
     os._exit(1)
+
+
+# what the processes say to each other -------------------------------------------------------------------------
+
+
+def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:
+    """A pickled task -> the pickled answer: whether it succeeded, and its result or its error."""
+    try:
+        return ForkingPickler.dumps((True, function(ForkingPickler.loads(task))))
+    except Exception as error:  # noqa: BLE001 - a bug of ours must reach the parent as a value, with its traceback
+        return ForkingPickler.dumps((False, fault(error)))
+
+
+def _step(done: int) -> memoryview:
+    """What a worker says before its answer: how much of its task is done."""
+    return ForkingPickler.dumps((None, done))
+
+
+def _read(answer: bytes) -> tuple[bool | None, Any]:
+    """An answer as the worker gave it, or a step (None); one that can't be read is the failure of its task."""
+    try:
+        succeeded, value = ForkingPickler.loads(answer)
+    except Exception as error:  # noqa: BLE001 - whatever reading it runs into
+        return False, fault(error)
+    return succeeded, value
