@@ -8,19 +8,20 @@ ARGS ?=
 EXTRAS ?=
 EVERY_CORE := --numprocesses auto --dist worksteal
 
-.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz torture bench bench-planning rehearsal screenshots clean
+.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on; EXTRAS=parquet installs that too)"
-	@echo "make check                   ruff, mypy, tests (make --keep-going check: tests in any case)"
-	@echo "make lint                    ruff and mypy"
+	@echo "make check                   lint and tests (make --keep-going check: tests in any case)"
+	@echo "make lint                    ruff, mypy, import-linter"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make docs                    the pages of docs/ as a site, in site/"
 	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
+	@echo "make mutants                 the modules named in pyproject.toml broken in every way, to see a test fail each time"
 	@echo "make torture                 power cuts, full disks, refused calls, on a disk of their own; takes root, half an hour"
 	@echo "make bench                   how fast each command is, beside its limit and other ways (scripts/README.md)"
 	@echo "make bench-planning          processor time and memory of planning 13 million images that are made up"
@@ -58,6 +59,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 check: lint test
 
@@ -98,6 +100,14 @@ docs: $(VENV)/dev
 fuzz: $(VENV)/fuzz
 	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) $(ARGS)
 
+$(VENV)/mutants: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mutants]"
+	@touch $@
+
+mutants: $(VENV)/mutants
+	$(BIN)/mutmut run $(ARGS)
+	$(BIN)/mutmut results
+
 torture: $(VENV)/dev
 	$(BIN)/python scripts/torture.py $(ARGS)
 
@@ -119,5 +129,5 @@ screenshots: $(VENV)/dev
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-* build dist site demo-data .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist site demo-data .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis mutants
 	find imagenet_prep scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

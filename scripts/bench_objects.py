@@ -86,6 +86,24 @@ def command_line(data_dir: Path | Location, workers: int, *options: str) -> None
     subprocess.run([*command, *options], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
+def take_turns(
+    ways: dict[str, Callable[[], object]], repeat: int, clear: Callable[[], None]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds and processor seconds of each way, ``repeat`` times in turn and once before."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(repeat + 1):
+        for name, way in ways.items():
+            before, began = os.times(), time.monotonic()
+            way()
+            seconds, after = time.monotonic() - began, os.times()
+            if turn:
+                took[name].append(seconds)
+                spent[name].append(sum(after[:4]) - sum(before[:4]))
+            clear()
+    return took, spent
+
+
 def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -> None:
     """Every way in turn, ``repeat`` times and once before; prints seconds, speeds, processor time and ratios."""
     shards = sorted(data_dir.glob("*-of-*"))
@@ -120,17 +138,7 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
         "the same download of class tars": lambda: in_order(class_tars),
         "convert from class tars": lambda: command_line(classes, workers, f"--output={to}"),
     }
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    spent: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(repeat + 1):
-        for name, way in ways.items():
-            before, began = os.times(), time.monotonic()
-            way()
-            seconds, after = time.monotonic() - began, os.times()
-            if turn:
-                took[name].append(seconds)
-                spent[name].append(sum(after[:4]) - sum(before[:4]))
-            empty(to)
+    took, spent = take_turns(ways, repeat, lambda: empty(to))
     print(f"{size / 1e6:,.0f} MB of shards, {len(shards)} of them, {workers} workers, {repeat} rounds")
     for name in ways:
         cpu = median(spent[name])
