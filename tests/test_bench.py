@@ -275,3 +275,24 @@ def test_a_report_is_measured(browser: object) -> None:
     assert re.fullmatch(r"report: [\d.]+ s, processor [\d.]+ s; the page: [\d.]+ kB", report)
     assert [line.split()[0] for line in windows] == ["1280", "390"]
     assert run(sys.executable, SCRIPTS / "bench_report.py", *few, "--largest", "1000").returncode == 1
+
+
+def test_a_version_is_compared_with_itself(tmp_path: Path) -> None:
+    """identity.py makes a set with both versions, and says that they are the same."""
+    done = run(sys.executable, SCRIPTS / "identity.py", SCRIPTS.parent, "--only", "recipe-arrays")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"recipe-arrays +the same: 6 files, [\d,]+ bytes\n", done.stdout)
+
+
+def test_every_byte_is_compared(tmp_path: Path, load: Any) -> None:
+    """A byte of a shard or an index, a missing file; manifests may differ."""
+    same = {"a-00000-of-00001": "a", "b-00000-of-00001": "b", "imagenet-prep/manifest.json": "1"}
+    other = {"a-00000-of-00001": "a", "b-00000-of-00001": "c", "imagenet-prep/manifest.json": "2"}
+    for folder, files in (("one", same), ("two", {**other, "imagenet-prep/index/a.idx": ""})):
+        for name, content in files.items():
+            Path(tmp_path, folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(tmp_path, folder, name).write_text(content)
+    assert load("identity").differences(tmp_path / "one", tmp_path / "two") == [
+        "b-00000-of-00001",
+        "imagenet-prep/index/a.idx",
+    ]
