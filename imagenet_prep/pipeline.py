@@ -65,18 +65,14 @@ class RunSummary:
     verify: Verdict
 
 
-def missing_archives(
-    layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE, encoders: Sequence[str] = ("",)
-) -> tuple[str, ...]:
+def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE) -> tuple[str, ...]:
     """The archives that must be fetched: those whose content is not in the raw folder in any form.
-
-    ``encoders`` are those whose copies will do; see ``ConvertOptions.encoders``.
 
     Raises:
         UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
     """
     refuse_made(layout)
-    missing = [split for split in facts.SPLITS if not has_images(layout, split, part, encoders)]
+    missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [BOX_ARCHIVES[split] for split in annotated if find_annotations(layout, split) is None]
     return tuple(missing)
@@ -221,8 +217,8 @@ def _annotate(
 
 
 def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
-    source = find_source(layout, split, options.encoders)
-    return source is None or bool(source.missing) or not has_images(layout, split, options.part, options.encoders)
+    source = find_source(layout, split)
+    return source is None or bool(source.missing) or not has_images(layout, split, options.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +241,7 @@ class _Wanted:
         if extract and options.consume:
             what = "image folders of raw data that is consumed"
             raise UsageError(what, "expected --extract or --consume, or neither")
-        keys = missing_archives(
-            layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
-        )
+        keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))

@@ -76,25 +76,3 @@ def write_hugging_face(folder: Path, made: MadeSet, *, files: int = 3, group: in
     test = [{"image": {"bytes": b"no JPEG", "path": "ILSVRC2012_test_00000001.JPEG"}, "label": -1}]
     write_parquet(folder / "test-00000-of-00001.parquet", test)
     return paths
-
-
-def write_hugging_face_tars(folder: Path, made: MadeSet) -> list[Path]:
-    """The older revision in ``folder``: five files of train images and one of validation images, flat, through gzip."""
-    folder.mkdir(parents=True, exist_ok=True)
-    train, validation = (hugging_face_rows(made, split) for split in SPLITS)
-    parts = {f"train_images_{number}.tar.gz": train[number::5] for number in range(5)}
-    parts |= {"val_images.tar.gz": validation, "test_images.tar.gz": []}
-    return [
-        write_packed(folder / name, {row["image"]["path"]: row["image"]["bytes"] for row in rows})
-        for name, rows in parts.items()
-    ]
-
-
-def write_packed(path: Path, files: dict[str, bytes]) -> Path:
-    """A tar through gzip."""
-    with tarfile.open(path, "w:gz", compresslevel=1) as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return path

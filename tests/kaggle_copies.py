@@ -1,10 +1,7 @@
-"""The small ImageNet as Kaggle keeps it: its tree as folders, in a zip, and in the tar through gzip of 2019."""
+"""The small ImageNet as Kaggle keeps it: its tree as folders, and in a zip."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -12,7 +9,7 @@ from copies_of_imagenet import contents
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import SPLITS, TRAIN
-from imagenet_prep.ilsvrc2012.kaggle import PACKED, ZIP
+from imagenet_prep.ilsvrc2012.kaggle import ZIP
 
 Tree = dict[str, bytes]
 
@@ -49,24 +46,3 @@ def write_zip(folder: Path, files: Tree, method: int = zipfile.ZIP_DEFLATED) -> 
         for name, content in files.items():
             archive.writestr(name, content)
     return folder / ZIP.filename
-
-
-def write_packed(folder: Path, files: Tree) -> Path:
-    """The tar through gzip, with an entry for each folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        gzip.open(folder / PACKED.filename, "wb", compresslevel=1) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
-    ):
-        known: set[str] = set()
-        for name, content in files.items():
-            parent = name.rpartition("/")[0]
-            if parent and parent not in known:
-                known.add(parent)
-                entry = tarfile.TarInfo(parent)
-                entry.type = tarfile.DIRTYPE
-                tar.addfile(entry)
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return folder / PACKED.filename

@@ -426,7 +426,6 @@ def test_a_file_system_without_holes(layout: Layout, monkeypatch: pytest.MonkeyP
     ("write", "why"),
     [
         (kaggle_copies.write_zip, "it holds several splits"),
-        (kaggle_copies.write_packed, "it holds several splits"),
         (kaggle_copies.write_tree, "it is a folder"),
     ],
 )

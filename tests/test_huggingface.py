@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from copies_of_imagenet import (
-    hugging_face_rows,
-    write_hugging_face,
-    write_hugging_face_tars,
-    write_packed,
-    write_parquet,
-)
+from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
 from existing import existing
 from made_sets import PART, converted
 
@@ -33,33 +27,24 @@ from imagenet_prep.model import Silent
 from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources import parquets, regroup
 from imagenet_prep.sources.container import Row
-from imagenet_prep.sources.packed_tars import PackedTar
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
-KINDS = ("parquet", "tars")
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> dict[str, Path]:
-    """The copy's folder ``data``, today's and that of older revisions. Read only: work in ``hub_dir``."""
-    folder = tmp_path_factory.mktemp("copies")
-    write_hugging_face(folder / "parquet", made_tiny)
-    write_hugging_face_tars(folder / "tars", made_tiny)
-    return {kind: folder / kind for kind in KINDS}
-
-
-@pytest.fixture(scope="module")
-def copy(copies: dict[str, Path]) -> Path:
-    """That of today."""
-    return copies["parquet"]
+def copy(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+    """The copy's folder ``data``. Read only: work in ``hub_dir``."""
+    folder = tmp_path_factory.mktemp("copy") / "data"
+    write_hugging_face(folder, made_tiny)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -70,19 +55,9 @@ def official(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> La
 
 @pytest.fixture
 def hub_dir(tmp_path: Path, copy: Path) -> Path:
-    """A DATA_DIR of the copy of today and nothing else."""
-    return _data_dir(tmp_path / "hub", copy)
-
-
-@pytest.fixture(params=KINDS)
-def either_dir(tmp_path: Path, copies: dict[str, Path], request: pytest.FixtureRequest) -> Path:
-    """A DATA_DIR of either one."""
-    return _data_dir(tmp_path / "hub", copies[request.param])
-
-
-def _data_dir(data_dir: Path, copy: Path) -> Path:
-    shutil.copytree(copy, data_dir / "raw-data" / "data")
-    return data_dir
+    """A DATA_DIR of the copy and nothing else."""
+    shutil.copytree(copy, tmp_path / "hub" / "raw-data" / "data")
+    return tmp_path / "hub"
 
 
 def _digests(layout: Layout) -> dict[str, str]:
@@ -97,16 +72,16 @@ def _made(summary: ConvertSummary) -> int:
 
 
 @pytest.mark.parametrize("engine", ["processes", "threads"])
-def test_the_shards_are_those_of_the_archives(official: Layout, either_dir: Path, engine: str) -> None:
+def test_the_shards_are_those_of_the_archives(official: Layout, hub_dir: Path, engine: str) -> None:
     """Every image has its official name, its label and its bytes, in the order of the archives."""
-    convert(Layout(either_dir), make_engine(engine, 2), PART)
-    assert _digests(Layout(either_dir)) == _digests(official)
+    convert(Layout(hub_dir), make_engine(engine, 2), PART)
+    assert _digests(Layout(hub_dir)) == _digests(official)
 
 
-def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, either_dir: Path) -> None:
+def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:
     """It has none itself; those of the official archives in the raw folder give the same shards as everywhere."""
     found = []
-    for layout in (converted(tmp_path / "official", made_tiny), Layout(either_dir)):
+    for layout in (converted(tmp_path / "official", made_tiny), Layout(hub_dir)):
         for key in ("boxes", "validation-boxes"):
             shutil.copy(made_tiny.archives[key], layout.raw_dir)
         annotate(layout, ENGINE, validation=True)
@@ -115,9 +90,9 @@ def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny
     assert found[0] == found[1]
 
 
-def test_convert_says_that_it_has_no_boxes(either_dir: Path) -> None:
+def test_convert_says_that_it_has_no_boxes(hub_dir: Path) -> None:
     """As it does wherever there are none."""
-    summary = convert(Layout(either_dir), ENGINE, PART)
+    summary = convert(Layout(hub_dir), ENGINE, PART)
     assert any(note.startswith("no boxes for train") for note in summary.notes)
 
 
@@ -187,9 +162,9 @@ def test_archives_and_folders_come_before_it(hub_dir: Path, made_tiny: MadeSet) 
     ]
 
 
-@pytest.mark.parametrize(("first", "other"), list(itertools.permutations(["archives", *KINDS], 2)))
+@pytest.mark.parametrize(("first", "other"), [("archives", "parquet"), ("parquet", "archives")])
 def test_a_conversion_goes_on_from_the_other_one(
-    tmp_path: Path, made_tiny: MadeSet, official: Layout, copies: dict[str, Path], first: str, other: str
+    tmp_path: Path, made_tiny: MadeSet, official: Layout, copy: Path, first: str, other: str
 ) -> None:
     """Begun from one and broken off, it goes on from the other with nothing made again, and knows itself complete."""
     layout = Layout(tmp_path)
@@ -197,8 +172,8 @@ def test_a_conversion_goes_on_from_the_other_one(
 
     def put(which: str) -> None:
         shutil.rmtree(layout.raw_dir)
-        if which in copies:
-            shutil.copytree(copies[which], layout.raw_dir / "data")
+        if which == "parquet":
+            shutil.copytree(copy, layout.raw_dir / "data")
         else:
             layout.raw_dir.mkdir()
             for key in facts.SPLITS:
@@ -218,9 +193,9 @@ def test_a_conversion_goes_on_from_the_other_one(
     assert _made(convert(layout, ENGINE, PART)) == 0
 
 
-def test_every_stage_after_it_works(either_dir: Path, official: Layout) -> None:
+def test_every_stage_after_it_works(hub_dir: Path, official: Layout) -> None:
     """status names it, verify finds nothing, repair makes a damaged shard again from it."""
-    layout = Layout(either_dir)
+    layout = Layout(hub_dir)
     download = status(layout).stages[0]
     assert "files of Hugging Face" in download.detail
     convert(layout, ENGINE, PART)
@@ -236,22 +211,22 @@ def test_every_stage_after_it_works(either_dir: Path, official: Layout) -> None:
     assert _digests(layout) == _digests(official)
 
 
-def test_every_file_is_read_once_in_its_order(either_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_is_read_once_in_its_order(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the listing: images go to bundles, each file from front to back, in one gathering, under one bar."""
     asked: dict[str, list[int]] = {}
     flushed: list[int] = []
-    for kind in (ParquetImages, PackedTar):
+    really = ParquetImages.open
 
-        def opened(self: ParquetImages | PackedTar, really: Any = kind.open) -> Callable[[Row], Buffer]:
-            read = really(self)
+    def opened(self: ParquetImages) -> Callable[[Row], Buffer]:
+        read = really(self)
 
-            def noted(row: Row) -> Buffer:
-                asked.setdefault(self.path.name, []).append(row.offset)
-                return read(row)
+        def noted(row: Row) -> Buffer:
+            asked.setdefault(self.path.name, []).append(row.offset)
+            return read(row)
 
-            return noted
+        return noted
 
-        monkeypatch.setattr(kind, "open", opened)
+    monkeypatch.setattr(ParquetImages, "open", opened)
     flush = regroup._Bundles._flush
     monkeypatch.setattr(regroup._Bundles, "_flush", lambda self: (flushed.append(self._held), flush(self)))
     bars: list[str] = []
@@ -260,13 +235,51 @@ def test_every_file_is_read_once_in_its_order(either_dir: Path, monkeypatch: pyt
         def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
             bars.append(label)
 
-    convert(Layout(either_dir), ENGINE, PART, progress=Bars())
-    sources = [find_source(Layout(either_dir), split) for split in facts.SPLITS]
+    convert(Layout(hub_dir), ENGINE, PART, progress=Bars())
+    sources = [find_source(Layout(hub_dir), split) for split in facts.SPLITS]
     files = [path for source in sources if isinstance(source, HubFiles) for path in source.paths]
     assert sorted(asked) == sorted(path.name for path in files)
     assert all(offsets == sorted(set(offsets)) for offsets in asked.values())
     assert len(flushed) == len([bar for bar in bars if bar.endswith("in order")]) == 2
-    assert not Layout(either_dir).partial_dir.exists()
+    assert not Layout(hub_dir).partial_dir.exists()
+
+
+def test_it_goes_through_bundles_by_itself(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a word why; the space for the bundles, more than the shards alone take, is asked for beforehand."""
+    layout, notes = Layout(hub_dir), Silent()
+    needs = foresee(layout, ENGINE, PART)
+    assert sum(need.size for need in needs) > 2 * sum(path.stat().st_size for path in layout.raw_dir.glob("*/[tv]*n-*"))
+    convert(layout, ENGINE, PART, progress=notes)
+    said = [note for note in notes.notes if "can only be read in its order" in note]
+    assert len(said) == 2
+    assert str(layout.partials_dir) in said[0]
+    assert not layout.partials_dir.exists()
+
+
+def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
+    """--read-order shuffled would decode a group of rows once an image."""
+    with pytest.raises(UsageError, match="in a shuffled order") as caught:
+        convert(Layout(hub_dir), ENGINE, replace(PART, read_order="shuffled"))
+    assert "leave the option out" in caught.value.hint
+
+
+def test_images_that_moved_to_it_are_looked_at_in_one_pass(
+    hub_dir: Path, made_tiny: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of all shards by rising offset: to go back would be to decode a group of rows again."""
+    layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+    convert(layout, ENGINE, PART)
+    offsets: dict[str, list[int]] = {}
+    true_open = ParquetImages.open
+
+    def open_(self: ParquetImages) -> Callable[[Row], Buffer]:
+        read = true_open(self)
+        return lambda row: (offsets.setdefault(self.path.name, []).append(row.offset), read(row))[1]
+
+    monkeypatch.setattr(ParquetImages, "open", open_)
+    convert(replace(layout, raw=hub_dir / "raw-data"), make_engine("threads", 1), PART)
+    assert sum(map(len, offsets.values())) > 40
+    assert all(each == sorted(each) for each in offsets.values())
 
 
 def test_a_shard_costs_the_row_groups_of_its_images(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,10 +302,10 @@ def test_a_shard_costs_the_row_groups_of_its_images(hub_dir: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("memory", [1, 30_000])
-def test_little_memory_gives_the_same_shards(official: Layout, either_dir: Path, memory: int) -> None:
+def test_little_memory_gives_the_same_shards(official: Layout, hub_dir: Path, memory: int) -> None:
     """However often bundles are written out."""
-    convert(Layout(either_dir), ENGINE, replace(PART, memory=memory))
-    assert _digests(Layout(either_dir)) == _digests(official)
+    convert(Layout(hub_dir), ENGINE, replace(PART, memory=memory))
+    assert _digests(Layout(hub_dir)) == _digests(official)
 
 
 # what is refused -----------------------------------------------------------------------------------------------
@@ -461,55 +474,3 @@ def test_progress_counts_files(hub_dir: Path) -> None:
     convert(Layout(hub_dir), ENGINE, PART, progress=Bars())
     read = {label: bar for label, bar in bars.items() if label.startswith("listing")}
     assert list(itertools.chain(*read.values())) == [3, 3, 3, 3]
-
-
-# older revisions -----------------------------------------------------------------------------------------------
-
-
-def test_parquet_files_come_before_tars_unless_fewer_are_there(tmp_path: Path, copies: dict[str, Path]) -> None:
-    """Whichever is whole is taken, today's first."""
-    raw = tmp_path / "raw-data"
-    for copy in copies.values():
-        shutil.copytree(copy, raw, dirs_exist_ok=True)
-
-    def first() -> str:
-        found = find_source(Layout(tmp_path), "train")
-        assert found is not None
-        return found.path.name
-
-    assert first() == "train-00000-of-00003.parquet"
-    (raw / "train-00002-of-00003.parquet").unlink()
-    assert first() == "train_images_0.tar.gz"
-    (raw / "train_images_4.tar.gz").unlink()
-    assert first() == "train-00000-of-00003.parquet"
-
-
-def test_missing_tars_are_named(tmp_path: Path, copies: dict[str, Path]) -> None:
-    """All five must be there."""
-    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
-    for number in (1, 3):
-        (data_dir / "raw-data" / "data" / f"train_images_{number}.tar.gz").unlink()
-    with pytest.raises(IncompleteError) as caught:
-        convert(Layout(data_dir), ENGINE, replace(PART, allow_incomplete=False))
-    assert caught.value.detail == "train lacks train_images_1.tar.gz, train_images_3.tar.gz"
-
-
-def test_names_in_a_tar_are_looked_at_too(tmp_path: Path, made_tiny: MadeSet, copies: dict[str, Path]) -> None:
-    """Folders don't matter; another name is refused with its place, and so is an image that is there twice."""
-    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
-    row = hugging_face_rows(made_tiny, "train")[1]["image"]
-    path = data_dir / "raw-data" / "data" / "train_images_0.tar.gz"
-    write_packed(path, {f"./a/{row['path']}": row["bytes"], "b/n01440764_1.JPEG": b"x"})
-    error = _refused(data_dir)
-    assert error.what.startswith(f"{path}, byte ")
-    assert error.what.endswith(": 'n01440764_1.JPEG' is not a train image")
-    write_packed(path, {f"./a/{row['path']}": row["bytes"]})
-    assert _refused(data_dir).what == f"{path.parent} holds {official_name(row['path'])[0]} twice"
-
-
-def test_a_cut_tar_is_refused(tmp_path: Path, copies: dict[str, Path]) -> None:
-    """It is never a smaller set."""
-    data_dir = _data_dir(tmp_path / "hub", copies["tars"])
-    path = data_dir / "raw-data" / "data" / "train_images_3.tar.gz"
-    os.truncate(path, path.stat().st_size - 20)
-    assert str(path) in _refused(data_dir).what

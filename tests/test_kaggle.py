@@ -6,13 +6,13 @@ import hashlib
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from existing import existing
-from kaggle_copies import Tree, tree, write_packed, write_tree, write_zip
+from kaggle_copies import Tree, tree, write_tree, write_zip
 from made_sets import ENGINE
 
 from imagenet_prep.demo.annotations import boxes_csv
@@ -26,8 +26,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Reader, Row
-from imagenet_prep.sources.packed_tars import PackedTar
+from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -35,7 +34,6 @@ from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.space import Need
 from imagenet_prep.text import size_text
 
 pytestmark = pytest.mark.once
@@ -68,7 +66,6 @@ FORMS: dict[str, Callable[[Path, MadeSet, Tree], object]] = {
     "Kaggle's tree": lambda folder, made, files: write_tree(folder, files),
     "zip, stored": lambda folder, made, files: write_zip(folder, files, zipfile.ZIP_STORED),
     "zip, deflated": lambda folder, made, files: write_zip(folder, files),
-    "tar.gz": lambda folder, made, files: write_packed(folder, files),
 }
 
 
@@ -136,7 +133,7 @@ def test_a_conversion_begun_from_one_goes_on_from_another(
     form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
 ) -> None:
     """Shards that stand are kept, whichever copy they came from; missing ones come from the one that is there."""
-    began = Layout(tmp_path, raw=copies["official archives" if form != "official archives" else "tar.gz"])
+    began = Layout(tmp_path, raw=copies["official archives" if form != "official archives" else "zip, deflated"])
     annotate(began, ENGINE, validation=True)
     convert(began, ENGINE, PART)
     kept = {path.name: path.stat().st_mtime_ns for path in existing(tmp_path, "*-of-*")}
@@ -152,8 +149,8 @@ def test_a_conversion_begun_from_one_goes_on_from_another(
 
 @pytest.mark.parametrize(
     ("form", "at"),
-    [("zip, stored", 0.5), ("zip, stored", 0), ("zip, deflated", 0.5), ("tar.gz", 0.5)],
-    ids=["zip, stored", "no image any more", "zip, deflated", "tar.gz"],
+    [("zip, stored", 0.5), ("zip, stored", 0), ("zip, deflated", 0.5)],
+    ids=["zip, stored", "no image any more", "zip, deflated"],
 )
 def test_another_image_of_the_same_length_is_noticed(
     form: str, at: float, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
@@ -188,10 +185,9 @@ def test_damaged_shards_are_made_again(
     assert digests(layout) == official
 
 
-@pytest.mark.parametrize("form", ["zip, deflated", "tar.gz"])
-def test_run_needs_no_download(form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path) -> None:
+def test_run_needs_no_download(copies: dict[str, Path], official: dict[str, str], tmp_path: Path) -> None:
     """Everything is there: annotate, convert and verify are all there is to do."""
-    summary = run(Layout(tmp_path, raw=copies[form]), ENGINE, options=PART)
+    summary = run(Layout(tmp_path, raw=copies["zip, deflated"]), ENGINE, options=PART)
     assert summary.download is None
     assert summary.verify.problems == ()
     assert digests(Layout(tmp_path)) == official
@@ -214,11 +210,11 @@ def test_a_zip_is_read_in_its_order_when_asked(
 
 
 def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> None:
-    """Official archives, folders, the zip, the tar.gz; what lies in raw-data beside another --raw counts, too."""
+    """Official archives, folders, the zip; what lies in raw-data beside another --raw counts, too."""
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     words = []
-    for form in ("tar.gz", "zip, stored", "image folders", "official archives"):
+    for form in ("zip, stored", "image folders", "official archives"):
         for path in existing(copies[form], "*"):
             (layout.raw_dir / path.name).symlink_to(path)
         source, boxes = find_source(layout, "train"), find_annotations(layout, "train")
@@ -231,7 +227,6 @@ def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> Non
             for path in existing(copies[form], "*"):
                 (layout.raw_dir / path.name).unlink()
     assert words == [
-        ("Kaggle's .tar.gz of 2019", "BoxesInTar"),
         ("Kaggle's zip", "BoxesInZip"),
         ("the folder train", "BoxArchive"),
         ("ILSVRC2012_img_train.tar", "BoxArchive"),
@@ -272,112 +267,28 @@ def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: 
 
 
 def test_what_no_command_fetches_is_not_said_to_be(files: Tree, tmp_path: Path) -> None:
-    """Half a file of 2019, and a zip without annotations: a whole copy must be had from elsewhere."""
-    packed = write_packed(tmp_path / "packed" / "raw-data", files)
-    packed.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
-    write_zip(tmp_path / "bare" / "raw-data", {name: each for name, each in files.items() if "Annotations" not in name})
-    for folder in ("packed", "bare"):
-        with pytest.raises(InputError) as caught:
-            annotate(Layout(tmp_path / folder), ENGINE)
-        assert caught.value.hint == "get a whole copy of it"
-
-
-# in its order only ---------------------------------------------------------------------------------------------
-
-
-def test_a_tar_through_gzip_goes_through_bundles(copies: dict[str, Path], tmp_path: Path) -> None:
-    """By itself, with a word why; the space for the bundles is asked for beforehand."""
-    layout = Layout(tmp_path, raw=copies["tar.gz"])
-    notes = Silent()
-    convert(layout, ENGINE, PLAIN, progress=notes)
-    said = [note for note in notes.notes if "can only be read in its order" in note]
-    assert len(said) == 2
-    assert str(layout.partials_dir) in said[0]
-    assert not layout.partials_dir.exists()
-
-
-def test_space_for_bundles_is_asked_for_before(
-    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More than the shards alone take."""
-    asked: list[int] = []
-
-    def ask(needs: Iterable[Need], _: object) -> None:
-        asked.append(sum(need.size for need in needs))
-        raise SpaceError("no space", "", "")
-
-    monkeypatch.setattr("imagenet_prep.stages.convert.refuse_lack", ask)
-    for form in ("zip, stored", "tar.gz"):
-        with pytest.raises(SpaceError):
-            convert(Layout(tmp_path, raw=copies[form]), ENGINE, PLAIN)
-    assert asked[1] > asked[0]
-
-
-def test_a_tar_through_gzip_is_not_read_in_another_order(copies: dict[str, Path], tmp_path: Path) -> None:
-    """--read-order shuffled would unpack it once an image."""
-    with pytest.raises(UsageError, match="in a shuffled order") as caught:
-        convert(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, replace(PLAIN, read_order="shuffled"))
-    assert "leave the option out" in caught.value.hint
-
-
-def test_it_is_unpacked_as_seldom_as_can_be(
-    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once for the boxes of train and the listing of both splits, then once a split for the images."""
-    passes: list[str] = []
-    walk, forward = kaggle.walk_packed, PackedTar.open
-    monkeypatch.setattr(kaggle, "_last", [kaggle._TreeImages()])
-    monkeypatch.setattr(kaggle, "walk_packed", lambda *given: (passes.append("list"), walk(*given))[1])
-    monkeypatch.setattr(PackedTar, "open", lambda self: (passes.append("read"), forward(self))[1])
-    run(Layout(tmp_path, raw=copies["tar.gz"]), ENGINE, options=replace(PART, validation_boxes=False))
-    assert passes == ["list", "read", "read"]
-
-
-def test_images_that_moved_to_a_tar_through_gzip_are_looked_at_in_one_pass(
-    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of all shards by rising offset: to go back would be to unpack it again."""
-    convert(Layout(tmp_path, raw=copies["official archives"]), ENGINE, PLAIN)
-    offsets: list[int] = []
-    true_open = PackedTar.open
-
-    def open_(self: PackedTar) -> Callable[[Row], Buffer]:
-        read = true_open(self)
-        return lambda row: (offsets.append(row.offset), read(row))[1]
-
-    monkeypatch.setattr(PackedTar, "open", open_)
-    convert(Layout(tmp_path, raw=copies["tar.gz"]), make_engine("threads", 1), PLAIN)
-    assert len(offsets) > 40
-    assert offsets == sorted(offsets)
+    """A zip without annotations: a whole copy must be had from elsewhere."""
+    write_zip(tmp_path / "raw-data", {name: each for name, each in files.items() if "Annotations" not in name})
+    with pytest.raises(InputError) as caught:
+        annotate(Layout(tmp_path), ENGINE)
+    assert caught.value.hint == "get a whole copy of it"
 
 
 def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:
     """The listing is kept for one file as it was: another one under its name is read."""
-    path = write_packed(tmp_path, files)
-    source = kaggle.KaggleTar(path, "validation")
+    path = write_zip(tmp_path, files)
+    source = kaggle.KaggleZip(path, "validation")
     first = source.catalog(ENGINE, Silent())
     assert source.catalog(ENGINE, Silent()) == first
     gone = image(files, "val")
-    write_packed(tmp_path, {name: content for name, content in files.items() if name != gone})
+    write_zip(tmp_path, {name: content for name, content in files.items() if name != gone})
     assert len(source.catalog(ENGINE, Silent())) == len(first) - 1
-
-
-@pytest.mark.parametrize("change", ["cut", "no gzip", "a byte"])
-def test_a_damaged_tar_through_gzip_is_named(files: Tree, tmp_path: Path, change: str) -> None:
-    """A download that broke off, another file, bytes that changed: exit status 4, and the file is named."""
-    path = write_packed(tmp_path / "raw-data", files)
-    data = bytearray(path.read_bytes())
-    data[-5] ^= 1
-    path.write_bytes({"cut": data[: len(data) // 2], "no gzip": b"<html>" * 200, "a byte": data}[change])
-    for stage in (annotate, convert):
-        with pytest.raises(InputError, match=path.name):
-            stage(Layout(tmp_path), ENGINE)
 
 
 # what lies where it should not ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz", "Kaggle's tree"])
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "Kaggle's tree"])
 def test_an_image_in_another_class_is_refused(form: str, made: MadeSet, files: Tree, tmp_path: Path) -> None:
     """Sorted wrongly: never guess."""
     name = image(files, "train")
@@ -389,7 +300,7 @@ def test_an_image_in_another_class_is_refused(form: str, made: MadeSet, files: T
     assert other in caught.value.what
 
 
-@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "tar.gz", "Kaggle's tree"])
+@pytest.mark.parametrize("form", ["zip, stored", "zip, deflated", "Kaggle's tree"])
 def test_other_files_are_left_alone(
     form: str, official: dict[str, str], made: MadeSet, files: Tree, tmp_path: Path
 ) -> None:
@@ -406,16 +317,12 @@ def test_other_files_are_left_alone(
 
 
 @pytest.mark.parametrize("kind", ["image", "annotation"])
-@pytest.mark.parametrize("form", ["zip", "tar.gz"])
-def test_a_file_twice_is_refused(kind: str, form: str, files: Tree, tmp_path: Path) -> None:
+def test_a_file_twice_is_refused(kind: str, files: Tree, tmp_path: Path) -> None:
     """The same image, or the annotation of the same image, twice in one archive."""
     name = image(files, "val") if kind == "image" else next(iter(files))
-    if form == "zip":
-        path = write_zip(tmp_path, files)
-        with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
-            archive.writestr(name, files[name])
-    else:
-        write_packed(tmp_path, files | {name.removeprefix("ILSVRC/"): files[name]})
+    path = write_zip(tmp_path, files)
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, files[name])
     with pytest.raises(InputError, match="twice") as caught:
         (convert if kind == "image" else annotate)(Layout(tmp_path / "data", raw=tmp_path), ENGINE)
     assert name.rpartition("/")[2] in caught.value.what
@@ -424,21 +331,16 @@ def test_a_file_twice_is_refused(kind: str, form: str, files: Tree, tmp_path: Pa
 def test_a_huge_annotation_is_a_problem_of_its_own(files: Tree, tmp_path: Path) -> None:
     """Larger than any annotation may be: it is named, and not read; its image has no boxes."""
     name = next(iter(files))
-    for write in (write_zip, write_packed):
-        folder = tmp_path / write.__name__
-        write(folder, files | {name: b" " * (2 << 20)})
-        summary = annotate(Layout(folder / "data", raw=folder), ENGINE)
-        assert name.rpartition("/")[2] in "".join(each.subject for each in summary.splits[0].problems)
+    write_zip(tmp_path, files | {name: b" " * (2 << 20)})
+    summary = annotate(Layout(tmp_path / "data", raw=tmp_path), ENGINE)
+    assert name.rpartition("/")[2] in "".join(each.subject for each in summary.splits[0].problems)
 
 
-def test_a_test_image_is_never_taken(files: Tree, tmp_path: Path) -> None:
+def test_a_test_image_is_never_taken(copies: dict[str, Path], tmp_path: Path) -> None:
     """It has no label."""
-    for write in (write_zip, write_packed):
-        folder = tmp_path / write.__name__
-        write(folder, files)
-        source = find_source(Layout(folder, raw=folder), "validation")
-        assert source is not None
-        assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
+    source = find_source(Layout(tmp_path, raw=copies["zip, deflated"]), "validation")
+    assert source is not None
+    assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
 
 
 # copies that can't give the same -------------------------------------------------------------------------------
@@ -493,7 +395,7 @@ def tree_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
 
 
-PACKED_FORMS = ["zip, stored", "zip, deflated", "tar.gz"]
+PACKED_FORMS = ["zip, stored", "zip, deflated"]
 
 
 @pytest.mark.parametrize("form", PACKED_FORMS)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kaggle_copies import tree, write_packed, write_tree, write_zip
+from copies_of_imagenet import write_hugging_face
+from kaggle_copies import tree, write_tree, write_zip
 from made_sets import ENGINE, PART
 from many_readers import DIGESTS
 from PIL import Image
@@ -328,10 +329,10 @@ def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
 
 
 def test_what_can_only_be_read_in_order_is_refused(made: MadeSet, tmp_path: Path) -> None:
-    """A tar through gzip: each image would cost all that is before it."""
+    """Parquet files: each image would cost all that is before it in its group of rows."""
     layout = Layout(tmp_path / "data")
     layout.raw_dir.mkdir(parents=True)
-    write_packed(layout.raw_dir, tree(made))
+    write_hugging_face(layout.raw_dir, made)
     with pytest.raises(UsageError, match="can't be read at random") as caught:
         opened(layout)
     assert "convert" in str(caught.value)

@@ -441,11 +441,10 @@ def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) ->
     path.write_text(
         "source: {imagenet: true}\nshards: {train: 8}\nimages: {resize: 256, check: header}\nseed: 1\n"
         "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
-        "as_it_is: true\n"
     )
     options = options_of_recipe(read(path))
     assert (options.train_shards, options.validation_shards, options.check) == (8, 128, "header")
     assert options.reencode is not None
     assert (options.reencode.resize, options.seed, options.shuffle) == (256, 1, False)
     assert (options.compression, options.skip_bad) == ("gzip", True)
-    assert (options.validation_boxes, options.allow_incomplete, options.as_it_is) == (True, True, True)
+    assert (options.validation_boxes, options.allow_incomplete) == (True, True)

@@ -86,9 +86,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         )
         return _conclude_dry_run(needs)
     options = _convert_options(given)
-    missing = pipeline.missing_archives(
-        layout, validation_boxes=options.validation_boxes, part=options.part, encoders=options.encoders
-    )
+    missing = pipeline.missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
     is_official = given["source"] == "imagenet"
     summary = pipeline.run(
         layout,
@@ -573,7 +571,6 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
         compression=given["compression"],
         validation_boxes=given["validation_boxes"],
         allow_incomplete=given["allow_incomplete"],
-        as_it_is=given["as_it_is"],
         skip_bad=given["skip_bad"],
         overwrite=given["overwrite"],
         consume=given["consume"],

@@ -243,9 +243,6 @@ converting = _all_of(
     click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),
     validation_boxes,
     click.option("--allow-incomplete", is_flag=True, help="Convert what is there, and record that it is a part."),
-    click.option(
-        "--as-it-is", is_flag=True, help="Take a copy, too, some of whose images were encoded again; it is recorded."
-    ),
     click.option("--skip-bad", is_flag=True, help="Leave out images that can't be used (exit status 3 then)."),
     click.option("--overwrite", is_flag=True, help="Make shards again that were made with other settings."),
     click.option(
@@ -290,7 +287,6 @@ OF_RECIPES = (
     "no_shuffle",
     "validation_boxes",
     "allow_incomplete",
-    "as_it_is",
     "classes",
     "relabel",
 )

@@ -37,7 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {
 OPTIONS: dict[str, tuple[str, ...]] = {
     "Where things are": ("raw", "output", "page", "boxes"),
     "What is fetched": ("source", "base_url", "cookies", "connections", "no_digest", "only"),
-    "Which images": ("config", "classes", "relabel", "allow_incomplete", "as_it_is", "skip_bad", "validation_boxes"),
+    "Which images": ("config", "classes", "relabel", "allow_incomplete", "skip_bad", "validation_boxes"),
     "What becomes of an image": ("check", "reencode", "resize", "max_side", "quality"),
     "Shards": ("train_shards", "validation_shards", "seed", "no_shuffle", "compression", "overwrite"),
     "Disk and order of reading": ("extract", "consume", "read_order", "memory", "dry_run"),

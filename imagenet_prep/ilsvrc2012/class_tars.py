@@ -27,7 +27,6 @@ class ClassTars:
     split: ClassVar[str] = facts.TRAIN
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
-    encoder: ClassVar[str] = ""
     missing: ClassVar[str] = ""
     md5: ClassVar[str] = ""
 

@@ -22,7 +22,6 @@ class ConsumedImages:
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
     missing: ClassVar[str] = ""
-    encoder: ClassVar[str] = ""
 
     @property
     def split(self) -> str:

@@ -73,7 +73,7 @@ def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, ext
     """
     amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options, options.part))]
     for split in facts.SPLITS if extract else ():
-        part = options.part if split in coming.by_class or _has_class_tars(layout, split, options) else WHOLE
+        part = options.part if split in coming.by_class or isinstance(find_source(layout, split), ClassTars) else WHOLE
         packed = _amount(layout, split, coming, options, part)
         if packed and not (packed.source and packed.source.is_unpacked):
             yield _folders(layout, packed, part)
@@ -101,16 +101,12 @@ def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need
 
 def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
     """About how much there will be of a split, None if nothing: ``part`` of the facts, but no more than is there."""
-    source = None if split in coming.splits else find_source(layout, split, options.encoders)
+    source = None if split in coming.splits else find_source(layout, split)
     if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
         return None  # to go on with what was begun takes nothing that was not asked for then
     whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
     size = min(whole, source.size if source else coming.size)
     return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
-
-
-def _has_class_tars(layout: Layout, split: str, options: ConvertOptions) -> bool:
-    return isinstance(find_source(layout, split, options.encoders), ClassTars)
 
 
 def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:

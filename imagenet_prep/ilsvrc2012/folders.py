@@ -47,7 +47,6 @@ class ImageFolders:
     split: str
     is_unpacked: ClassVar[bool] = True
     is_in_order: ClassVar[bool] = False
-    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 

@@ -1,8 +1,7 @@
-"""HubFiles, one split of Hugging Face's ILSVRC/imagenet-1k in its parquet files, or in the tars before them; no boxes.
+"""HubFiles, one split of Hugging Face's ILSVRC/imagenet-1k in its parquet files; no boxes.
 
 As https://huggingface.co/datasets/ILSVRC/imagenet-1k has it: ``data/train-00000-of-00294.parquet`` and so on, labels
-from 0; in older revisions ``data/train_images_0.tar.gz`` to ``4`` and ``val_images.tar.gz``. In both, images lie in no
-order under names that end with the wnid. Also as the huggingface_hub library caches it
+from 0, images in no order under names that end with the wnid. Also as the huggingface_hub library caches it
 (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
 """
 
@@ -17,12 +16,10 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import SourceKind, finished, label_of, lacking_text, no_boxes, refuse_twice_in
-from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Row
 from imagenet_prep.sources.in_order import in_order
-from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -42,7 +39,6 @@ class HubFiles:
     names: tuple[str, ...]
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = True
-    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
 
     @property
@@ -73,8 +69,7 @@ class HubFiles:
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, a task a file: each is read to its end, since nothing else tells the lengths of images."""
-        if self.path.suffix == ".parquet":
-            check_pyarrow()
+        check_pyarrow()
         progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
         for part in in_order(engine, _Listing(self.split), self.paths):
@@ -91,36 +86,22 @@ class _Listing:
     split: str
 
     def __call__(self, path: Path) -> Catalog:
-        container = ParquetImages(path) if path.suffix == ".parquet" else PackedTar(path)
-        found, stamp = Catalog(containers=[container]), path.stat().st_mtime_ns
-        for row, label in self._rows(path):
-            name, wnid = official_name(row.name)
+        found, stamp = Catalog(containers=[ParquetImages(path)]), path.stat().st_mtime_ns
+        for number, own_name, label, length in iter_rows(path):
+            name, wnid = official_name(own_name)
             known = label_of(name.encode(), self.split, wnid)
-            where = f"{container.place(row)}: {row.name[:100]!r}"
+            where = f"{path}, row {number:,}: {own_name[:100]!r}"
             if known is None:
                 expected = f"expected a name such as {_EXAMPLES[self.split]}"
-                raise InputError(f"{path.parent}/{where} is not a {self.split} image", expected, REMEDY)
-            if label not in (None, known - 1):
-                expected = f"expected {known - 1}, got {label}"
-                raise InputError(f"{path.parent}/{where} has the label of another class", expected, REMEDY)
-            found.append(name, row.offset, row.length, stamp, known)
+                raise InputError(f"{where} is not a {self.split} image", expected, REMEDY)
+            if label != known - 1:
+                raise InputError(
+                    f"{where} has the label of another class", f"expected {known - 1}, got {label}", REMEDY
+                )
+            found.append(name, number, length, stamp, known)
         return found.sorted()
 
-    def _rows(self, path: Path) -> Iterator[tuple[Row, int | None]]:
-        """Each row under its own name, and the label that stands beside it."""
-        if path.suffix == ".parquet":
-            for number, name, label, length in iter_rows(path):
-                yield Row(name, number, length, 0), label
-        else:
-            for member, offset, length, _ in walk_packed(path, Silent()):
-                name = member.decode("utf-8", "backslashreplace").rpartition("/")[2]
-                yield Row(name, offset, length, 0), None
 
-
-_TARS = {
-    facts.TRAIN: tuple(f"train_images_{number}.tar.gz" for number in range(5)),
-    facts.VALIDATION: ("val_images.tar.gz",),
-}
 _EXAMPLES = {
     facts.TRAIN: "n01440764_10026_n01440764.JPEG",
     facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG",
@@ -144,7 +125,7 @@ def places(layout: Layout) -> Iterator[AnyPath]:
 
 
 def _find(layout: Layout, split: str) -> HubFiles | None:
-    found = (each for find in (_parquets, _tars) for place in places(layout) for each in find(place, split))
+    found = (each for place in places(layout) for each in _parquets(place, split))
     return min(found, key=lambda each: len(each.lacking), default=None)
 
 
@@ -159,12 +140,6 @@ def _parquets(folder: AnyPath, split: str) -> Iterator[HubFiles]:
         yield HubFiles(
             tuple(paths), split, tuple(f"{split}-{each:05d}-of-{count:05d}.parquet" for each in range(count))
         )
-
-
-def _tars(folder: AnyPath, split: str) -> Iterator[HubFiles]:
-    paths = tuple(local_path(folder / name) for name in _TARS[split] if (folder / name).is_file())
-    if paths:
-        yield HubFiles(paths, split, _TARS[split])
 
 
 KIND = SourceKind(name="Hugging Face's ILSVRC/imagenet-1k", find=_find, find_boxes=no_boxes)

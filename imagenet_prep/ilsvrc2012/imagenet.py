@@ -17,13 +17,12 @@ from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
-from imagenet_prep.ilsvrc2012.encoded_again import refuse_encoded_again
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source, refuse_encoded_again
 from imagenet_prep.ilsvrc2012.kaggle import damage_of
 from imagenet_prep.ilsvrc2012.nothing_found import nothing_found, own_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
 from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from, recorded_encoders
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress, StageStatus, State
@@ -58,13 +57,11 @@ class ImageNet(KnownSet):
         manifest: that of the shards that were made of it, if there is one.
         part: the classes that these shards are of.
         begun: how many images a part's conversion set out to make, by split.
-        may_differ: whether that conversion was allowed to take images that were encoded again.
     """
 
     manifest: Manifest | None = None
     part: Part = WHOLE
     begun: Mapping[str, int] = field(default_factory=dict)
-    may_differ: bool = False
 
     splits = facts.SPLITS
     options = ConvertOptions()
@@ -85,23 +82,13 @@ class ImageNet(KnownSet):
         begun = load_beginning(layout)
         with suppress(InputError):
             if begun:
-                part = recorded_part(begun.name, begun.classes)
-                return cls(None, part, begun.images, ("as_it_is", True) in map(tuple, begun.options))
+                return cls(None, recorded_part(begun.name, begun.classes), begun.images)
         return cls()
 
     @property
     def name(self) -> str:
-        """ILSVRC2012, or what the part is called; and whose copy it was made from, if not as it was published."""
-        makers = list(dict.fromkeys(self.encoders.values()))
-        has = "have" if len(makers) > 1 else "has"
-        return f"{self.part.name} as {' and '.join(makers)} {has} it" if makers else self.part.name
-
-    @property
-    def encoders(self) -> Mapping[str, str]:
-        """Whose copies its shards were made from as they are, by split."""
-        with suppress(InputError):
-            return recorded_encoders(self.manifest) if self.manifest else {}
-        return {}
+        """ILSVRC2012, or what the part is called."""
+        return self.part.name
 
     # what is made of it ----------------------------------------------------------------------------------------
 
@@ -112,15 +99,14 @@ class ImageNet(KnownSet):
         """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
         check_options(options)
         refuse_made(layout)
-        sources = {split: find_source(layout, split, options.encoders) for split in facts.SPLITS}
+        sources = {split: find_source(layout, split) for split in facts.SPLITS}
         for split, source in sources.items():
             if source is None:
                 refuse_encoded_again(layout, split)
         if not any(sources.values()):
             raise nothing_found(layout)
         found = {split: source for split, source in sources.items() if source is not None}
-        encoders = {split: source.encoder for split, source in found.items() if source.encoder}
-        notes = [*_as_it_is(encoders), *_check_files(found, options)]
+        notes = _check_files(found, options)
         catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
         notes += _check_complete(catalogs, options)
         splits: list[PlannedSplit] = []
@@ -139,7 +125,7 @@ class ImageNet(KnownSet):
         return PlannedSet(
             entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
             splits=tuple(splits),
-            settings={**options.settings(), **({"as_it_is": encoders} if encoders else {})},
+            settings=options.settings(),
             expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
             options=options.chosen(),
             notes=tuple(notes),
@@ -162,13 +148,11 @@ class ImageNet(KnownSet):
         """
         options = options_from(manifest)
         check_options(options)
-        encoders = recorded_encoders(manifest)
         planned = []
         for split in splits:
-            source = find_source(layout, split, (encoders.get(split, ""),))
+            source = find_source(layout, split)
             if source is None:
-                if split not in encoders:
-                    refuse_encoded_again(layout, split)
+                refuse_encoded_again(layout, split)
                 raise InputError(
                     f"no {split} images in {layout.raw_dir}",
                     "expected the archive or the folder that the shards were made from",
@@ -244,9 +228,6 @@ class ImageNet(KnownSet):
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """What the shards are compared with, and which of them have a size that was published."""
         name = self.part.name
-        yield from _as_it_is(self.encoders)
-        if self.may_differ:
-            yield "no manifest tells whose copy this is; it was allowed to be one with images that were encoded again"
         if self.part.recorded:
             yield f"{name}: {self.part.words}"
         if inventory.manifest is None:
@@ -262,7 +243,6 @@ class ImageNet(KnownSet):
             counts = (f"{self.images[split]:,} of {each.images:,} {split} images" for split, each in published)
             yield f"this is a part of {name}, compared with its own record: {', '.join(counts)}"
         known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
-        known = [name for name in known if name.partition("-")[0] not in self.encoders]
         if known and not (is_part or self.part.recorded or inventory.is_unfinished):
             equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
             yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
@@ -286,15 +266,6 @@ def _empty_shards(split: str, images: int, shards: int) -> str:
     there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
     return f"{there}: {shards - images:,} of these will be empty ({option} sets how many there are)"
-
-
-def _as_it_is(encoders: Mapping[str, str]) -> Iterator[str]:
-    """What is to be known of splits that are not the images as they were published."""
-    for split, maker in encoders.items():
-        yield (
-            f"{split} is {maker}'s copy as it is, with the images that were encoded again for it (23 of train): its "
-            "shards are not byte for byte those of 2016, nor have their sizes"
-        )
 
 
 # planning ------------------------------------------------------------------------------------------------------
@@ -380,8 +351,7 @@ def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
 def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
     recorder = InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
     seed = options.seed if options.shuffle else None
-    deciding = {**options.deciding(), **({"as_it_is": source.encoder} if source.encoder else {})}
-    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, deciding)
+    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.deciding())
 
 
 def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:

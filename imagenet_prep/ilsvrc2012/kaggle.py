@@ -1,8 +1,7 @@
-"""KaggleZip and KaggleTar, one split in the one file that Kaggle gives: images and annotations in one tree.
+"""KaggleZip, one split in the one file that Kaggle gives: images and annotations in one tree.
 
 ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and the same below ``ILSVRC/Annotations``; test images have no
-labels and are left alone. The zip is what the API's ``competitions/data/download-all`` gives today; the tar through
-gzip is what there was in 2019.
+labels and are left alone. The zip is what the API's ``competitions/data/download-all`` gives.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_files import BoxFiles, File, identity_of_file, refuse_repeated
+from imagenet_prep.ilsvrc2012.box_files import File, identity_of_file, refuse_repeated
 from imagenet_prep.ilsvrc2012.source import (
     ImageSource,
     SourceKind,
@@ -30,8 +29,7 @@ from imagenet_prep.ilsvrc2012.source import (
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container, Row
-from imagenet_prep.sources.packed_tars import PackedTar, walk_packed
+from imagenet_prep.sources.container import Row
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
@@ -52,8 +50,6 @@ class KaggleFile:
 
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
-PACKED = KaggleFile("imagenet_object_localization_patched2019.tar.gz")
-
 
 _HINT = "finish its download, or move it away and fetch it again: imagenet-prep download DATA_DIR --source kaggle"
 
@@ -88,11 +84,6 @@ class _TreeImages:
     key: tuple[object, ...] = ()
     images: dict[str, Catalog] = field(default_factory=dict)
 
-    @classmethod
-    def begin(cls, container: Container) -> _TreeImages:
-        """Without images yet."""
-        return cls(_key(local_path(container.path)), {split: Catalog(containers=[container]) for split in facts.SPLITS})
-
     def add(self, member: Member, stamp: int) -> None:
         """Take a file, if it is an image."""
         name, address, length = member
@@ -126,9 +117,6 @@ def _file(member: Member, content: bytes) -> File:
     return folder.rpartition("/")[2], name[:-4], content
 
 
-# the zip of today ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class KaggleZip:
     """A split in Kaggle's zip, read in place."""
@@ -137,7 +125,6 @@ class KaggleZip:
     split: str
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
-    encoder: ClassVar[str] = ""
     md5: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
@@ -154,7 +141,8 @@ class KaggleZip:
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images, by the zip's central directory alone."""
         if _last[0].key != _key(self.path):
-            listing = _TreeImages.begin(Zip(self.path))
+            images = {split: Catalog(containers=[Zip(self.path)]) for split in facts.SPLITS}
+            listing = _TreeImages(_key(self.path), images)
             with FileSlices(self.path) as view:
                 stamp = view.modified
                 for member in walk_zip(view, _HINT):
@@ -203,96 +191,14 @@ class BoxesInZip:
                     progress.advance()
 
 
-# the tar of 2019 -----------------------------------------------------------------------------------------------
+def _find(layout: Layout, split: str) -> KaggleZip | None:
+    path = layout.archive_path(ZIP)
+    return KaggleZip(local_path(path), split) if path.is_file() else None
 
 
-@dataclass(frozen=True, slots=True)
-class KaggleTar:
-    """A split in Kaggle's older tar through gzip, which can only be read in its order."""
-
-    path: Path
-    split: str
-    is_unpacked: ClassVar[bool] = False
-    is_in_order: ClassVar[bool] = True
-    encoder: ClassVar[str] = ""
-    md5: ClassVar[str] = ""
-    missing: ClassVar[str] = ""
-
-    @property
-    def words(self) -> str:
-        """What to call it."""
-        return "Kaggle's .tar.gz of 2019"
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file, of both splits."""
-        return self.path.stat().st_size
-
-    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, by one pass over all of it: for both splits, unless annotate has just made it."""
-        if _last[0].key != _key(self.path):
-            try:
-                for _ in _read_once(self.path, progress):
-                    pass
-            finally:
-                progress.end()
-        return _last[0].catalog(self.path, self.split)
+def _find_boxes(layout: Layout, split: str) -> BoxesInZip | None:
+    path = layout.archive_path(ZIP)
+    return BoxesInZip(local_path(path), split) if path.is_file() else None
 
 
-@dataclass(frozen=True, slots=True)
-class BoxesInTar:
-    """The annotations of a split in it."""
-
-    path: Path
-    split: str
-
-    def identity(self) -> dict[str, Any]:
-        """Size and time of the archive."""
-        return identity_of_file(self.path)
-
-    def files(self, progress: Progress) -> Iterator[File]:
-        """Every annotation, in the order of the archive."""
-        files = (file for split, file in _read_once(self.path, progress) if split == self.split)
-        return refuse_repeated(self.path, files)
-
-
-def _read_once(path: Path, progress: Progress) -> Iterator[tuple[str, File]]:
-    """The annotations of both splits in one pass, each with its split; once it is over, all images are listed."""
-    listing = _TreeImages.begin(PackedTar(path))
-    with FileSlices(path) as view:
-        stamp = view.modified
-    for name, offset, length, content in walk_packed(path, progress, _bytes_wanted):
-        member = name, offset, length
-        if split := _annotated(name):
-            yield split, _file(member, content)
-        else:
-            listing.add(member, stamp)
-    _last[0] = listing
-
-
-def _bytes_wanted(name: bytes) -> int:
-    return LARGEST + 1 if _annotated(name) else 0
-
-
-# both ----------------------------------------------------------------------------------------------------------
-
-
-def _kind(
-    name: str,
-    file: KaggleFile,
-    images: type[KaggleZip] | type[KaggleTar],
-    boxes: type[BoxesInZip] | type[BoxesInTar],
-) -> SourceKind:
-    def find(layout: Layout, split: str) -> ImageSource | None:
-        path = layout.archive_path(file)
-        return images(local_path(path), split) if path.is_file() else None
-
-    def find_boxes(layout: Layout, split: str) -> BoxFiles | None:
-        path = layout.archive_path(file)
-        return boxes(local_path(path), split) if path.is_file() else None
-
-    return SourceKind(name=name, find=find, find_boxes=find_boxes)
-
-
-ZIP_KIND = _kind(f"Kaggle's {ZIP.filename}", ZIP, KaggleZip, BoxesInZip)
-TAR_KIND = _kind(f"Kaggle's {PACKED.filename}", PACKED, KaggleTar, BoxesInTar)
+KIND = SourceKind(name=f"Kaggle's {ZIP.filename}", find=_find, find_boxes=_find_boxes)

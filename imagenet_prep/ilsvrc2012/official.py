@@ -30,7 +30,6 @@ class OfficialTar:
     split: str
     is_unpacked: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = False
-    encoder: ClassVar[str] = ""
     missing: ClassVar[str] = ""
 
     @property

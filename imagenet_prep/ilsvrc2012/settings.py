@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -14,7 +14,6 @@ from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.encoded_again import ENCODERS
 from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.state.manifest import Manifest
@@ -38,7 +37,7 @@ class ConvertOptions(MakingOptions):
     ``part`` are the classes and their labels (``part.find_part``). ``check`` "auto" decodes every image unless the
     archive's digest is the published one. ``read_order`` "sequential" passes over each archive once, holding up to
     ``memory`` bytes (None: a quarter of what is free); "auto" does so where seeking is dear and memory can't hold the
-    archive. ``as_it_is`` takes copies, too, some of whose images were encoded again.
+    archive.
     """
 
     train_shards: int = facts.SHARDS["train"]
@@ -49,17 +48,11 @@ class ConvertOptions(MakingOptions):
     reencode: Reencode | None = None
     validation_boxes: bool = False
     allow_incomplete: bool = False
-    as_it_is: bool = False
     part: Part = WHOLE
 
     def shards(self, split: str) -> int:
         """How many shards a split gets."""
         return self.train_shards if split == facts.TRAIN else self.validation_shards
-
-    @property
-    def encoders(self) -> Sequence[str]:
-        """Whose copies are taken."""
-        return ENCODERS if self.as_it_is else ("",)
 
     def deciding(self) -> dict[str, object]:
         """The settings that decide the bytes of a shard besides its items."""
@@ -95,10 +88,7 @@ class ConvertOptions(MakingOptions):
             **{name: getattr(how, name, None) for name in ("resize", "max_side", "quality")},
             **{name: getattr(self, name) for name in ("shuffle", "validation_boxes")},
             "reencode": how is not None,
-            **{
-                name: getattr(self, name)
-                for name in ("allow_incomplete", "as_it_is", "skip_bad", "overwrite", "consume")
-            },
+            **{name: getattr(self, name) for name in ("allow_incomplete", "skip_bad", "overwrite", "consume")},
         }
 
 
@@ -133,7 +123,6 @@ def options_of_recipe(file: RecipeFile) -> ConvertOptions:
         compression=said.compression,
         validation_boxes=said.validation_boxes,
         allow_incomplete=said.allow_incomplete,
-        as_it_is=said.as_it_is,
         skip_bad=said.skip_bad,
         part=_part_of_recipe(file),
     )
@@ -179,22 +168,9 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         compression=settings["compression"],
         validation_boxes=settings["validation_boxes"],
         allow_incomplete=not all(_was_complete(manifest, split, part) for split in facts.SPLITS),
-        as_it_is=bool(recorded_encoders(manifest)),
         skip_bad=manifest.has_set_aside,
         part=part,
     )
-
-
-def recorded_encoders(manifest: Manifest) -> dict[str, str]:
-    """Whose copy each split was made from as it is, where it was one with images that were encoded again.
-
-    Raises:
-        InputError: it can't be understood.
-    """
-    found = manifest.settings.get("as_it_is", {})
-    if not isinstance(found, dict) or not all(value in ENCODERS for value in found.values()):
-        raise not_understood("settings")
-    return dict(found)
 
 
 def _is_one_of(name: str, counts: Mapping[str, int]) -> bool:

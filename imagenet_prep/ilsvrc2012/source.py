@@ -53,11 +53,6 @@ class ImageSource(Protocol):
         ...
 
     @property
-    def encoder(self) -> str:
-        """Who encoded some of its images again; "" if all are as they were published."""
-        ...
-
-    @property
     def md5(self) -> str:
         """The published MD5 (hex) of ``path``: images of a file that was compared with it need no closer look.
 

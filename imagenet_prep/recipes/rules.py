@@ -44,7 +44,7 @@ def check_rules(file: RecipeFile) -> None:
     if is_imagenet(file):
         _check_imagenet(file)
     else:
-        for key in ("validation_boxes", "allow_incomplete", "as_it_is", "relabel"):
+        for key in ("validation_boxes", "allow_incomplete", "relabel"):
             if (said := getattr(file.recipe, key)) is not None and said is not False:
                 raise file.fault((key,), "only ImageNet has that", "expected it beside source: {imagenet: true}")
 

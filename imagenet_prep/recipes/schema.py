@@ -88,5 +88,4 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     skip_bad: bool = False
     validation_boxes: bool = False
     allow_incomplete: bool = False
-    as_it_is: bool = False
     relabel: Literal["none", 0, 1] | None = None

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.tar_members import BLOCK
+from imagenet_prep.sources.tar_members import BLOCK, TarFault
 
 REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 WHOLE_COPY = "get a whole copy of it"
 """What to do about an archive that no command fetches."""
+
+INFLATION = 200
+"""How often its own size a tar may unpack to. Annotations, 1 kB of repetitive XML a file, come to some 40."""
+
+INFLATION_FLOOR = 1 << 30
+"""Bytes that any tar may unpack to, however small it is."""
 
 
 def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputError:
@@ -26,3 +37,21 @@ def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
         "expected every name once",
         REMEDY,
     )
+
+
+def most_unpacked(size: int) -> int:
+    """Bytes at which a packed tar of ``size`` bytes is taken to unpack without end."""
+    return max(INFLATION_FLOOR, INFLATION * size)
+
+
+@contextlib.contextmanager
+def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[None]:
+    """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
+    try:
+        yield
+    except TarFault as fault:
+        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY) from fault
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), REMEDY) from error
+    except OSError as error:
+        raise InputError(f"{error.filename or source} can't be read", error.strerror or str(error)) from error

@@ -21,7 +21,6 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.gone import Gone, gone
 from imagenet_prep.sources.kept_listing import load_listing, save_listing
-from imagenet_prep.sources.packed_tars import PackedTar
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.entries import seal
@@ -31,9 +30,7 @@ from imagenet_prep.storage.layout import ConsumedPaths, Layout
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 
-_KINDS: Mapping[str, type[Archive | ParquetImages | PackedTar]] = {
-    each.__name__: each for each in (Archive, ParquetImages, PackedTar)
-}
+_KINDS: Mapping[str, type[Archive | ParquetImages]] = {each.__name__: each for each in (Archive, ParquetImages)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,24 +92,9 @@ def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> 
         TarFault: as iter_members, offsets counted in the stream's bytes; also for more than ``limit`` bytes.
     """
     most = limit if keep is None else keep
-    return ((name, content) for name, _, _, content in stream_files(stream, limit=limit, keep=lambda _: most))
-
-
-def stream_files(
-    stream: Readable, *, limit: int, keep: Callable[[bytes], int]
-) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """Name, offset in the stream and length of each file, and what is wanted of its content; else as stream_members.
-
-    Args:
-        stream, limit: as there.
-        keep: how many bytes at most are wanted of the file of a name.
-
-    Raises:
-        TarFault: as there.
-    """
     window = _Window(stream, limit)
     for name, offset, length in _walk(window.read, 0, limit, f"beyond the limit of {limit:,} bytes"):
-        yield name, offset, length, window.read(offset, min(length, keep(name)))
+        yield name, window.read(offset, min(length, most))
     window.drain()
 
 
