@@ -112,9 +112,11 @@ torture: $(VENV)/dev
 	$(BIN)/python scripts/torture.py $(ARGS)
 
 bench: $(VENV)/dev
-	$(BIN)/python scripts/bench.py $(ARGS)
+	$(BIN)/python scripts/bench.py $(AGAINST:%=--against %) $(ARGS)
+ifndef AGAINST
 	$(BIN)/python scripts/bench_download.py $(DOWNLOAD_ARGS)
 	$(BIN)/python scripts/bench_reading.py $(READING_ARGS)
+endif
 
 PLANNING_ARGS ?= --images 13153500 --classes 19167 --shards 10240
 

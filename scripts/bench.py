@@ -7,8 +7,9 @@ the limit, the rivals, and again. Before each one the outputs are cleared away a
 median of the rounds' ratios, so that what else the machine does meanwhile falls on both sides of it.
 
 growth: as-is on a tenth and on a third of the images, and with more and more workers.
---against: another checkout of this project, an earlier version: its command takes its turn in each row, as one more
-rival. It runs in the same environment, so that only the code differs.
+rehearsal: tiny images, 13 for each that is asked for: what planning and each image cost beside their bytes.
+--against: another checkout of this project, an earlier version, is the one rival of each row, on shards of its own. It
+runs in the same environment, so that only the code differs. Without --only: as-is, verify, rehearsal and help.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Row:
         ours: the command of ours.
         limit: what no such command could be faster than: the same bytes moved, the same codec calls made.
         rivals: other ways to the same end.
-        on: the data set it runs on: "images", "annotations", or "" for none.
+        on: the data set it runs on: "images", "annotations", "rehearsal", or "" for none.
         part: 10 if it runs on a tenth of the images.
         workers: how many, if that is the point of it.
         before: a command that makes ``{shards}``, run once before the first round.
@@ -77,11 +78,15 @@ class Row:
     before: str = ""
 
 
+BOXES = "ILSVRC2012_bbox_train_v2.tar.gz"
 CONVERT = (
     "{prep} convert {data} --output {out} --allow-incomplete --train-shards {train_shards}"
     " --validation-shards {validation_shards} --workers {workers} --quiet"
 )
 AS_IS = f"{CONVERT} --check header"
+REHEARSAL = CONVERT.replace("{data}", "{out} --raw {data}/raw-data")
+VERIFY = "{prep} verify {shards} --workers {workers} --quiet"
+CAT = Run("cat", """sh -c 'cat "$1"/*-of-* > /dev/null' sh {shards}""")
 COPY = Run("cp and sync", """sh -c 'cp "$1" "$2" "$3" && sync -f "$3"' sh {train} {validation} {out}""")
 TF_LOOP = Run(
     "TensorFlow loop",
@@ -122,8 +127,8 @@ ROWS = (
     ),
     Row(
         "verify",
-        "{prep} verify {shards} --workers {workers} --quiet",
-        limit=Run("cat", """sh -c 'cat "$1"/*-of-* > /dev/null' sh {shards}"""),
+        VERIFY,
+        limit=CAT,
         rivals=(TF_COUNT,),
         before=AS_IS.replace("{out}", "{shards}"),
     ),
@@ -133,10 +138,21 @@ ROWS = (
         limit=Run("from the archives", AS_IS),
         before="{prep} untar {shards} --raw {data}/raw-data --workers {workers} --quiet",
     ),
+    Row(
+        "rehearsal, annotate",
+        "{prep} annotate {out} --raw {data}/raw-data --workers {workers} --quiet",
+        limit=Run("gzip -dc", """sh -c 'gzip -dc "$1" | cat > /dev/null' sh {data}/raw-data/{boxes_name}"""),
+        on="rehearsal",
+    ),
+    Row("rehearsal, convert", REHEARSAL, limit=COPY, on="rehearsal"),
+    Row("rehearsal, verify", VERIFY, limit=CAT, on="rehearsal", before=REHEARSAL.replace("{out}", "{shards}")),
     Row("help", "{prep} --help", limit=Run("python -c pass", "{python} -c pass"), on=""),
     *(Row(f"growth, 1/{part}", AS_IS, limit=COPY, part=part) for part in (10, 3, 1)),
     *(Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n) for n in WORKERS),
 )
+
+COMPARED = ["as-is", "verify", "rehearsal", "help"]
+"""The rows that another version takes part in, unless others are asked for."""
 
 
 def main() -> None:
@@ -150,6 +166,8 @@ def main() -> None:
         print("  ".join(results[-1].cells(given.images)), file=sys.stderr)
     print(plain_table([HEADINGS, *(result.cells(given.images) for result in results)]))
     print(f"\n{about(given)}")
+    if given.against:
+        print("\n".join(["", *(result.against() for result in results)]))
     if given.markdown:
         given.markdown.write_text(markdown(results, given))
 
@@ -172,8 +190,10 @@ def parse_arguments() -> argparse.Namespace:
     if given.images < 10 or given.repeat < 1 or given.workers < 1 or given.warm_up < 0:
         parser.error("expected at least 10 images, 1 round, 1 worker")
     given.dir = given.dir.resolve()
-    if given.against and not (given.against / "imagenet_prep").is_dir():
-        parser.error(f"{given.against} is no checkout of this project")
+    if given.against:
+        given.only = given.only or COMPARED
+        if not (given.against / "imagenet_prep").is_dir():
+            parser.error(f"{given.against} is no checkout of this project")
     return given
 
 
@@ -215,6 +235,12 @@ class Result:
         """How many times as long as another a command took: the median of the rounds' ratios."""
         return median(each[column].seconds / each[to].seconds for each in self.rounds)
 
+    def against(self) -> str:
+        """How many times as much wall and processor time as the other version ours took."""
+        wall = 1 / self.ratio(-1, 0)
+        cpu = median(each[0].cpu / each[-1].cpu for each in self.rounds)
+        return f"{self.row.name}: {wall:.3f} of the earlier version's wall time, {cpu:.3f} of its processor time"
+
     def times(self, column: int) -> str:
         """How many times as long as ours a rival took; near 1 the second digit counts."""
         ratio = self.ratio(column, 0)
@@ -241,20 +267,28 @@ class Result:
 def time_row(row: Row, given: argparse.Namespace) -> Result:
     """Run the commands of a row in turn, round by round."""
     rivals = [rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow)]
+    ours, before = row.ours, [row.before] if row.before else []
     if given.against:
-        earlier = f"env PYTHONPATH={shlex.quote(str(given.against.resolve()))} {{prep}}"
-        rivals.append(Run("earlier version", row.ours.replace("{prep}", earlier)))
-    before = row.before.replace("{prep}", earlier) if given.against else row.before  # what both versions can read
+        ours, theirs = version(ours, PROJECT), version(ours, given.against).replace("{shards}", "{earlier}")
+        before += [version(each, given.against).replace("{shards}", "{earlier}") for each in before]
+        rivals = [Run("earlier version", theirs)]
     where = places(row, given)
-    runs = [row.ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
+    runs = [ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
     commands = [fill(command, where) for command in runs]
-    out, shards = Path(where["out"]), Path(where["shards"])
-    if before:
-        timed(fill(before, where), shards)
+    folders = [Path(where[name]) for name in ("out", "shards", "earlier")]
+    out = folders[0]
+    for command, folder in zip(before, folders[1:], strict=False):
+        timed(fill(command, where), folder)
     rounds = [[timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)]
-    for folder in (out, shards, trash_dir(out), trash_dir(shards)):
+    for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(trash_dir(folder), ignore_errors=True)
     return Result(row, tuple(rivals), rounds[given.warm_up :])
+
+
+def version(command: str, checkout: Path) -> str:
+    """A command of ours with the code of a checkout."""
+    return command.replace("{prep}", f"env PYTHONPATH={shlex.quote(str(checkout.resolve()))} {{prep}}")
 
 
 def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
@@ -270,9 +304,11 @@ def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
         "data": str(data),
         "train": str(data / "raw-data" / "ILSVRC2012_img_train.tar"),
         "validation": str(data / "raw-data" / "ILSVRC2012_img_val.tar"),
-        "boxes": str(data / "ILSVRC2012_bbox_train_v2.tar.gz"),
+        "boxes": str(data / BOXES),
+        "boxes_name": BOXES,
         "out": str(given.dir / "out"),
         "shards": str(given.dir / "shards"),
+        "earlier": str(given.dir / "earlier"),
     }
 
 
@@ -388,7 +424,7 @@ def machine() -> str:
     model = next((line.partition(":")[2].strip() for line in processors if line.startswith("model name")), "unknown")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     names = ("crc32c", "pillow", "simplejpeg", "numpy", "tensorflow")
-    libraries = ", ".join(f"{name} {version(name)}" for name in names)
+    libraries = ", ".join(f"{name} {version_of(name)}" for name in names)
     return (
         f"- Processor: {model}, {CPUS} CPUs usable; {memory:.0f} GiB of memory\n"
         f"- System: {platform.system()} {platform.release()}; Python {platform.python_version()}\n"
@@ -396,7 +432,7 @@ def machine() -> str:
     )
 
 
-def version(name: str) -> str:
+def version_of(name: str) -> str:
     """The version of an installed library."""
     try:
         return importlib.metadata.version(name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from itertools import count, groupby
@@ -21,11 +23,13 @@ BOXES_PER_ANNOTATION = 615_299 / 544_546
 
 
 def make_input(on: str, images: int, folder: Path) -> None:
-    """Make a data set of "images" or "annotations"; the folder has its name only when it is whole."""
+    """Make a data set of "images", "annotations" or "rehearsal"; the folder has its name only when it is whole."""
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     if on == "images":
         make_images(images, partial)
+    elif on == "rehearsal":
+        make_rehearsal(images, partial)
     else:
         make_annotations(round(ANNOTATIONS_PER_IMAGE * images), partial)
     partial.rename(folder)
@@ -49,6 +53,15 @@ def make_images(images: int, folder: Path) -> None:
 
     classes, per_class, validation = shape(images)
     make(folder / "raw-data", classes=classes, per_class=per_class, validation=validation)
+
+
+def make_rehearsal(images: int, folder: Path) -> None:
+    """A DATA_DIR as a rehearsal has it: all classes, 13 tiny images for each that is asked for, their boxes."""
+    from rehearsal import build
+
+    build(folder / "raw-data", images / 100_000)
+    subprocess.run([sys.executable, "-m", "imagenet_prep", "annotate", str(folder), "--quiet"], check=True)
+    shutil.rmtree(folder / "imagenet-prep")
 
 
 def make_annotations(files: int, folder: Path) -> None:

@@ -82,7 +82,7 @@ def test_every_row_comes_out_with_a_ratio(tmp_path: Path, load: Any) -> None:
     ]
     assert re.search(r"Processor: .+ CPUs usable.*\n.*Python 3\..*\n.*simplejpeg \d", page.read_text())
     kept = sorted(path.name for path in existing(tmp_path / "bench", "*"))
-    assert kept == ["annotations-20", "images-2", "images-20", "images-6"]
+    assert kept == ["annotations-20", "images-2", "images-20", "images-6", "rehearsal-20"]
 
 
 def test_an_earlier_version_takes_its_turn(tmp_path: Path) -> None:
@@ -95,6 +95,11 @@ def test_an_earlier_version_takes_its_turn(tmp_path: Path) -> None:
     done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^help .* \d\.\d\d earlier version ", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^help: \d+\.\d+ of the earlier version.s wall time, \d+\.\d+ of its processor time$",
+        done.stdout,
+        re.MULTILINE,
+    )
     assert (tmp_path / "called").exists()
     refused = run(sys.executable, SCRIPTS / "bench.py", "--against", tmp_path)
     assert refused.returncode == 2
