@@ -42,10 +42,9 @@ from imagenet_prep.demo.archives import make  # noqa: E402
 from imagenet_prep.engines.processes import ProcessEngine  # noqa: E402
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
-from imagenet_prep.storage import objects  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
 from imagenet_prep.storage.location import AnyPath, Location, locate  # noqa: E402
-from imagenet_prep.storage.object_store import PART, ObjectStore  # noqa: E402
+from imagenet_prep.storage.object_store import PART, ObjectStore, client  # noqa: E402
 
 T = TypeVar("T")
 
@@ -203,7 +202,7 @@ def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]
 def client_of(path: Location) -> Any:
     """obstore's own client."""
     assert isinstance(path.store, ObjectStore)
-    return objects.client(path.store.scheme, path.store.bucket)
+    return client(path.store.scheme, path.store.bucket)
 
 
 def upload(path: Path, to: Location) -> None:

@@ -136,7 +136,7 @@ def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Ite
     """The same, with what reaches it in the environment; afterwards this process may be forked again."""
     for name, value in object_server.environment.items():
         monkeypatch.setenv(name, value)
-    from imagenet_prep.storage.objects import _state, client
+    from imagenet_prep.storage.object_store import _state, client
 
     yield object_server
     client.cache_clear()

@@ -1,4 +1,4 @@
-"""Buffers of storage.mapped, through the records of a shard in order: what is kept stays right, and costs no memory."""
+"""Buffers of storage.local, through the records of a shard in order: what is kept stays right, and costs no memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from made_sets import data_of
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.storage import mapped as buffers
+from imagenet_prep.storage import local
 from imagenet_prep.tfrecord.framing import frame
 
 
@@ -39,7 +39,7 @@ def anonymous() -> int:
 @pytest.fixture(autouse=True)
 def _no_view_of_an_earlier_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A traceback may hold records, and so buffers, for as long as it likes."""
-    monkeypatch.setattr(buffers, "_waiting", deque(maxlen=buffers.MOST))
+    monkeypatch.setattr(local, "_waiting", deque(maxlen=local.BUFFERS))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shard") / "train-00000-of-00001"
     draw = random.Random(2)
     lengths = [draw.choice([draw.randrange(1, 100), draw.randrange(300_000)]) for _ in range(400)]
-    write_shard(path, [*lengths[:200], 3 * buffers.SIZE, *lengths[200:]])
+    write_shard(path, [*lengths[:200], 3 * local.BUFFER, *lengths[200:]])
     return path
 
 
@@ -65,7 +65,7 @@ def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
     kept = list(Shard.open(shard))
     assert [bytes(record.data) for record in kept] == expected
     grown = anonymous() - before
-    assert grown < (buffers.MOST + 2) * buffers.SIZE, grown
+    assert grown < (local.BUFFERS + 2) * local.BUFFER, grown
     assert any(isinstance(record.data.obj, bytearray) for record in kept)
     assert not all(isinstance(record.data.obj, bytearray) for record in kept)
     assert all(record.data.readonly for record in kept)
@@ -100,7 +100,7 @@ def test_few_buffers_do(tmp_path: Path) -> None:
     path = tmp_path / "train-00000-of-00001"
     write_shard(path, [50_000] * 400)
     seen = {id(record.data.obj) for record in Shard.open(path) if isinstance(record.data.obj, bytearray)}
-    assert len(seen) <= buffers.MOST + 1
+    assert len(seen) <= local.BUFFERS + 1
     assert sum(1 for _ in of_buffers(iter(Shard.open(path)))) == 400
 
 

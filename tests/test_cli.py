@@ -446,7 +446,7 @@ def test_a_path_that_the_system_refuses_is_no_bug(command: str, kind: str, reaso
 SYSTEM_CALLS = """
 import errno, os, sys
 import imagenet_prep.cli as cli
-from imagenet_prep.storage import mapped
+from imagenet_prep.storage import local
 
 name, number, *words = sys.argv[1:]
 number = getattr(errno, number)
@@ -457,7 +457,7 @@ def refuse(*arguments, **more):
 if name == "fstat":
     os.fstat = refuse
 elif name == "mmap":
-    mapped.map_descriptor = refuse
+    local.map_descriptor = refuse
 elif name == "scandir":
     def scandir(path="."):
         raise OSError(number, os.strerror(number), os.fspath(path))

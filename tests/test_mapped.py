@@ -1,4 +1,4 @@
-"""storage.mapped: a file as bytes in memory, for as long as anyone looks at them, and no descriptor kept."""
+"""storage.local: a file as bytes in memory, for as long as anyone looks at them, and no descriptor kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.local import map_file
 
 PROC = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="there is no /proc to look into")
 

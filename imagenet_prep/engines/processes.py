@@ -25,7 +25,7 @@ from typing import Any, Generic
 
 from imagenet_prep.engines.faults import TRIES, died, fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, Stepwise, T
-from imagenet_prep.storage.objects import are_used, prepare_before_use
+from imagenet_prep.storage.object_store import are_used, prepare_before_use
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -1,6 +1,6 @@
 """Packer: puts records into the files of a format. Files: where it writes them. export_shards: all shards of a set.
 
-A worker packs a shard into a folder of unfinished files and reads all of it back. The parent makes the files of many
+A worker packs a shard into a folder of unfinished files, and reads each back. The parent makes the files of many
 shards durable at once, then gives them their names. So a file that has its name is whole, checked and on the disk.
 """
 
@@ -20,25 +20,23 @@ from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
-from imagenet_prep.storage.mapped import map_file
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord.crc import crc32c
 
 SETTLE_SECONDS = 2.0
 """How often packed files get their names: a kill costs what was packed since."""
 
-_MAPPED = 1 << 20  # bytes from which a map costs less than a copy: half of it
+_CHUNK = 1 << 20
 
 
 class Packer:
     """Puts records into the files of one format; picklable. The same set always gives the same bytes.
 
     ``unit`` says what a file holds: a shard (``file_name`` names it), an image, or facts about the whole set.
-    ``version`` is raised when the same records give other bytes. Its attributes are part of an export's identity.
+    Its attributes are part of an export's identity.
     """
 
     unit: ClassVar[Literal["shard", "image", "set"]]
-    version: ClassVar[int] = 1
     needs_notes: ClassVar[bool] = False
     """Whether ``finish`` needs what ``pack`` returns: then every run reads all shards."""
 
@@ -70,16 +68,12 @@ class Packer:
         return ""
 
 
-class PackedFile(NamedTuple):
-    """A file on its way: ``stored`` is where it was made, ``path`` is its place in the export, ``size`` is in bytes.
+class Packed(NamedTuple):
+    """A shard's files: ``sizes`` of all by their paths in the export, ``made``: where the new ones wait, and a note."""
 
-    ``stored`` is None of a file that has its place already.
-    """
-
-    path: str
-    stored: Path | None
-    size: int
-    crc: int = 0
+    sizes: dict[str, int]
+    made: dict[str, Path]
+    note: object
 
 
 class Files:
@@ -89,23 +83,26 @@ class Files:
         self._shard = shard
         self._folder = folder
         self._out = out
-        self.packed: dict[str, PackedFile] = {}
+        self.sizes: dict[str, int] = {}
+        self.made: dict[str, Path] = {}
 
     def write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
-        """Write one file from its parts.
+        """Write one file from its parts, and read it back.
 
         Raises:
             InputError: the shard has another file of this path.
+            WriteError: the file does not hold what was written.
         """
         with self.aside(path) as stored:
             if stored is None:
                 return
-            crc = size = 0
+            crc = 0
             with stored.open("wb") as file:
                 for part in parts:
                     crc = crc32c(part, crc)
-                    size += file.write(part)
-            self.packed[path] = PackedFile(path, stored, size, crc)
+                    file.write(part)
+            if _crc_of(stored) != crc:
+                raise WriteError(f"{stored} does not read back as it was written", "", f"check the disk {AGAIN}")
 
     @contextlib.contextmanager
     def aside(self, path: str) -> Iterator[Path | None]:
@@ -114,27 +111,23 @@ class Files:
         Raises:
             InputError: the shard has another file of this path.
         """
-        if path in self.packed:
+        if path in self.sizes:
             raise same_name(self._shard.name, path)
-        final = self._out / path
+        final, stored = self._out / path, self._folder / f"{len(self.sizes):06d}"
         if final.exists():
-            self.packed[path] = PackedFile(path, None, final.stat().st_size)
+            self.sizes[path] = final.stat().st_size
             yield None
-            return
-        stored = self._folder / f"{len(self.packed):06d}"
-        yield stored
-        if path not in self.packed:
-            self.packed[path] = PackedFile(path, stored, stored.stat().st_size, _crc_of(stored))
-
-    def read_back(self) -> None:
-        """Raise WriteError if a file does not hold what was written."""
-        for each in self.packed.values():
-            if each.stored and (each.stored.stat().st_size, _crc_of(each.stored)) != (each.size, each.crc):
-                raise WriteError(f"{each.stored} does not read back as it was written", "", f"check the disk {AGAIN}")
+        else:
+            yield stored
+            self.sizes[path], self.made[path] = stored.stat().st_size, stored
 
 
 def _crc_of(path: Path) -> int:
-    return crc32c(map_file(path, in_order=True) if path.stat().st_size >= _MAPPED else path.read_bytes())
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            crc = crc32c(chunk, crc)
+    return crc
 
 
 def same_name(shard: str, path: str) -> InputError:
@@ -153,8 +146,8 @@ class ShardExporter:
     packer: Packer
     target: Layout
 
-    def __call__(self, shard: SourceShard) -> tuple[tuple[PackedFile, ...], object]:
-        """Pack a shard and read it back; its files, and the packer's note.
+    def __call__(self, shard: SourceShard) -> Packed:
+        """Pack a shard.
 
         Raises:
             InputError: the shard is damaged, or can't be put there.
@@ -167,11 +160,10 @@ class ShardExporter:
                 folder.mkdir()
                 files = Files(shard, folder, local_path(self.target.output_dir))
                 note = self.packer.pack(shard, files)
-                files.read_back()
         except BaseException:  # leave nothing of it: a full disk would stay full
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return tuple(files.packed.values()), note
+        return Packed(files.sizes, files.made, note)
 
 
 class ExportRun:
@@ -187,7 +179,7 @@ class ExportRun:
         self._target = target
         self._progress = progress
         self._taken: set[str] = set()
-        self._waiting: list[tuple[Path, Sequence[PackedFile]]] = []
+        self._waiting: list[tuple[Path, Mapping[str, Path]]] = []
         self._settled = time.monotonic()
         self.failures: list[Exception] = []
         self.notes: dict[str, dict[int, Any]] = {}
@@ -204,37 +196,34 @@ class ExportRun:
             for result in results:
                 self._progress.advance(result.task.size)
                 if isinstance(result, Done):
-                    self._take(result.task, *result.value)
+                    self._take(result.task, result.value)
                 else:
                     self.failures.append(named(result.error, result.task.name))
                 if time.monotonic() - self._settled > SETTLE_SECONDS:
                     self._settle()
         self._settle()
 
-    def _take(self, shard: SourceShard, files: Sequence[PackedFile], note: object) -> None:
-        folder, paths = local_path(self._target.partial_dir) / shard.name, {each.path for each in files}
-        again = self._taken & paths
+    def _take(self, shard: SourceShard, packed: Packed) -> None:
+        folder, again = local_path(self._target.partial_dir) / shard.name, self._taken & packed.sizes.keys()
         if again:
             shutil.rmtree(folder, ignore_errors=True)
             self.failures.append(same_name(shard.name, min(again)))
             return
-        self._taken |= paths
-        self._waiting.append((folder, files))
-        self.notes.setdefault(shard.split, {})[shard.index] = note
-        self.sizes[shard.name] = sum(each.size for each in files)
-        if any(each.stored for each in files):
+        self._taken |= packed.sizes.keys()
+        self._waiting.append((folder, packed.made))
+        self.notes.setdefault(shard.split, {})[shard.index] = packed.note
+        self.sizes[shard.name] = sum(packed.sizes.values())
+        if packed.made:
             self.made.add(shard.name)
 
     def _settle(self) -> None:
         out = local_path(self._target.output_dir)
         with writing(out):
             sync_file_system(out)
-            for folder, files in self._waiting:
-                for each in files:
-                    if each.stored:
-                        final = out / each.path
-                        final.parent.mkdir(parents=True, exist_ok=True)
-                        each.stored.replace(final)
+            for folder, made in self._waiting:
+                for path, stored in made.items():
+                    (out / path).parent.mkdir(parents=True, exist_ok=True)
+                    stored.replace(out / path)
                 folder.rmdir()
             sync_file_system(out)
         self._waiting.clear()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.exports.image_values import ImageValues, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
 from imagenet_prep.reading.shard import Record
 
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.exports.image_values import find_roles, held_by
 from imagenet_prep.exports.packing import Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles, held_by
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import ILSVRC2012

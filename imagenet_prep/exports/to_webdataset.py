@@ -12,9 +12,8 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
-from imagenet_prep.exports.image_values import ImageValues, find_meaning
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012
 

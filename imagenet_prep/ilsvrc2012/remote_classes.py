@@ -19,8 +19,8 @@ from imagenet_prep.ilsvrc2012.official import ArchiveIndex, class_tars
 from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import local_path
-from imagenet_prep.storage.mapped import map_file
 
 
 @dataclass(frozen=True, slots=True)

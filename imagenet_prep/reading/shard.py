@@ -19,8 +19,8 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import buffered
 from imagenet_prep.storage.location import AnyPath, local_path
-from imagenet_prep.storage.mapped import buffered
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression

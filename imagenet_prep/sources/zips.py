@@ -13,7 +13,7 @@ from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices
 from imagenet_prep.sources.tar_members import Member
 from imagenet_prep.sources.zip_entries import CutZip, ZipFault, entry_at, iter_entries, read_entry
-from imagenet_prep.storage.mapped import map_file
+from imagenet_prep.storage.local import map_file
 from imagenet_prep.text import size_text
 
 

@@ -23,7 +23,6 @@ from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1
-_ELSEWHERE = "name a new folder, or an empty one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def _export_shards(
 
 def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, Any]:
     """What an export is of: kept beside it, so that it resumes with the same set alone."""
-    kept = {"schema": SCHEMA, "container": container, "version": packer.version}
+    kept = {"schema": SCHEMA, "container": container}
     if packer.unit == "set":  # all of its files are written again every time
         return kept
     decides = [repr(sorted(vars(packer).items())), [shard.identity for shard in source.shards]]
@@ -133,25 +132,22 @@ def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], co
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
     """Raise InputError unless the folder is new, empty, or holds the same export, whole or in part."""
-    out, begun = target.output_dir, load_json(target.export_path)
+    begun = load_json(target.export_path)
     if begun == identity:
         return
     if begun is None:
-        names = sorted({*target.shards.list()} - {STATE_NAME})
-        state = sorted(local_path(target.state_dir).glob("[!.]*"))
-        names += [f"{STATE_NAME}/{path.name}" for path in state if path.name != "lock"]
-        if names:
-            raise InputError(f"{out} holds something else: {listed(names)}", "expected nothing in it", _ELSEWHERE)
-        return
-    kept = begun if isinstance(begun, dict) else {}
-    if all(kept.get(name) == identity[name] for name in ("container", "version")):
-        raise InputError(
-            f"{out} holds an export of another set, or of this one before it changed",
-            "expected one of the same shards, or nothing",
-            _ELSEWHERE,
-        )
-    expected = f"expected one to {identity['container']}, of version {identity['version']}, or nothing"
-    raise InputError(f"{out} holds another export, to {kept.get('container')}", expected, _ELSEWHERE)
+        state = [f"{STATE_NAME}/{path.name}" for path in local_path(target.state_dir).glob("[!.]*")]
+        names = sorted({*target.shards.list(), *state} - {STATE_NAME, f"{STATE_NAME}/lock"})
+        if not names:
+            return
+        what, expected = f"something else: {listed(names)}", "nothing in it"
+    elif isinstance(begun, dict) and begun.get("container") == identity["container"]:
+        what = "an export of another set, or of this one before it changed"
+        expected = "one of the same shards, or nothing"
+    else:
+        kept = begun.get("container") if isinstance(begun, dict) else begun
+        what, expected = f"another export, to {kept}", f"one to {identity['container']}, or nothing"
+    raise InputError(f"{target.output_dir} holds {what}", f"expected {expected}", "name a new folder, or an empty one")
 
 
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:
