@@ -23,6 +23,7 @@ from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.escaping import rerun
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import atomic_file, load_json, save_bytes, save_json
@@ -175,7 +176,7 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
-    assert str(caught.value.hint) == "free some space or choose another folder, then: the same call again"
+    assert str(caught.value.hint) == f"free some space or choose another folder, then: {rerun()}"
     assert caught.value.exit_code == 7
 
 
@@ -201,7 +202,7 @@ def test_a_way_that_takes_less_is_named_where_it_fits(small_disk: Path) -> None:
     more, less = (Need("convert", "a shard", small_disk, size << 10) for size in (1200, 600))
     with pytest.raises(SpaceError) as caught:
         refuse_lack([more], consuming=[less])
-    assert str(caught.value.hint).endswith("the same call again with consume=True")
+    assert str(caught.value.hint).endswith(rerun((("consume", True),)))
     for consuming in (None, [more], [less, less]):
         with pytest.raises(SpaceError) as caught:
             refuse_lack([more], consuming=consuming)
