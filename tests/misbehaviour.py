@@ -585,7 +585,8 @@ def continues_first(answer: Answer) -> None:
     answer.reply(*answer.right())
 
 
-@must(RIGHT)
+@must(RIGHT, at="parts", times=2)
+@must(5)
 def hints_first(answer: Answer) -> None:
     """103 before the answer, twice."""
     answer.raw(b"HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload\r\n\r\n" * 2)
@@ -777,9 +778,9 @@ def is_encoded(answer: Answer) -> None:
 
 
 @must(RIGHT, at="later", times=2)
-@must(RIGHT, at="rest", plain=5, loses=True)
+@must(5, at="rest", loses=True)
 def another_etag(answer: Answer) -> None:
-    """Of another server behind the same address: the same bytes."""
+    """Of another server behind the same address: its bytes are never joined, though they are the same."""
     answer.reply_with(ETag='"another"', Last_Modified=None)
 
 

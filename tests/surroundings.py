@@ -205,7 +205,7 @@ def writes_are_short(place: Place) -> Iterator[None]:
 @must(RIGHT)
 def boots_have_no_id(place: Place) -> Iterator[None]:
     """Only what was synced counts then."""
-    place.patch.setattr("imagenet_prep.fetch.written.boot_id", lambda: "")
+    place.patch.setattr("imagenet_prep.fetch.partial.boot_id", lambda: "")
     yield
 
 

@@ -118,7 +118,7 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     server.faults = Faults(statuses=[(401, headers)] * 9)
     with pytest.raises(AccessError) as caught:
         _enter(server)
-    _told(caught.value, "401", "`cookies`")
+    _told(caught.value, "401", "--cookies")
     assert len(server.seen) == 1
     assert "Authorization" not in server.seen[0].headers
 
@@ -169,7 +169,7 @@ def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, kin
     server.faults = Faults(login="page", form=f"<html>{form}")
     with pytest.raises(AccessError) as caught:
         _enter(server)
-    _told(caught.value, "sign-in form", "`cookies`")
+    _told(caught.value, "sign-in form", "--cookies")
     assert [seen.method for seen in server.seen] == ["GET"]
 
 

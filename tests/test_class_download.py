@@ -35,7 +35,7 @@ pytestmark = pytest.mark.once
 
 PART = find_part("imagenette")
 TRAIN = ARCHIVES["train"].filename
-PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.02, segment=40_000, crumb=10_000)
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.02, segment=40_000)
 SHARDS = {"train_shards": 4, "validation_shards": 2}
 
 
@@ -240,7 +240,7 @@ def test_a_broken_transfer_goes_on(
     """Cut off in the middle of a class, the next run fetches what is missing, and not what is there."""
     server.faults = Faults(cut=10_000, times=40)
     with pytest.raises(NetworkError):
-        _download(server, layout, connections=connections, pace=Pace(tries=1, segment=40_000, crumb=10_000))
+        _download(server, layout, connections=connections, pace=Pace(tries=1, segment=40_000))
     server.faults = Faults()
     server.seen.clear()
     _download(server, layout, connections=connections)

@@ -275,7 +275,7 @@ def test_official_size_is_checked_first(server, layout):
     """A server whose file has not the official size is found out before a byte is fetched."""
     with pytest.raises(InputError) as caught:
         run(server, layout, digests=None, before=lambda incoming: None)
-    assert_told(caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "`base_url`")
+    assert_told(caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "--base-url")
     assert server.gets() == []
     assert not layout.own_raw_dir.exists()
 
@@ -315,7 +315,7 @@ def test_free_space_is_checked_first(server, layout):
         ),
         (Faults(statuses=[(403, {})]), {}, AccessError, ["403"]),
         (Faults(page=("text/html", b"<html>Hello</html>")), {}, AccessError, ["web page"]),
-        (Faults(statuses=[(404, {})]), {}, NetworkError, ["404", "`base_url`"]),
+        (Faults(statuses=[(404, {})]), {}, NetworkError, ["404", "--base-url"]),
         (Faults(statuses=[(503, {})] * 9), {}, NetworkError, ["503", "run the same command again"]),
     ],
 )

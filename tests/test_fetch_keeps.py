@@ -14,22 +14,26 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from existing import existing
 from fault_server import Faults, FaultServer, fault_server
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
-from imagenet_prep.fetch import written
-from imagenet_prep.fetch.front import Front, fastest
-from imagenet_prep.fetch.partial import PartialFile, find_leftover, forget, kept_bytes, state_path
+from imagenet_prep.fetch import partial
+from imagenet_prep.fetch.digests import fastest
+from imagenet_prep.fetch.partial import (
+    PartialFile,
+    Spans,
+    find_leftover,
+    forget,
+    kept_bytes,
+    state_path,
+    written_path,
+)
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.pieces import Piece, Pieces
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.spans import Spans
 from imagenet_prep.fetch.transfer import Fetched, fetch
-from imagenet_prep.fetch.written import log_path
 from imagenet_prep.model import Silent
 
 SIZE = 3_000_000
@@ -111,15 +115,18 @@ def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> Non
 
 
 def test_what_was_written_counts_though_it_was_not_saved(part: Path) -> None:
-    """After the death of the process every write is known, in whatever order they came."""
+    """After the death of the process every byte that was noted is known, in whatever order they came."""
     with PartialFile(part, REMOTE) as file:
         for start in (0, 50, 10):
             file.write(start, b"x" * 10)
+        file.note()
     assert not state_path(part).exists()
+    assert written_path(part).stat().st_mode & 0o777 == 0o600
     assert kept_bytes(part, REMOTE) == 30
     with PartialFile(part, REMOTE) as file:
         assert file.spans() == [(0, 20), (50, 60)]
         file.write(20, b"y" * 10)
+        file.save()
     assert kept_bytes(part, REMOTE) == 40
 
 
@@ -127,86 +134,67 @@ def test_what_was_written_counts_though_it_was_not_saved(part: Path) -> None:
 def test_after_the_end_of_the_system_only_what_was_synced_counts(
     part: Path, boot: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In another boot, and where the system doesn't name its boots, the log is not believed."""
+    """In another boot, and where the system doesn't name its boots, what was noted is not believed."""
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
         file.save()
         file.write(10, b"x" * 10)
+        file.note()
     assert kept_bytes(part, REMOTE) == 20
-    monkeypatch.setattr(written, "boot_id", lambda: boot)
+    monkeypatch.setattr(partial, "boot_id", lambda: boot)
     assert kept_bytes(part, REMOTE) == 10
     with PartialFile(part, REMOTE) as file:
         assert file.spans() == [(0, 10)]
 
 
-def test_without_a_boot_id_no_log_is_written(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_boot_id_nothing_is_noted(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be believed is not written."""
-    monkeypatch.setattr(written, "boot_id", lambda: "")
+    monkeypatch.setattr(partial, "boot_id", lambda: "")
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
-    assert not log_path(part).exists()
+        file.note()
+    assert not written_path(part).exists()
     assert kept_bytes(part, REMOTE) == 0
 
 
 def test_a_copy_of_a_part_is_another_file(part: Path) -> None:
-    """A log tells of the very file: that of a copy, which may have been made in between, is not believed."""
+    """What was noted is of the very file: a copy may have been made in between."""
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
         file.save()
         file.write(10, b"x" * 10)
+        file.note()
     content = part.read_bytes()
     part.rename(part.with_name("before"))
     part.write_bytes(content)
     assert kept_bytes(part, REMOTE) == 10
 
 
-def test_a_log_that_was_cut_or_changed_says_what_its_whole_lines_say(part: Path) -> None:
-    """Each line stands for itself: one with another digit is passed over, and so is one without its end."""
+@pytest.mark.parametrize(
+    "damage", [b"", b"[]", b"\xff", b'{"done": 3}', b'"done": [[0, 20]]', b'"total": 5', b'"where": []', None], ids=repr
+)
+def test_a_map_that_makes_no_sense_is_not_believed(part: Path, damage: bytes | None) -> None:
+    """Damaged, of another file, or naming bytes beyond the end of the part (None: that has become shorter)."""
     with PartialFile(part, REMOTE) as file:
-        for start in (0, 20, 40):
-            file.write(start, b"x" * 10)
-    head, first, *others = log_path(part).read_bytes().splitlines(keepends=True)
-    expected = {b"": 30, first.replace(b"0 10", b"0 19"): 20}
-    for changed, size in expected.items():
-        log_path(part).write_bytes(b"".join([head, changed or first, *others]))
-        assert kept_bytes(part, REMOTE) == size
-    log_path(part).write_bytes(b"".join([head, first, *others])[:-3])
-    assert kept_bytes(part, REMOTE) == 20
-    for damage in (b"", b"\n", head[:-4] + b"\n" + first, b"\xff\n" + first, b"[] 00000000\n"):
-        log_path(part).write_bytes(damage)
-        assert kept_bytes(part, REMOTE) == 0
-
-
-def test_a_log_that_claims_too_much_is_not_believed(part: Path) -> None:
-    """A span beyond the end of the part makes all of its log doubtful."""
-    with PartialFile(part, REMOTE) as file:
-        file.write(0, b"x" * 10)
-        file.write(10, b"x" * 10)
-    os.truncate(part, 15)
+        file.write(0, b"x" * 15)
+        file.note()
+    state = json.loads(written_path(part).read_text())
+    if damage is None:
+        os.truncate(part, 10)
+    elif damage.startswith(b'"'):
+        written_path(part).write_text(json.dumps({**state, **json.loads(b"{" + damage + b"}")}))
+    else:
+        written_path(part).write_bytes(damage)
     assert kept_bytes(part, REMOTE) == 0
 
 
-def test_a_long_log_is_made_short(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says the same in fewer lines, once there is an occasion, and goes on."""
-    monkeypatch.setattr(written, "_LONGEST", 200)
-    remote = Remote("http://a.org/x", 1000, '"1"', None)
-    with PartialFile(part, remote) as file:
-        for start in range(0, 900, 10):
-            file.write(start, b"x" * 10)
-        long = log_path(part).stat().st_size
-        file.save()
-        assert log_path(part).stat().st_size < long / 4
-        file.write(900, b"x" * 10)
-    state_path(part).unlink()
-    assert kept_bytes(part, remote) == 910
-
-
-def test_a_disk_that_fails_makes_the_log_worthless(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a failed fsync the system may have dropped what was written: only what was saved before counts."""
+def test_a_disk_that_fails_makes_notes_worthless(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed fsync the system may have dropped what was written, and the next fsync does not say so."""
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
         file.save()
         file.write(10, b"x" * 10)
+        file.note()
 
         def fail(descriptor: int) -> None:
             raise OSError(5, "Input/output error")
@@ -216,50 +204,34 @@ def test_a_disk_that_fails_makes_the_log_worthless(part: Path, monkeypatch: pyte
             with pytest.raises(WriteError):
                 file.save()
         file.write(20, b"x" * 10)
+        file.note()
+        file.save()
     assert kept_bytes(part, REMOTE) == 10
 
 
-def test_a_state_of_the_version_before_is_read(part: Path) -> None:
-    """What version 0.1 left is gone on with."""
-    part.parent.mkdir()
-    part.write_bytes(b"x" * 60)
-    state = {"url": REMOTE.url, "total": 100, "etag": '"1"', "last_modified": None, "done": [[0, 20], [30, 60]]}
-    state_path(part).write_text(json.dumps(state, indent=2) + "\n")
-    with PartialFile(part, REMOTE) as file:
-        assert file.spans() == [(0, 20), (30, 60)]
-    forget(part)
-    assert existing(part.parent, "*") == [part]
-
-
-def test_a_transfer_is_saved_by_bytes_and_by_seconds(
+def test_a_transfer_is_saved_every_few_seconds(
     server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Durable meanwhile: after so many bytes, or after so many seconds, whichever is first."""
+    """What has come is made durable meanwhile."""
     saved: list[int] = []
     save = PartialFile.save
     monkeypatch.setattr(PartialFile, "save", lambda self: (saved.append(self.size), save(self)))
-    for pace in (replace(PACE, save_every=1000, save_bytes=500_000), replace(PACE, save_every=0.2)):
-        server.faults = Faults(rate=3_000_000)
-        saved.clear()
-        fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), connections=1, pace=pace)
-        assert len(saved) > 2
-        assert 0 < saved[0] < SIZE
-        forget(part)
+    server.faults = Faults(rate=3_000_000)
+    pace = replace(PACE, save_every=0.2)
+    fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), connections=1, pace=pace)
+    assert len(saved) > 2
+    assert 0 < saved[0] < SIZE
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 9)), max_size=30))
-@example([(True, 0, 1), (True, 1, 2)])
-@example([(True, 1, 2), (True, 0, 1)])
-def test_spans_are_a_set_of_positions(steps: list[tuple[bool, int, int]]) -> None:
-    """Whatever is added and taken out: the fewest sorted spans of what is there, its size, gaps and front."""
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30))
+@example([(0, 1), (1, 2)])
+@example([(1, 2), (0, 1)])
+def test_spans_are_a_set_of_positions(steps: list[tuple[int, int]]) -> None:
+    """Whatever is added: the fewest sorted spans of what is there, its size, gaps and front."""
     spans, held = Spans(), set[int]()
-    for is_added, start, stop in steps:
-        if is_added:
-            spans.add(start, stop)
-            held.update(range(start, stop))
-        elif start < stop:
-            spans.remove(start, stop)
-            held.difference_update(range(start, stop))
+    for start, stop in steps:
+        spans.add(start, stop)
+        held.update(range(start, stop))
     found = list(spans)
     assert {place for start, stop in found for place in range(start, stop)} == held
     assert all(before[1] < after[0] for before, after in pairwise(found))
@@ -288,7 +260,7 @@ def test_the_digest_is_computed_while_the_file_arrives(server: FaultServer, part
 def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two that are known one is enough; a wrong one of that kind is a wrong file."""
     for algorithm in ("md5", "sha256"):
-        monkeypatch.setattr("imagenet_prep.fetch.front.fastest", lambda known, one=algorithm: one)
+        monkeypatch.setattr("imagenet_prep.fetch.digests.fastest", lambda known, one=algorithm: one)
         digests = {"md5": "0" * 32, "sha256": "0" * 64, algorithm: hashlib.new(algorithm, CONTENT).hexdigest()}
         fetched, _ = run(server, part, digests)
         assert (fetched.algorithm, fetched.is_right) == (algorithm, True)
@@ -315,32 +287,12 @@ def test_one_connection_writes_at_a_time(server: FaultServer, part: Path, monkey
     assert together == []
 
 
-@pytest.mark.parametrize(("backlog", "is_alone"), [(0, False), (100 << 20, True), (1 << 30, False)])
-def test_connections_give_way_to_a_digest_that_is_close_behind(
-    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch, backlog: int, is_alone: bool
-) -> None:
-    """One at a time begins a piece as long as the digest falls back; not if it is far behind, as after a restart."""
-    monkeypatch.setattr(Front, "backlog", backlog)
-    take, at_once = Pieces.take, list[int]()
-
-    def counted(pieces: Pieces, **given: bool) -> Piece | None:
-        piece = take(pieces, **given)
-        at_once.extend([sum(each.left > 0 for each in pieces._taken)] if piece else [])
-        return piece
-
-    monkeypatch.setattr(Pieces, "take", counted)
-    server.faults = Faults(rate=4_000_000)
-    run(server, part, md5(CONTENT), connections=4)
-    assert part.read_bytes() == CONTENT
-    assert (max(at_once) == 1) is is_alone
-
-
 def test_what_was_hashed_is_written_out_and_leaves_memory(
     server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte twice: first its way to the disk begins, and once there it goes; nothing that is not hashed yet."""
-    monkeypatch.setattr("imagenet_prep.fetch.front._BEHIND", 1_000_000)
-    monkeypatch.setattr("imagenet_prep.fetch.front._CHUNK", 100_000)
+    monkeypatch.setattr("imagenet_prep.fetch.digests._BEHIND", 1_000_000)
+    monkeypatch.setattr("imagenet_prep.fetch.digests._CHUNK", 100_000)
     advised: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda file, start, length, advice: advised.append((start, length)))
     run(server, part, md5(CONTENT))
@@ -352,64 +304,32 @@ def test_what_was_hashed_is_written_out_and_leaves_memory(
 
 
 @pytest.mark.parametrize("connections", [1, 4])
-def test_another_server_goes_on_with_an_official_file(
-    server: FaultServer, mirror: FaultServer, part: Path, connections: int
+@pytest.mark.parametrize("digests", [{}, md5(CONTENT)], ids=["plain", "digest"])
+def test_versions_are_never_joined(
+    server: FaultServer, mirror: FaultServer, part: Path, digests: dict[str, str], connections: int
 ) -> None:
-    """Another port and date: some blocks are compared, then the other half is fetched, and nothing twice."""
+    """Another address, or another ETag: what is there goes, which is said while it is still there."""
     leave_half(server, part)
-    fetched, progress = run(mirror, part, md5(CONTENT), connections)
-    assert fetched.is_right
+    _, progress = run(mirror, part, digests, connections)
     assert part.read_bytes() == CONTENT
-    assert progress.restarts() == []
-    compared = [seen for seen in mirror.gets() if seen.start < HALF]
-    assert len(compared) == 4
-    assert all(int(seen.headers["Range"].split("-")[1]) - seen.start < 1 << 16 for seen in compared)
-    assert min(seen.start for seen in mirror.gets() if seen not in compared) == HALF
-
-
-def test_another_server_with_another_file_makes_it_start_over(
-    server: FaultServer, mirror: FaultServer, part: Path
-) -> None:
-    """Blocks that differ are proof: what is there goes, which is said while it is still there."""
-    leave_half(server, part, OTHER)
-    fetched, progress = run(mirror, part, md5(CONTENT))
-    assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
     ((text, size),) = progress.restarts()
-    assert "other bytes" in text
+    assert "another address" in text
     assert f"{HALF:,} bytes" in text
     assert size == HALF
-
-
-@pytest.mark.parametrize("connections", [1, 4])
-def test_two_servers_behind_one_address(server: FaultServer, part: Path, connections: int) -> None:
-    """Their ETags differ from request to request; with a digest that is one file all the same."""
-    server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
-    fetched, progress = run(server, part, md5(CONTENT), connections)
-    assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
-    assert progress.restarts() == []
-
-
-def test_without_a_digest_versions_are_never_joined(server: FaultServer, part: Path) -> None:
-    """The same two servers: bytes of the one are not put to those of the other, but fetched from the first again."""
-    server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
-    _, progress = run(server, part, {})
+    leave_half(server, part, OTHER)
+    server.faults = Faults(headers={"ETag": '"another"'})
+    _, progress = run(server, part, digests, connections)
     assert part.read_bytes() == CONTENT
-    assert progress.restarts() == []
-    state = json.loads(state_path(part).read_text())
-    assert "joined" not in state
+    assert ["has changed" in text for text, _ in progress.restarts()] == [True]
 
 
-def test_joined_versions_that_prove_wrong_are_fetched_again(
-    server: FaultServer, mirror: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A difference that no block met: the digest tells, the file is started over once, and said so."""
-    leave_half(server, part, CONTENT[: HALF - 1] + OTHER[HALF - 1 : HALF])
-    monkeypatch.setattr("imagenet_prep.fetch.versions._block", lambda spans: (0, 1000))
-    fetched, progress = run(mirror, part, md5(CONTENT))
+@pytest.mark.parametrize("digests", [{}, md5(CONTENT)], ids=["plain", "digest"])
+def test_two_servers_behind_one_address(server: FaultServer, part: Path, digests: dict[str, str]) -> None:
+    """Their ETags differ from request to request: bytes of the one are not put to those of the other."""
+    server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
+    fetched, progress = run(server, part, digests)
     assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
-    ((text, size),) = progress.restarts()
-    assert "md5 is wrong" in text
-    assert size == SIZE
+    assert progress.restarts() == []
 
 
 def test_a_wrong_digest_of_one_version_is_the_answer(server: FaultServer, part: Path) -> None:
@@ -418,21 +338,6 @@ def test_a_wrong_digest_of_one_version_is_the_answer(server: FaultServer, part: 
     assert (fetched.is_right, fetched.digest) == (False, hashlib.md5(CONTENT).hexdigest())
     assert progress.restarts() == []
     assert len(server.gets()) == 1
-
-
-def test_joined_parts_need_a_digest(server: FaultServer, mirror: FaultServer, part: Path) -> None:
-    """A later run that has none can't know whether they fit: it starts over, and says why."""
-    leave_half(server, part)
-    mirror.faults = Faults(cut=0, when=lambda start: start >= 2_000_000)
-    with pytest.raises(NetworkError):
-        run(mirror, part, md5(CONTENT), connections=4)
-    mirror.faults = Faults()
-    assert find_leftover(part).is_joined  # type: ignore[union-attr]
-    _, progress = run(mirror, part, {})
-    assert part.read_bytes() == CONTENT
-    ((text, size),) = progress.restarts()
-    assert "no digest is known" in text
-    assert size >= HALF
 
 
 @pytest.mark.parametrize("etag", [None, 'W/"weak"'])

@@ -6,7 +6,6 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,9 @@ from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch.access import open_session
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.pieces import Pieces
-from imagenet_prep.fetch.reply import inspect
+from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Segments, fetch
 from imagenet_prep.model import Silent
 
 pytestmark = pytest.mark.once
@@ -119,6 +117,7 @@ def leave_some(server: FaultServer, part: Path) -> None:
     remote = inspect(Session(server.url, 1), server.url + "a.tar", PACE)
     with PartialFile(part, remote) as file:
         file.write(0, CONTENT[:100_000])
+        file.save()
     server.seen.clear()
 
 
@@ -140,92 +139,42 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
 
 def test_no_connection_is_made_for_nothing(server: FaultServer, part: Path) -> None:
     """A small file is one piece, whatever the number of connections; it needs no Range."""
-    run(server, part, connections=4, pace=replace(PACE, segment=8 << 20, crumb=4 << 20))
+    run(server, part, connections=4, pace=replace(PACE, segment=8 << 20))
     assert [seen.headers.get("Range") for seen in server.seen] == [PROBE, None]
 
 
-def test_pieces_shrink_towards_the_end() -> None:
-    """From the largest to the smallest size; they follow one another and make up the gaps."""
-    pieces = Pieces([(0, 1000), (2000, 3000)], 4, largest=200, smallest=20)
-    taken = []
-    while piece := pieces.take():
-        taken.append((piece.start, piece.stop))
-    sizes = [stop - start for start, stop in taken]
-    assert sizes[0] == 200
-    assert sizes[-1] <= 40 < sizes[len(sizes) // 2] < 200
-    assert sum(sizes) == 2000
-    assert all(before[1] in (after[0], 1000) for before, after in pairwise(taken))
-
-
-def test_a_piece_that_is_wanted_alone_waits_for_those_of_others() -> None:
-    """It is there once nothing is left of any other one."""
-    pieces = Pieces([(0, 2000)], 2, largest=100, smallest=100)
-    first = pieces.take(alone=True)
-    assert first is not None
-    assert pieces.take(alone=True) is None
-    pieces.claim(first, 100)
-    assert pieces.take(alone=True) is not None
-
-
-def test_an_idle_connection_takes_half_of_the_slowest_piece() -> None:
-    """Not of one that is nearly done; and what was taken is not written by the first one any more."""
-    pieces = Pieces([(0, 2_000_000)], 2, largest=1_000_000, smallest=1_000_000)
-    slow, quick = pieces.take(), pieces.take()
-    assert slow is not None
-    assert quick is not None
-    assert pieces.take() is None  # both have just begun
-    slow.since -= 10
-    quick.since -= 10
-    assert pieces.claim(slow, 100_000) == 100_000
-    assert pieces.claim(quick, 990_000) == 990_000
-    half = pieces.take()
-    assert half is not None
-    assert (half.start, half.stop, slow.stop) == (550_000, 1_000_000, 550_000)
-    assert pieces.claim(slow, 900_000) == 450_000
-    pieces.let_go(slow)
-    pieces.let_go(quick)
-    rest = pieces.take()
-    assert rest is not None
-    assert (rest.start, rest.stop) == (1_990_000, 2_000_000)
-    assert not pieces.is_done
+def test_a_silent_segment_is_taken_once_more(part: Path) -> None:
+    """Segments come in their order, each once; then the one that was silent longest, from its last byte on."""
+    with PartialFile(part, Remote("http://a/x", 250, '"1"', None)) as file:
+        segments = Segments(file, 2, Pace(segment=100, silent=5))
+        taken = [segments.take() for _ in range(3)]
+        assert [(each.position, each.stop) for each in taken if each] == [(0, 100), (100, 200), (200, 250)]
+        first = taken[0]
+        assert first is not None
+        first.position = 40
+        assert segments.take() is None
+        first.heard -= 6
+        again = segments.take()
+        assert again is not None
+        assert (again.position, again.stop) == (40, 100)
+        file.write(40, bytes(60))
+        segments.let_go(again)
+        segments.let_go(first)
+        rest = segments.take()
+        assert rest is not None
+        assert (rest.position, rest.stop) == (0, 40)
 
 
 @pytest.mark.timeout(20)  # less than the time of a stall
 @pytest.mark.parametrize("silent", [[0], [0, 1]], ids=["one", "two"])
-def test_a_silent_connection_is_helped(
-    server: FaultServer, part: Path, silent: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Others take its piece from behind, the last bytes too, and nobody waits for it to the end."""
-    monkeypatch.setattr("imagenet_prep.fetch.pieces._SILENT", 0.1)
+def test_a_silent_connection_is_helped(server: FaultServer, part: Path, silent: list[int]) -> None:
+    """Others fetch its segment too, and nobody waits for it to the end."""
     numbers = itertools.count()
 
     def falls_silent(start: int) -> bool:
         return bool(server.gets()) and next(numbers) in silent
 
     server.faults = Faults(stall=1000, when=falls_silent)
-    progress = run(server, part, connections=4, pace=replace(PACE, segment=1 << 20, crumb=1 << 20, stall=60))
+    progress = run(server, part, connections=4, pace=replace(PACE, segment=1 << 20, stall=60, silent=0.1))
     assert part.read_bytes() == CONTENT
     assert progress.notes == []
-
-
-def test_who_is_silent_once_more_is_given_more_time() -> None:
-    """A server that needs long for every answer comes to its turn: the next one waits twice as long."""
-    pieces = Pieces([(0, 100_000)], 2, largest=100_000, smallest=100_000)
-    first = pieces.take()
-    assert first is not None
-    assert pieces.claim(first, 1000) == 1000
-    assert pieces.take() is None
-    first.heard -= 4
-    second = pieces.take()
-    assert second is not None
-    assert (second.start, second.stop, first.left) == (1000, 100_000, 0)
-    assert pieces.claim(first, 1000) == 0
-    second.heard -= 4
-    assert pieces.take() is None
-    second.heard -= 4
-    third = pieces.take()
-    assert third is not None
-    assert third.start == 1000
-    assert not pieces.is_done
-    assert pieces.claim(third, 99_000) == 99_000
-    assert pieces.is_done  # though nobody has let go

@@ -32,7 +32,7 @@ from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import size_text
 
-PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000, crumb=10_000)
+PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000)
 ROOT = Path(__file__).parent.parent
 WHO = Token(TOKEN, "HF_TOKEN")
 VARIABLES = ("KAGGLE_API_TOKEN", "KAGGLE_USERNAME", "KAGGLE_KEY", "KAGGLE_CONFIG_DIR", "XDG_CACHE_HOME")

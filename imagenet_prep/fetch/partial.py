@@ -1,45 +1,72 @@
-"""PartialFile: a file that arrives in pieces and survives every kind of death; its bytes, and what is sure of them."""
+"""PartialFile: a file that arrives in pieces, and the map beside it of the bytes that are there."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from imagenet_prep.errors import PrepError, WriteError
-from imagenet_prep.fetch import written
 from imagenet_prep.fetch.reply import NO_VALIDATOR, Remote
-from imagenet_prep.fetch.spans import Span, Spans
-from imagenet_prep.fetch.written import WrittenLog, written_spans
 from imagenet_prep.storage.durable import fsync_dir, make_folder
 from imagenet_prep.storage.files import atomic_file, load_json
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.refusals import space_errors
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-def state_path(path: Path) -> Path:
-    """Where the state of the partial file ``path`` is kept."""
-    return path.with_name(f"{path.name}.json")
+Span = tuple[int, int]
+"""Start and stop (exclusive)."""
+
+
+class Spans:
+    """A set of byte positions, kept as sorted spans that are apart from each other."""
+
+    def __init__(self, spans: Iterable[Span] = ()) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+        self.size = 0
+        for start, stop in spans:
+            self.add(start, stop)
+
+    def __iter__(self) -> Iterator[Span]:
+        return zip(self._starts, self._stops, strict=True)
+
+    def add(self, start: int, stop: int) -> None:
+        """Add the positions from ``start`` to ``stop``; an empty span adds none."""
+        if start >= stop:
+            return
+        first = bisect_left(self._stops, start)  # the first span that touches the new one
+        last = bisect_right(self._starts, stop)  # the first one behind it that does not
+        if first < last:
+            start, stop = min(start, self._starts[first]), max(stop, self._stops[last - 1])
+        self.size += (stop - start) - sum(self._stops[first:last]) + sum(self._starts[first:last])
+        self._starts[first:last] = [start]
+        self._stops[first:last] = [stop]
+
+    def gaps(self, total: int) -> list[Span]:
+        """The spans below ``total`` that are missing."""
+        edges = [0, *(edge for span in self for edge in span), total]
+        return [(start, stop) for start, stop in zip(edges[::2], edges[1::2], strict=True) if start < stop]
+
+    @property
+    def front(self) -> int:
+        """How many bytes are there from the beginning on without a gap."""
+        return self._stops[0] if self._starts and self._starts[0] == 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What earlier runs left of a file.
-
-    Args:
-        remote: the version that they fetched.
-        spans: which of its bytes are there: sorted, apart from each other.
-        is_joined: whether these are bytes of several versions, which only a digest can tell to be one file.
-    """
+    """What earlier runs left of a file: the version that they fetched, and which of its bytes are there."""
 
     remote: Remote
     spans: tuple[Span, ...]
-    is_joined: bool = False
 
     @property
     def size(self) -> int:
@@ -47,66 +74,66 @@ class Leftover:
         return sum(stop - start for start, stop in self.spans)
 
     def obstacle(self, remote: Remote, *, has_digest: bool) -> str:
-        """Why a transfer of ``remote`` can't go on from here; "" if it can.
-
-        ``has_digest``: in the end a digest tells whether the file is right, so that another version may be tried.
-        """
+        """Why a transfer of ``remote`` can't continue from here; "" if it can."""
         if remote.total != self.remote.total:
             return f"the file on the server has another size: {remote.total:,} bytes, it was {self.remote.total:,}"
         if not remote.ranges:
             return "the server sends the file only as a whole"
-        if has_digest:
-            return ""
-        if self.is_joined:
-            return "what is there is of several versions, and no digest is known: nothing tells if it fits together"
         if remote.url != self.remote.url:
-            return "it comes from another address, and no digest is known: nothing tells if it is the same file"
-        if not remote.has_validator:
+            return "it comes from another address"
+        if not remote.has_validator and not has_digest:
             return NO_VALIDATOR
-        return "" if remote.is_same_version(self.remote) else "the file on the server has changed"
+        return "" if remote.may_join(self.remote, has_digest=has_digest) else "the file on the server has changed"
+
+
+def state_path(path: Path) -> Path:
+    """Where the map of the partial file ``path`` is kept that is durable, and so are the bytes that it names."""
+    return path.with_name(f"{path.name}.json")
+
+
+def written_path(path: Path) -> Path:
+    """Where the map is kept that names all that was written, and counts until the system is started again."""
+    return path.with_name(f"{path.name}.written.json")
+
+
+def boot_id() -> str:
+    """What tells this boot of the system from every other; "" where the system doesn't say."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def find_leftover(path: Path) -> Leftover | None:
     """What earlier runs left in ``path``; None if that is nothing, or can't be believed."""
     try:
-        size = path.stat().st_size
+        status = path.stat()
     except OSError:
         return None
-    found = [_saved(path, size)]
-    version = None if found[0] is None else _version(found[0].remote, found[0].is_joined)
-    with contextlib.suppress(KeyError, TypeError):
-        if said := written_spans(path, version):
-            found.append(_leftover(said[0], said[1], size))
-    spans = tuple(Spans(span for each in found if each for span in each.spans))
-    first = next((each for each in found if each), None)
-    return Leftover(first.remote, spans, first.is_joined) if first and spans else None
+    durable, written = load_json(state_path(path)), load_json(written_path(path))
+    left = _leftover(durable, status.st_size)
+    if isinstance(written, dict) and written.get("where") == _where(status):
+        later = _leftover(written, status.st_size)
+        if later and (not left or later.remote == left.remote):
+            left = Leftover(later.remote, tuple(Spans([*later.spans, *(left.spans if left else ())])))
+    return left if left and left.spans else None
 
 
-def _saved(path: Path, size: int) -> Leftover | None:
-    """What the state file says; None if it makes no sense."""
-    state = load_json(state_path(path))
+def _leftover(state: Any, size: int) -> Leftover | None:
+    """What a map says; None if it makes no sense, or names bytes where none can be."""
     try:
-        return _leftover(state, [(int(start), int(stop)) for start, stop in state["done"]], size)
+        remote = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
+        spans = [(int(start), int(stop)) for start, stop in state["done"]]
+        fits = all(0 <= start <= stop <= min(size, remote.total) for start, stop in spans)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
+    return Leftover(remote, tuple(Spans(spans))) if fits else None
 
 
-def _leftover(version: Any, spans: list[Span], size: int) -> Leftover | None:
-    """Spans of a version; None if one of them lies where nothing can be."""
-    remote = Remote(version["url"], version["total"], version["etag"], version["last_modified"])
-    fits = all(0 <= start <= stop <= min(size, remote.total) for start, stop in spans)
-    return Leftover(remote, tuple(Spans(spans)), bool(version.get("joined"))) if fits else None
-
-
-def _version(remote: Remote, is_joined: bool) -> dict[str, Any]:
-    """The version of a file as states and logs have it."""
-    version: dict[str, Any] = {
-        "url": remote.url,
-        "total": remote.total,
-        "etag": remote.etag,
-        "last_modified": remote.last_modified,
-    }
-    return {**version, "joined": True} if is_joined else version
+def _where(status: os.stat_result) -> list[str | int] | None:
+    """This boot of the system, and which file it is: a copy of it is another one."""
+    boot = boot_id()
+    return [boot, status.st_dev, status.st_ino] if boot else None
 
 
 def kept_bytes(path: Path, remote: Remote, *, has_digest: bool = False) -> int:
@@ -116,7 +143,7 @@ def kept_bytes(path: Path, remote: Remote, *, has_digest: bool = False) -> int:
 
 
 def finish(path: Path, final: Path) -> None:
-    """Give the partial file ``path``, complete now, its final name, durably; then forget its state.
+    """Give the partial file ``path``, complete now, its final name, durably; then forget its maps.
 
     Raises:
         WriteError: the disk failed; the partial file can't be trusted.
@@ -125,7 +152,7 @@ def finish(path: Path, final: Path) -> None:
     try:
         _fsync(file, path)
     except PrepError:
-        written.forget(path)
+        written_path(path).unlink(missing_ok=True)
         raise
     finally:
         os.close(file)
@@ -136,26 +163,24 @@ def finish(path: Path, final: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove what is said of the partial file ``path``, and what a killed run has begun to say."""
-    written.forget(path)
+    """Remove the maps of the partial file ``path``, and what a killed run has begun to write of them."""
+    written_path(path).unlink(missing_ok=True)
     state_path(path).unlink(missing_ok=True)
     remove_abandoned(state_path(path))
 
 
 class PartialFile:
-    """A file being fetched, open for reading and writing at any place from any thread.
+    """A file being fetched, open for writing at any place from any thread.
 
-    Two files beside it say which of its bytes are there. The state (JSON) is durable and names only what an fsync has
-    made durable before, so it never says too much, whatever kills the process or the machine. The log (written.py)
-    names every write, without an fsync; it counts after a kill, but not after the end of the system.
+    ``save`` makes what has arrived durable, then says so in the map: it never names too much, whatever kills the
+    process or the system. ``note`` says what was written, without making it durable: that counts after a kill.
 
     Args:
         path: the partial file; made if it isn't there.
         remote: what it becomes. What an earlier run left is kept if it fits, else thrown away.
         has_digest: whether a digest will tell in the end if the file is right.
 
-    ``received`` is the number of bytes written since it was opened, ``before`` the version that an earlier run fetched
-    (None: nothing of it was kept), ``is_joined`` whether bytes of several versions are in it.
+    ``received`` is the number of bytes that have come since it was opened.
 
     Raises:
         SpaceError: the disk is full.
@@ -165,14 +190,12 @@ class PartialFile:
         self.path = path
         self.remote = remote
         self.received = 0
-        self.is_joined = False
         self._changed = threading.Condition()
-        self._saving = threading.Lock()
         self._writing = threading.Lock()
         self._spans = Spans()
         self._saved: list[Span] = []
-        self._log: WrittenLog | None = None
-        self.before: Remote | None = None
+        self._noted: list[Span] = []
+        self._has_failed = False
         left = find_leftover(path)
         with space_errors(path):
             make_folder(path.parent)
@@ -180,15 +203,9 @@ class PartialFile:
         if left is None or left.obstacle(remote, has_digest=has_digest):
             self.reset()
             return
-        self.before = left.remote
-        self._spans = Spans(left.spans)
-        self.is_joined = left.is_joined or not remote.is_same_version(left.remote)
-        if _version(remote, self.is_joined) != _version(left.remote, left.is_joined):
-            self._save_all()
-        else:
-            saved = _saved(path, os.fstat(self._open_file()).st_size)
-            self._saved = list(saved.spans) if saved else []
-        self._begin_log()
+        self._spans, self._noted = Spans(left.spans), list(left.spans)
+        if remote != left.remote:
+            self.save()
 
     def __enter__(self) -> PartialFile:
         return self
@@ -200,58 +217,32 @@ class PartialFile:
             if self._file is not None:
                 os.close(self._file)
             self._file = None
-            if self._log is not None:
-                self._log.close()
-            self._log = None
 
     def reset(self) -> None:
         """Throw every byte away."""
-        with self._saving, self._changed, space_errors(self.path):
-            if self._log is not None:
-                self._log.close()
+        with self._changed, space_errors(self.path):
             forget(self.path)
             fsync_dir(self.path.parent)  # first the claim goes, then the bytes
-            self._spans.clear()
-            self._saved = []
-            self.is_joined = False
+            self._spans, self._saved, self._noted = Spans(), [], []
             os.truncate(self._open_file(), 0)
-        self._begin_log()
 
-    def join(self) -> None:
-        """Remember, durably, that bytes of another version come in among those that are there."""
-        if not self.is_joined:
-            self.is_joined = True
-            with self._saving:
-                self._save_all()
-            self._begin_log()
-
-    def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Put ``data`` at ``offset``, then say so. Any number of threads may, but no two of them at one place.
+    def write(self, offset: int, data: bytes) -> None:
+        """Put ``data`` at ``offset``. Any number of threads may.
 
         Raises:
             SpaceError: the disk is full.
         """
         view = memoryview(data)
-        with space_errors(self.path):
-            while view:
-                with self._writing:  # the system takes one writer of a file at a time, and lets the others spin
-                    written = os.pwrite(self._open_file(), view, offset)
-                self._add(offset, offset + written)
-                offset, view = offset + written, view[written:]
-
-    def _add(self, start: int, stop: int) -> None:
-        with self._changed:
-            if self._log is not None:
-                self._log.add(start, stop)
-            front = self._spans.front
-            self._spans.add(start, stop)
-            self.received += stop - start
-            if self._spans.front > front:
-                self._changed.notify_all()
-
-    def read(self, start: int, stop: int) -> bytes:
-        """The bytes from ``start`` to ``stop``."""
-        return os.pread(self._open_file(), stop - start, start)
+        while view:
+            with self._writing, space_errors(self.path):  # the system takes one writer at a time, and lets others spin
+                written = os.pwrite(self._open_file(), view, offset)
+            with self._changed:
+                front, size = self._spans.front, self._spans.size
+                self._spans.add(offset, offset + written)
+                self.received += self._spans.size - size
+                if self._spans.front > front:
+                    self._changed.notify_all()
+            offset, view = offset + written, view[written:]
 
     def front(self, beyond: int, seconds: float) -> int:
         """How many bytes are there from the beginning on without a gap, once that is more than ``beyond``.
@@ -262,44 +253,43 @@ class PartialFile:
             self._changed.wait_for(lambda: self._spans.front > beyond, seconds)
             return self._spans.front
 
+    def note(self) -> None:
+        """Say what was written: that counts after a kill, but not after the end of the system."""
+        where, spans = _where(os.fstat(self._open_file())), self.spans()
+        if where is None or self._has_failed or spans == self._noted:
+            return
+        new = written_path(self.path).with_suffix(".new")
+        with space_errors(self.path):
+            new.touch(0o600)
+            new.write_text(self._map(spans, where=where))
+            new.replace(written_path(self.path))
+        self._noted = spans
+
     def save(self) -> None:
-        """Make what has arrived durable, then say so in the state file.
+        """Make what has arrived durable, then say so.
 
         Raises:
-            SpaceError: the disk is full; the state saved before stands.
-            WriteError: the disk failed; the state saved before stands.
+            SpaceError: the disk is full; what was saved before stands.
+            WriteError: the disk failed; what was saved before stands.
         """
-        with self._saving:
-            if self.spans() != self._saved:
-                self._save_all()
-
-    def _save_all(self) -> None:
         spans = self.spans()
+        if self._has_failed or spans == self._saved:
+            return
         try:
             _fsync(self._open_file(), self.path)
-        except PrepError:
-            self._distrust_log()
+        except PrepError:  # what was only written is not known to be there, and a later fsync would not say so
+            self._has_failed = True
+            written_path(self.path).unlink(missing_ok=True)
             raise
-        with space_errors(self.path):
-            _save_state(self.path, {**_version(self.remote, self.is_joined), "done": spans})
+        with space_errors(self.path), atomic_file(state_path(self.path)) as file:
+            os.fchmod(file.fileno(), 0o600)  # while it is still empty
+            file.write(self._map(spans).encode())
         self._saved = spans
-        with self._changed, space_errors(self.path):
-            if self._log is not None:
-                self._log.shorten(self._spans)
 
-    def _distrust_log(self) -> None:
-        """The system may have dropped what it could not write: what was only written is not known to be there."""
-        with self._changed:
-            if self._log is not None:
-                self._log.drop()
-            self._log = None
-
-    def _begin_log(self) -> None:
-        with self._changed, space_errors(self.path):
-            if self._log is not None:
-                self._log.close()
-            version = _version(self.remote, self.is_joined)
-            self._log = WrittenLog(self.path, self._open_file(), version, self._spans)
+    def _map(self, spans: list[Span], **more: Any) -> str:
+        remote = self.remote
+        version = {"url": remote.url, "total": remote.total, "etag": remote.etag, "last_modified": remote.last_modified}
+        return json.dumps({**version, "done": spans, **more}, indent=2) + "\n"
 
     def spans(self) -> list[Span]:
         """The spans that have arrived: sorted, apart from each other; start and stop (exclusive)."""
@@ -331,9 +321,3 @@ def _fsync(file: int, path: Path) -> None:
         raise WriteError(
             f"{path} could not be made durable", f"the system says: {error.strerror}", "check the disk"
         ) from error
-
-
-def _save_state(path: Path, state: dict[str, Any]) -> None:
-    with atomic_file(state_path(path)) as file:
-        os.fchmod(file.fileno(), 0o600)  # while it is still empty
-        file.write((json.dumps(state, indent=2) + "\n").encode())

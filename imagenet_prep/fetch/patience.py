@@ -1,12 +1,14 @@
-"""Patience: how long to keep trying; waits between attempts, told to the user, and when to give up."""
+"""Patience: how often and how long to retry; waits between attempts, told to the user, and when to give up."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
+
+from urllib3 import Retry
+from urllib3.exceptions import MaxRetryError
 
 from imagenet_prep.errors import NetworkError
 
@@ -47,28 +49,37 @@ class Pace:
 
     Args:
         tries: failures in a row, without one byte of progress, before giving up.
-        first_wait: the wait after the first failure; it doubles from one failure to the next.
+        budget: the longest time without one byte of progress.
+        first_wait: the wait before the third attempt; it doubles from one failure to the next.
         longest_wait: the cap of that doubling.
         longest_retry_after: the cap of what a server may ask for in Retry-After.
         stall: a connection that is silent for this long is cut, and one whose headers take longer.
+        silent: after this long without a byte, another connection that has nothing to do takes a segment over.
         least_speed: bytes a second; a connection that is slower over ``slow_after`` seconds is cut.
         save_every: how often progress is made durable.
-        save_bytes: it is saved earlier when this many bytes have come, as long as saving takes little of the time.
-        segment: bytes of the largest piece where several connections share a file.
-        crumb: bytes of the smallest.
+        segment: bytes that one request is for where several connections share a file.
     """
 
     tries: int = 10
-    first_wait: float = 1
+    budget: float = 1800
+    first_wait: float = 2
     longest_wait: float = 60
     longest_retry_after: float = 300
     stall: float = 60
+    silent: float = 5
     least_speed: float = 1000
     slow_after: float = 60
     save_every: float = 5
-    save_bytes: int = 32 << 20
-    segment: int = 32 << 20
-    crumb: int = 1 << 20
+    segment: int = 16 << 20
+
+    def retry(self) -> Retry:
+        """The whole budget of attempts."""
+        return Retry(
+            self.tries - 1,
+            backoff_factor=self.first_wait / 2,
+            backoff_max=self.longest_wait,
+            backoff_jitter=self.first_wait / 2,  # many clients must not come back at once
+        )
 
 
 @dataclass(slots=True)
@@ -90,9 +101,16 @@ class Patience:
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
     was_answered: bool = False
-    failures: int = 0
-    lasting: int = 0  # how many of them, the last ones, were of the kind that lasts
-    mark: int = 0
+    _retry: Retry = field(init=False)
+    _since: float = field(init=False)  # when the last byte came, or the first attempt was made
+    _lasting: int = 0  # how many failures, the last ones, were of the kind that lasts
+    _mark: int = 0
+
+    def __post_init__(self) -> None:
+        self._refill()
+
+    def _refill(self) -> None:
+        self._retry, self._since, self._lasting = self.pace.retry(), time.monotonic(), 0
 
     def until(self, attempt: Callable[[], T]) -> T:
         """What an attempt returns, tried again after each CutError. Raises as ``wait``."""
@@ -109,34 +127,36 @@ class Patience:
             NetworkError: the budget is spent.
             Exception: ``cut.lasting``, if that has lasted.
         """
-        if mark != self.mark and cut.kind != "slow":
-            self.failures = self.lasting = 0
-        self.mark = mark
-        self.failures += 1
-        self.lasting = self.lasting + 1 if cut.lasting else 0
-        tries = self.pace.tries
-        if cut.lasting:
-            if self.lasting >= min(tries, _TRIES_OF_LASTING):
-                raise cut.lasting
-            tries = min(tries, self.failures - self.lasting + _TRIES_OF_LASTING)
-        if self.failures >= tries or (cut.kind == "unknown" and not self.was_answered):
-            raise self._given_up(cut)
-        doubled = min(self.pace.longest_wait, self.pace.first_wait * 2 ** (self.failures - 1))
-        asked = min(self.pace.longest_retry_after, cut.retry_after)
-        seconds = max(asked, doubled * random.uniform(0.5, 1))  # jitter: many clients must not come back at once
-        self.note(f"{self.what}: {cut.reason}; try {self.failures + 1} of {tries} in {seconds:.0f} s")
+        if mark != self._mark and cut.kind != "slow":
+            self._refill()
+        self._mark = mark
+        self._lasting = self._lasting + 1 if cut.lasting else 0
+        if cut.lasting and self._lasting >= min(self.pace.tries, _TRIES_OF_LASTING):
+            raise cut.lasting
+        if cut.kind == "unknown" and not self.was_answered:
+            raise self._unknown(cut)
+        try:
+            self._retry = self._retry.increment(error=cut)
+        except MaxRetryError:
+            raise self._given_up(cut, self.pace.tries) from None
+        failures, asked = len(self._retry.history), min(self.pace.longest_retry_after, cut.retry_after)
+        seconds = max(asked, self._retry.get_backoff_time())
+        if time.monotonic() + seconds > self._since + self.pace.budget:
+            raise self._given_up(cut, failures)
+        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {self.pace.tries} in {seconds:.0f} s")
         self.pause(seconds)
 
-    def _given_up(self, cut: CutError) -> NetworkError:
-        if cut.kind == "unknown" and not self.was_answered:
-            return NetworkError(
-                f"{self.what}: {cut.reason}",
-                "nothing was fetched",
-                "check that name (of --base-url, or of a proxy), and this machine's network",
-            )
+    def _unknown(self, cut: CutError) -> NetworkError:
+        return NetworkError(
+            f"{self.what}: {cut.reason}",
+            "nothing was fetched",
+            "check that name (of --base-url, or of a proxy), and this machine's network",
+        )
+
+    def _given_up(self, cut: CutError, failures: int) -> NetworkError:
         again = "run the same command again"
         return NetworkError(
-            f"{self.what}: given up after {self.failures} attempts without progress",
+            f"{self.what}: given up after {failures} attempts without progress",
             f"the last one failed with: {cut.reason}",
             f"what has arrived is kept: {again} to go on from there" if self.kept() else f"{again} later",
         )

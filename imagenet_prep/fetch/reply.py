@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import email.utils
+import contextlib
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import requests
@@ -22,6 +23,7 @@ _PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
 NO_VALIDATOR = "the server gives neither ETag nor date, and no digest is known: nothing tells if parts fit together"
 
 _BUSY = (429, 503)
+_RETRY = urllib3.Retry(retry_after_max=10**9)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
@@ -68,6 +70,12 @@ class Remote:
         if self._strong_etag and other._strong_etag:
             return self.etag == other.etag
         return bool(self.last_modified) and self.last_modified == other.last_modified
+
+    def may_join(self, other: Remote, *, has_digest: bool) -> bool:
+        """Whether bytes of the two may be put together: of one version, or without validators if a digest decides."""
+        if has_digest and not self.has_validator and not other.has_validator:
+            return (self.url, self.total) == (other.url, other.total)
+        return self.is_same_version(other)
 
     @property
     def _strong_etag(self) -> str | None:
@@ -140,6 +148,24 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     return (start, last + 1, total) if start <= last < total else None
 
 
+def part_total(response: requests.Response, start: int, stop: int) -> int:
+    """The size of the file, of which an answer says to be the part that was asked for, or how that begins.
+
+    Raises:
+        CutError: it is another part; if that stays, RestartError.
+    """
+    found = content_range(response)
+    is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
+    if found is None or (found[:2] != (start, stop) and not is_beginning):
+        raise no_parts("the server sent another part than was asked for")
+    return found[2]
+
+
+def no_parts(reason: str) -> CutError:
+    """What an answer means that is not the part that was asked for."""
+    return CutError(reason, lasting=RestartError(reason, is_about_ranges=True))
+
+
 def content_length(response: requests.Response) -> int | None:
     """The Content-Length, which may be there twice (RFC 9110, section 8.6); None if there is none that makes sense."""
     values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
@@ -149,13 +175,51 @@ def content_length(response: requests.Response) -> int | None:
 
 def retry_after(value: str | None) -> float:
     """Seconds to wait by a Retry-After header: a number of seconds or a date; 0 if there is none that makes sense."""
-    value = (value or "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, IndexError, OverflowError):
+        return _RETRY.parse_retry_after(value or "")
+    except (urllib3.exceptions.InvalidHeader, ValueError, TypeError, IndexError, OverflowError):
         return 0.0
+
+
+class Body:
+    """The bytes of an answer as they arrive, no slower than the minimum speed of a pace.
+
+    Args:
+        response: the answer; nothing of its body was read.
+        pace: its minimum speed.
+    """
+
+    def __init__(self, response: requests.Response, pace: Pace) -> None:
+        self._response = response
+        self._pace = pace
+        self._count = 0
+        self._waited = 0.0  # seconds, not counting what else was done between two reads
+
+    def read(self, size: int) -> bytes:
+        """What has arrived, at most ``size`` bytes; b"" at the end of the body.
+
+        Raises:
+            CutError: the connection broke, fell silent, or is too slow.
+        """
+        if self._waited >= self._pace.slow_after:
+            if self._count < self._pace.least_speed * self._waited:
+                speed = f"{self._count / self._waited:,.0f} bytes/s"
+                raise CutError(f"too slow ({speed} over {self._waited:.0f} s)", kind="slow")
+            self._count, self._waited = 0, 0.0
+        began = time.monotonic()
+        data = read_some(self._response, size)
+        self._waited += time.monotonic() - began
+        self._count += len(data)
+        return data
+
+    def head(self, size: int) -> bytes:
+        """The first ``size`` bytes, fewer if the body is shorter or breaks off."""
+        return _first(self.read, size)
+
+    def release(self) -> None:
+        """Let the connection be used again, now that the whole body was read."""
+        with contextlib.suppress(CutError):
+            self.read(1)
 
 
 def read_some(response: requests.Response, size: int) -> bytes:
@@ -168,10 +232,14 @@ def read_some(response: requests.Response, size: int) -> bytes:
 
 def read_head(response: requests.Response, size: int = PROBE) -> bytes:
     """The first ``size`` bytes of a body, fewer if it is shorter or breaks off. Raises CutError if not one came."""
+    return _first(lambda count: read_some(response, count), size)
+
+
+def _first(read: Callable[[int], bytes], size: int) -> bytes:
     head = b""
     while len(head) < size:
         try:
-            more = read_some(response, size - len(head))
+            more = read(size - len(head))
         except CutError:
             if not head:
                 raise
@@ -224,7 +292,7 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
             raise CutError("the answer is encoded for the transfer, in a way that nobody asked for")
         return
     wait = retry_after(response.headers.get("Retry-After"))
-    if status == 416 or status in _PASSING:
+    if status < 200 or status == 416 or status in _PASSING:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
     error = _refusal(status, url)
     if origin(response.url) != origin(url):  # it was let through to another server: by an address that has expired

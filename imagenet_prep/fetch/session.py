@@ -8,6 +8,9 @@ import re
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from pathlib import Path
 from typing import Literal, Protocol
@@ -15,12 +18,12 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from imagenet_prep.errors import NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
 from imagenet_prep.fetch.proxy import proxy_of
-from imagenet_prep.fetch.wire import WireAdapter
 
 Origin = tuple[str, str, int]
 
@@ -160,7 +163,8 @@ class Session:
     ) -> requests.Response:
         at_home = origin(url) == self.home
         try:
-            response = (self._at_home if at_home else self._abroad).request(
+            ask = partial(
+                (self._at_home if at_home else self._abroad).request,
                 method,
                 url,
                 headers={**(headers or {}), **(self._headers() if at_home else {})},
@@ -171,6 +175,7 @@ class Session:
                 timeout=self._timeout,
                 proxies=_no_proxy(url),
             )
+            response = _within(sum(self._timeout), ask)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             if _is_untrusted(error):
                 raise NetworkError(
@@ -187,6 +192,27 @@ class Session:
             response.close()
             proxy.refuse_password()
         return response
+
+
+def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Response:
+    """What ``ask`` returns, in a thread of its own: headers that trickle keep every timeout of a socket from running.
+
+    Raises:
+        TimeoutError: it takes longer.
+    """
+    answer: Future[requests.Response] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:  # noqa: BLE001 -- it crosses to the thread that asked
+            answer.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except FutureTimeout:
+        raise TimeoutError("the headers took too long") from None
 
 
 class _NoAuth(AuthBase):
@@ -208,7 +234,7 @@ def _plain_session() -> requests.Session:
     session.headers.clear()
     session.headers.update(_HEADERS)
     for prefix in ("http://", "https://"):
-        session.mount(prefix, WireAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
+        session.mount(prefix, HTTPAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
     return session
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
-from imagenet_prep.fetch.front import fastest, hasher
+from imagenet_prep.fetch.digests import fastest, hasher
 from imagenet_prep.fetch.looks import check_look
 from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.reply import Remote

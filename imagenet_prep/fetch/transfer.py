@@ -1,21 +1,46 @@
-"""fetch: one file over HTTP, every byte once, over any number of runs, connections and servers that have it."""
+"""fetch: one file over HTTP, every byte once, over any number of runs and connections."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
-from imagenet_prep.errors import NetworkError
-from imagenet_prep.fetch.connections import Connections, ask_for
-from imagenet_prep.fetch.front import Front
+import requests
+
+from imagenet_prep.errors import NetworkError, PrepError
+from imagenet_prep.fetch.digests import FrontHasher
+from imagenet_prep.fetch.looks import refuse_encoding
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
-from imagenet_prep.fetch.patience import Pace, Patience
-from imagenet_prep.fetch.reply import Remote, RestartError, inspect, name_of
-from imagenet_prep.fetch.session import Getter
-from imagenet_prep.fetch.versions import Versions
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import (
+    NO_VALIDATOR,
+    PROBE,
+    Body,
+    Remote,
+    RestartError,
+    check_is_no_page,
+    check_status,
+    content_length,
+    inspect,
+    name_of,
+    no_parts,
+    part_total,
+    remote_of,
+)
+from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.model import Progress
+from imagenet_prep.text import number_of
+
+_CHUNK = 256 << 10
+_TICK = 0.1  # seconds between two looks at a running transfer
+_IDLE = 0.02  # seconds between two looks of a connection for something to do
+_GRACE = 2.0  # seconds that connections get to end after an interrupt
+_REFUSALS = 3  # in a row: then a connection ends, if others work
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +68,16 @@ def fetch(
     connections: int = 4,
     pace: Pace | None = None,
 ) -> Fetched:
-    """Fetch ``url`` into the partial file ``path``, going on from what earlier runs left there.
+    """Fetch ``url`` into the partial file ``path``, continuing what earlier runs left there.
 
     Args:
         session: who asks.
-        url: what for; redirects are followed again for each piece, so what they lead to may change or expire.
+        url: what for; redirects are followed again for each segment, so what they lead to may change or expire.
         path: the partial file; two files beside it say what is there of it.
         progress: gets a bar of the bytes, one of what is then left to hash, and a line for each wait.
         remote: what ``inspect`` said of the URL, if it was asked already.
-        digests: the digests that the file must have (hex), by algorithm of hashlib; the fastest one is computed. With
-            one, bytes are kept though another server, or another version of the file, goes on with it.
-        connections: how many pieces to fetch at a time.
+        digests: the digests that the file must have (hex), by algorithm; the fastest one is computed.
+        connections: how many segments to fetch at a time.
         pace: timing and budget of retries.
 
     Raises:
@@ -61,20 +85,42 @@ def fetch(
         NetworkError: it can't be reached, or does not serve the file in a way that can be put together.
         SpaceError: the disk is full.
     """
-    job = _Job(session, url, path, progress, digests or {}, pace or Pace())
+    pace, digests = pace or Pace(), digests or {}
     for is_last in (False, True):
-        remote = remote or inspect(session, url, job.pace)
-        job.clear(remote)
+        remote = remote or inspect(session, url, pace)
+        left = find_leftover(path)
+        if left and (obstacle := left.obstacle(remote, has_digest=bool(digests))):
+            _note_restart(progress, url, obstacle, left.size)
         with PartialFile(path, remote, has_digest=bool(digests)) as part:
+            transfer = Connections(session, url, part, pace, has_digest=bool(digests))
             try:
-                return job.attempt(part, connections, may_join=bool(digests) and not is_last)
+                return _fetch_and_hash(transfer, part, digests, connections, progress)
             except RestartError as restart:
                 if is_last:
                     raise _hopeless(url, restart) from None
-                job.tell_of_restart(str(restart), part.size)
+                _note_restart(progress, url, str(restart), part.size)
                 part.reset()
                 remote, connections = None, 1 if restart.is_about_ranges else connections
     raise AssertionError("unreachable")
+
+
+def _fetch_and_hash(
+    transfer: Connections, part: PartialFile, digests: Mapping[str, str], connections: int, progress: Progress
+) -> Fetched:
+    """Fetch what is missing, and hash it meanwhile if a digest is known. Raises as ``Connections.run``."""
+    if not digests:
+        transfer.run(connections, progress)
+        return Fetched(part.remote)
+    with FrontHasher(part, digests) as front:
+        transfer.run(connections, progress)
+        digest = front.digest(progress, f"checking {name_of(part.remote.url)}")
+    return Fetched(part.remote, front.algorithm, digest, digest == digests[front.algorithm])
+
+
+def _note_restart(progress: Progress, url: str, reason: str, size: int) -> None:
+    """Say why bytes are thrown away, while they are still there."""
+    cost = f"; {size:,} bytes that are there are thrown away" if size else ""
+    progress.note(f"{name_of(url)}: starting over: {reason}{cost}")
 
 
 def _hopeless(url: str, restart: RestartError) -> NetworkError:
@@ -85,48 +131,282 @@ def _hopeless(url: str, restart: RestartError) -> NetworkError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One file to fetch, and the attempts at it."""
+@dataclass(eq=False, slots=True)
+class Segment:
+    """What one request is for: its next byte, its end (exclusive), and when bytes last came."""
 
-    session: Getter
-    url: str
-    path: Path
-    progress: Progress
-    digests: Mapping[str, str]
-    pace: Pace
+    position: int
+    stop: int
+    heard: float = field(default_factory=time.monotonic)
 
-    def clear(self, remote: Remote) -> None:
-        """Say it beforehand if what earlier runs left is of no use."""
-        left = find_leftover(self.path)
-        if left and (obstacle := left.obstacle(remote, has_digest=bool(self.digests))):
-            self.tell_of_restart(obstacle, left.size)
+    @property
+    def left(self) -> int:
+        """How many bytes are missing."""
+        return self.stop - self.position
 
-    def tell_of_restart(self, reason: str, size: int) -> None:
-        """Say why bytes are thrown away, while they are still there."""
-        cost = f"; {size:,} bytes that are there are thrown away" if size else ""
-        self.progress.note(f"{name_of(self.url)}: starting over: {reason}{cost}")
 
-    def attempt(self, part: PartialFile, connections: int, *, may_join: bool) -> Fetched:
-        """Fetch what is missing, hash it meanwhile.
+class Segments:
+    """The missing bytes of a partial file, taken segment by segment from its beginning on by any number of threads.
+
+    Where nothing is left to take, one that is silent is fetched by a second connection as well: they write the same
+    bytes. With one connection each gap is one segment.
+    """
+
+    def __init__(self, part: PartialFile, connections: int, pace: Pace) -> None:
+        self._part = part
+        self._size = pace.segment if connections > 1 else part.remote.total
+        self._silent = pace.silent
+        self._taken: list[Segment] = []
+        self._lock = threading.Lock()
+
+    def count(self) -> int:
+        """How many segments are missing."""
+        return sum(-(-stop // self._size) - start // self._size for start, stop in self._part.gaps())
+
+    def take(self) -> Segment | None:
+        """The next segment; None if there is none to be had now."""
+        with self._lock:
+            segment = self._free() or self._silent_one()
+            if segment is not None:
+                self._taken.append(segment)
+            return segment
+
+    def _free(self) -> Segment | None:
+        taken = {each.position // self._size for each in self._taken}
+        for start, stop in self._part.gaps():
+            while start < stop:
+                end = min(stop, (start // self._size + 1) * self._size)
+                if start // self._size not in taken:
+                    return Segment(start, end)
+                start = end
+        return None
+
+    def _silent_one(self) -> Segment | None:
+        longest = min(self._taken, key=lambda each: each.heard, default=None)
+        if longest is None or not longest.left or time.monotonic() - longest.heard < self._silent:
+            return None
+        longest.heard = time.monotonic()  # a third connection waits as long again
+        return Segment(longest.position, longest.stop)
+
+    def let_go(self, segment: Segment) -> None:
+        """Be done with a segment; what is missing of it is anyone's."""
+        with self._lock:
+            self._taken.remove(segment)
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    """One of the threads: whether bytes come, and refusals in a row."""
+
+    patience: Patience
+    is_working: bool = False
+    refusals: int = 0
+
+
+class Connections:
+    """A transfer of what is missing of a partial file.
+
+    Args:
+        session: who asks.
+        url: what for.
+        part: where it goes.
+        pace: timing and budget of retries.
+        has_digest: whether a digest will tell if the file is right.
+    """
+
+    def __init__(self, session: Getter, url: str, part: PartialFile, pace: Pace, *, has_digest: bool) -> None:
+        self._session = session
+        self._url = url
+        self._part = part
+        self._pace = pace
+        self._has_digest = has_digest
+        self._obstacle = self._find_obstacle()
+        self._segments = Segments(part, 1, pace)
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._notes: SimpleQueue[str] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._workers: list[_Worker] = []
+        self._live: set[requests.Response] = set()
+
+    def _find_obstacle(self) -> str:
+        """Why a transfer that broke off can't continue, and each byte must come in one request; "" if it can."""
+        if not self._part.remote.ranges:
+            return "the server sends the file only as a whole"
+        return "" if self._has_digest or self._part.remote.has_validator else NO_VALIDATOR
+
+    def run(self, connections: int, progress: Progress) -> None:
+        """Fetch all that is missing over so many connections; whatever ends this, what has arrived is durable.
 
         Raises:
+            AccessError, NetworkError, SpaceError, WriteError: what ended it.
             RestartError: nothing can come of what is there.
         """
-        versions = Versions(part, ask_for(self.session, self.url, self.pace), may_join=may_join)
-        self._begin(versions, part)
-        with Front(part, self.digests) if self.digests else contextlib.nullcontext() as front:
-            Connections(self.session, self.url, part, versions, self.pace, front).run(connections, self.progress)
-            if front is None:
-                return Fetched(part.remote)
-            digest = front.digest(self.progress, f"checking {name_of(self.url)}")
-        is_right = digest == self.digests[front.algorithm]
-        if part.is_joined and not is_right:
-            raise RestartError(f"parts from different versions have come together, and the {front.algorithm} is wrong")
-        return Fetched(part.remote, front.algorithm, digest, is_right)
+        self._segments = Segments(self._part, 1 if self._obstacle else connections, self._pace)
+        count = min(1 if self._obstacle else connections, self._segments.count())
+        self._workers = [_Worker(self._patience()) for _ in range(count)]
+        # daemons: one that hangs in a connection attempt must not keep an interrupted process alive
+        threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._workers]
+        try:
+            self._watch(threads, progress)
+        finally:
+            self._end(threads)
+        self._tell(progress)
+        if self._error is not None:
+            raise self._error
 
-    def _begin(self, versions: Versions, part: PartialFile) -> None:
-        patience = Patience(
-            name_of(self.url), self.pace, note=self.progress.note, kept=lambda: part.size, was_answered=True
+    def _patience(self) -> Patience:
+        return Patience(
+            name_of(self._url),
+            self._pace,
+            self._stop.wait,
+            note=self._notes.put,
+            kept=lambda: self._part.size,
+            was_answered=True,
         )
-        patience.until(versions.begin)
+
+    def _watch(self, threads: list[threading.Thread], progress: Progress) -> None:
+        total, shown, saved_at = self._part.remote.total, 0, time.monotonic()
+        progress.begin(name_of(self._url), total, "B", self._part.size)
+        try:
+            for thread in threads:
+                thread.start()
+            is_whole = False
+            while threads and not is_whole and not self._stop.is_set():
+                threads[0].join(_TICK)
+                threads = [thread for thread in threads if thread.is_alive()]
+                is_whole = self._part.size >= total  # who is silent, and has nothing left to fetch, is not waited for
+                received = self._part.received
+                progress.advance(received - shown)
+                shown = received
+                self._tell(progress)
+                self._part.note()
+                if time.monotonic() - saved_at >= self._pace.save_every:
+                    self._part.save()
+                    saved_at = time.monotonic()
+        finally:
+            progress.end()
+
+    def _tell(self, progress: Progress) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                progress.note(self._notes.get_nowait())
+
+    def _end(self, threads: list[threading.Thread]) -> None:
+        self._stop.set()
+        for response in list(self._live):
+            with contextlib.suppress(OSError, RuntimeError, TypeError, ValueError):  # it ended by itself meanwhile
+                response.raw.shutdown()
+        deadline = time.monotonic() + _GRACE
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        with contextlib.suppress(PrepError):  # what was saved before stands, and the first error is what counts
+            self._part.save()
+
+    # what each thread does ---------------------------------------------------------------------------------------
+
+    def _work(self, worker: _Worker) -> None:
+        try:
+            while worker in self._workers and not self._stop.is_set() and self._part.size < self._part.remote.total:
+                segment = self._segments.take()
+                if segment is None:
+                    self._stop.wait(_IDLE)  # another one may give a segment back, or fall silent
+                else:
+                    self._fetch(worker, segment)
+        except BaseException as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
+            self._error = self._error or error
+            self._stop.set()
+
+    def _fetch(self, worker: _Worker, segment: Segment) -> None:
+        cut = None
+        try:
+            self._request(worker, segment)
+        except CutError as error:
+            cut = error
+        self._segments.let_go(segment)
+        worker.is_working = False
+        if cut is None or self._stop.is_set():
+            return
+        if self._obstacle and segment.position:
+            raise RestartError(f"{cut.reason}, and {self._obstacle}")
+        self._retry(worker, cut)
+
+    def _retry(self, worker: _Worker, cut: CutError) -> None:
+        """Wait before the next request; or let this connection end, if others do its work."""
+        worker.refusals += cut.kind == "refused"
+        if worker.refusals >= _REFUSALS and self._leave_to(worker, lambda other: other.is_working):
+            return
+        try:
+            worker.patience.wait(cut, self._part.received)
+        except Exception:  # another one may still be heard: the last of them has the last word
+            if not self._leave_to(worker, lambda other: True):
+                raise
+
+    def _leave_to(self, worker: _Worker, can: Callable[[_Worker], bool]) -> bool:
+        """End a connection if another one can do its work; say so if that one does already."""
+        with self._lock:
+            others = [each for each in self._workers if each is not worker]
+            if not any(can(each) for each in others):
+                return False
+            self._workers.remove(worker)
+        if any(each.is_working for each in others):
+            at_a_time = number_of(len(others), "connection")
+            self._notes.put(f"{name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
+        return True
+
+    def _request(self, worker: _Worker, segment: Segment) -> None:
+        """Fetch the bytes of a segment, as far as the server sends them.
+
+        Raises:
+            CutError: something is missing.
+        """
+        span = {} if self._is_whole(segment) else {"Range": f"bytes={segment.position}-{segment.stop - 1}"}
+        with self._session.get(self._url, span) as response:
+            self._live.add(response)
+            try:
+                body = Body(response, self._pace)
+                data = self._check(response, body, segment)
+                while data and not self._stop.is_set():
+                    worker.is_working, worker.refusals = True, 0
+                    self._part.write(segment.position, data)
+                    segment.position, segment.heard = segment.position + len(data), time.monotonic()
+                    if segment.left <= 0:
+                        body.release()
+                        return
+                    data = body.read(min(_CHUNK, segment.left))
+            finally:
+                self._live.discard(response)
+        raise CutError("the answer was too short")
+
+    def _is_whole(self, segment: Segment) -> bool:
+        return (segment.position, segment.stop) == (0, self._part.remote.total)
+
+    def _check(self, response: requests.Response, body: Body, segment: Segment) -> bytes:
+        """The first bytes of an answer, once it is sure that they are those of the segment.
+
+        Raises:
+            AccessError: a web page.
+            InputError: it is encoded, and no digest would tell.
+            CutError: anything else; if it stays, RestartError, AccessError or NetworkError.
+        """
+        check_status(response, self._url, was_seen=True)
+        if not self._has_digest:
+            refuse_encoding(response, self._url)
+        head = body.head(min(PROBE, segment.left))
+        remote = self._part.remote
+        if response.status_code == 206:
+            check_is_no_page(response, b"" if segment.position else head, self._url)
+            total = part_total(response, segment.position, segment.stop)
+        else:
+            check_is_no_page(response, head, self._url)
+            if not self._is_whole(segment):
+                raise no_parts("the server sent the whole file where a part was asked for")
+            is_told = "Content-Length" in response.headers
+            length = content_length(response) if is_told else remote.total
+            total = -1 if length is None else length
+        found = remote_of(response, self._url, total, remote.ranges)
+        if found != remote and not found.may_join(remote, has_digest=self._has_digest):
+            reason = "the file on the server has changed"
+            raise CutError(reason, lasting=RestartError(reason))
+        return head

@@ -8,11 +8,19 @@ from pathlib import Path
 import requests
 
 from imagenet_prep.errors import NetworkError
-from imagenet_prep.fetch.connections import ask_for
+from imagenet_prep.fetch.partial import Span
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import Remote, RestartError, content_range, name_of
+from imagenet_prep.fetch.reply import (
+    Body,
+    Remote,
+    RestartError,
+    check_status,
+    content_range,
+    name_of,
+    part_total,
+    remote_of,
+)
 from imagenet_prep.fetch.session import Getter, host_of
-from imagenet_prep.fetch.spans import Span
 
 
 class Window:
@@ -50,7 +58,7 @@ class Window:
         response = self._session.get(self._url, {**(headers or {}), "Range": f"bytes={start}-{stop - 1}"})
         if response.status_code == 200:
             response.close()
-            raise CutError("the server sent the whole file where a part was asked for", lasting=no_parts(self._url))
+            raise CutError("the server sent the whole file where a part was asked for", lasting=_no_parts(self._url))
         found = content_range(response) if response.status_code == 206 else None
         if found is not None:
             if found[2] != self._total:
@@ -75,34 +83,41 @@ class RemoteSlices:
 
     def __init__(self, session: Getter, url: str, remote: Remote, pace: Pace) -> None:
         self.path = Path(host_of(url)) / name_of(url)
-        self._ask = ask_for(session, url, pace)
+        self._session = session
         self._url = url
         self._remote = remote
         self._pace = pace
-        self._note = session.note
 
     def __len__(self) -> int:
         return self._remote.total
 
     def __getitem__(self, where: slice) -> bytes:
-        patience = Patience(name_of(self._url), self._pace, note=self._note, was_answered=True)
+        patience = Patience(name_of(self._url), self._pace, note=self._session.note, was_answered=True)
         while True:
             try:
                 return self._read(where.start, where.stop)
             except CutError as cut:
                 if isinstance(cut.lasting, RestartError):  # the server did not heed the range
-                    raise no_parts(self._url) from None
+                    raise _no_parts(self._url) from None
                 patience.wait(cut)
 
     def _read(self, start: int, stop: int) -> bytes:
-        found, data = self._ask(start, stop)
-        has_validator = found.has_validator and self._remote.has_validator
-        if found.total != self._remote.total or (has_validator and not found.is_same_version(self._remote)):
-            raise CutError("the file on the server has changed", lasting=_changed(self._url))
-        return data
+        with self._session.get(self._url, {"Range": f"bytes={start}-{stop - 1}"}) as response:
+            check_status(response, self._url, was_seen=True)
+            if response.status_code == 200:
+                raise _no_parts(self._url)
+            found = remote_of(response, self._url, part_total(response, start, stop), ranges=True)
+            if not found.may_join(self._remote, has_digest=True):
+                raise CutError("the file on the server has changed", lasting=_changed(self._url))
+            body = Body(response, self._pace)
+            data = body.head(stop - start)
+            if len(data) < stop - start:
+                raise CutError("the answer was too short")
+            body.release()
+            return data
 
 
-def no_parts(url: str) -> NetworkError:
+def _no_parts(url: str) -> NetworkError:
     """The error for a server that does not answer Range requests."""
     return NetworkError(
         f"{host_of(url)} doesn't serve parts of {name_of(url)}",

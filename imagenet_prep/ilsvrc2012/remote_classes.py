@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.fetch.partial import finish, forget, kept_bytes
+from imagenet_prep.fetch.partial import Span, finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.spans import Span
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.fetch.window import RemoteSlices, Window
 from imagenet_prep.ilsvrc2012.class_tars import ClassTars

@@ -10,7 +10,6 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, NetworkError, UsageError
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.looks import look_at
-from imagenet_prep.fetch.numbered import Numbered
 from imagenet_prep.fetch.offers import Offer, Site, explained
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
@@ -231,7 +230,7 @@ def download_copy(
             _announce([_all_of(site, missing)], layout, before, Silent())
             job.note_copy(site, missing, part)
         for number, (target, offer) in enumerate(targets.items(), 1):
-            each = dataclasses.replace(job, progress=Numbered(job.progress, number, len(targets)))
+            each = dataclasses.replace(job, progress=_Numbered(job.progress, number, len(targets)))
             if target in missing:
                 each.fetch(session, offer.url, target)
             else:
@@ -367,6 +366,28 @@ class _Fetching:
         if not target.digests:
             look_at(session, url, remote, self.pace, target.filename)
         return remote
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A Progress whose bars say which of several files they are about: 3 of 308."""
+
+    progress: Progress
+    number: int
+    count: int
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        which = f"{self.number:,} of {self.count:,}: " if self.count > 1 else ""
+        self.progress.begin(f"{which}{label}", total, unit, done)
+
+    def advance(self, amount: int = 1) -> None:
+        self.progress.advance(amount)
+
+    def end(self) -> None:
+        self.progress.end()
+
+    def note(self, text: str) -> None:
+        self.progress.note(text)
 
 
 def all_come(site: Site, part: Part) -> str:

@@ -1,11 +1,11 @@
-"""Front: the digest of a file that is still arriving, computed behind the bytes that are there without a gap."""
+"""FrontHasher: the digest of a file that is still arriving, computed behind the bytes that are there without a gap."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import threading
-import time
+import timeit
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -17,7 +17,6 @@ from imagenet_prep.tfrecord.crc import crc32c
 
 _CHUNK = 4 << 20
 _BEHIND = 64 << 20  # bytes that the disk is given time for: what lies so far back is on it
-_TRIAL = 256 << 10
 _LOOK = 0.1  # seconds between two looks at whether to stop
 
 
@@ -25,7 +24,7 @@ class Hasher(Protocol):
     """A digest that is computed bit by bit."""
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """Go on with these bytes."""
+        """Continue with these bytes."""
         ...
 
     def hexdigest(self) -> str:
@@ -54,19 +53,11 @@ def hasher(algorithm: str) -> Hasher:
 @functools.cache
 def fastest(algorithms: tuple[str, ...]) -> str:
     """Which of some digests this processor computes fastest; found out in a few milliseconds."""
-
-    def seconds(algorithm: str) -> float:
-        content, times = bytes(_TRIAL), []
-        for _ in range(3):
-            began = time.perf_counter()
-            hasher(algorithm).update(content)
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    return min(algorithms, key=seconds) if len(algorithms) > 1 else algorithms[0]
+    content = bytes(256 << 10)
+    return min(algorithms, key=lambda name: min(timeit.repeat(lambda: hasher(name).update(content), number=1)))
 
 
-class Front:
+class FrontHasher:
     """A thread that hashes a partial file from its beginning on, as far as it is there, while the rest arrives.
 
     What an earlier run left is read again first. hashlib lets other threads run meanwhile. What was hashed is written
@@ -79,14 +70,14 @@ class Front:
 
     def __init__(self, part: PartialFile, algorithms: Iterable[str]) -> None:
         self.algorithm = fastest(tuple(algorithms))
-        self.done = 0
+        self._done = 0
         self._part = part
         self._hash = hasher(self.algorithm)
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> Front:
+    def __enter__(self) -> FrontHasher:
         self._thread.start()
         return self
 
@@ -94,19 +85,14 @@ class Front:
         self._stop.set()
         self._thread.join()
 
-    @property
-    def backlog(self) -> int:
-        """How many bytes are there without a gap behind those that were hashed."""
-        return self._part.front(-1, 0) - self.done
-
     def digest(self, progress: Progress, label: str) -> str:
         """The digest (hex) of the file, all of which is there now; ``progress`` gets a bar of what is left to hash."""
-        total, shown = self._part.remote.total, self.done
+        total, shown = self._part.remote.total, self._done
         progress.begin(label, total, "B", shown)
         try:
             while self._thread.is_alive():
                 self._thread.join(_LOOK)
-                done = self.done
+                done = self._done
                 progress.advance(done - shown)
                 shown = done
             if self._error is not None:
@@ -125,19 +111,19 @@ class Front:
     def _hash_all(self) -> None:
         buffer = memoryview(bytearray(_CHUNK))
         with self._part.path.open("rb", buffering=0) as file:
-            while self.done < self._part.remote.total and not self._stop.is_set():
-                front = self._part.front(self.done, _LOOK)
-                while self.done < front and not self._stop.is_set():
-                    count = file.readinto(buffer[: front - self.done])
+            while self._done < self._part.remote.total and not self._stop.is_set():
+                front = self._part.front(self._done, _LOOK)
+                while self._done < front and not self._stop.is_set():
+                    count = file.readinto(buffer[: front - self._done])
                     if not count:
                         raise WriteError(f"{self._part.path} has become shorter while it was written")
                     self._hash.update(buffer[:count])
                     self._give_back(file.fileno(), count)
-                    self.done += count
+                    self._done += count
 
     def _give_back(self, descriptor: int, count: int) -> None:
         """Have the next ``count`` bytes written out; as many that were before, and are on the disk, leave memory."""
         for behind in (0, _BEHIND):
-            start, stop = max(0, self.done - behind), self.done + count - behind
+            start, stop = max(0, self._done - behind), self._done + count - behind
             if start < stop:
                 begin_write_out(descriptor, start, stop - start)
