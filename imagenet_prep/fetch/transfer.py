@@ -195,7 +195,7 @@ class Segments:
 
 
 @dataclass(eq=False, slots=True)
-class _Worker:
+class _Connection:
     """One of the threads: whether bytes come, and refusals in a row."""
 
     patience: Patience
@@ -226,7 +226,7 @@ class Connections:
         self._error: BaseException | None = None
         self._notes: SimpleQueue[str] = SimpleQueue()
         self._lock = threading.Lock()
-        self._workers: list[_Worker] = []
+        self._all: list[_Connection] = []
         self._live: set[requests.Response] = set()
 
     def _find_obstacle(self) -> str:
@@ -244,9 +244,9 @@ class Connections:
         """
         self._segments = Segments(self._part, 1 if self._obstacle else connections, self._pace)
         count = min(1 if self._obstacle else connections, self._segments.count())
-        self._workers = [_Worker(self._patience()) for _ in range(count)]
+        self._all = [_Connection(self._patience()) for _ in range(count)]
         # daemons: one that hangs in a connection attempt must not keep an interrupted process alive
-        threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._workers]
+        threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
         try:
             self._watch(threads, progress)
         finally:
@@ -306,56 +306,56 @@ class Connections:
 
     # what each thread does ---------------------------------------------------------------------------------------
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, connection: _Connection) -> None:
         try:
-            while worker in self._workers and not self._stop.is_set() and self._part.size < self._part.remote.total:
+            while connection in self._all and not self._stop.is_set() and self._part.size < self._part.remote.total:
                 segment = self._segments.take()
                 if segment is None:
                     self._stop.wait(_IDLE)  # another one may give a segment back, or fall silent
                 else:
-                    self._fetch(worker, segment)
+                    self._fetch(connection, segment)
         except BaseException as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
             self._error = self._error or error
             self._stop.set()
 
-    def _fetch(self, worker: _Worker, segment: Segment) -> None:
+    def _fetch(self, connection: _Connection, segment: Segment) -> None:
         cut = None
         try:
-            self._request(worker, segment)
+            self._request(connection, segment)
         except CutError as error:
             cut = error
         self._segments.let_go(segment)
-        worker.is_working = False
+        connection.is_working = False
         if cut is None or self._stop.is_set():
             return
         if self._obstacle and segment.position:
             raise RestartError(f"{cut.reason}, and {self._obstacle}")
-        self._retry(worker, cut)
+        self._retry(connection, cut)
 
-    def _retry(self, worker: _Worker, cut: CutError) -> None:
+    def _retry(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request; or let this connection end, if others do its work."""
-        worker.refusals += cut.kind == "refused"
-        if worker.refusals >= _REFUSALS and self._leave_to(worker, lambda other: other.is_working):
+        connection.refusals += cut.kind == "refused"
+        if connection.refusals >= _REFUSALS and self._leave_to(connection, lambda other: other.is_working):
             return
         try:
-            worker.patience.wait(cut, self._part.received)
+            connection.patience.wait(cut, self._part.received)
         except Exception:  # another one may still be heard: the last of them has the last word
-            if not self._leave_to(worker, lambda other: True):
+            if not self._leave_to(connection, lambda other: True):
                 raise
 
-    def _leave_to(self, worker: _Worker, can: Callable[[_Worker], bool]) -> bool:
+    def _leave_to(self, connection: _Connection, can: Callable[[_Connection], bool]) -> bool:
         """End a connection if another one can do its work; say so if that one does already."""
         with self._lock:
-            others = [each for each in self._workers if each is not worker]
+            others = [each for each in self._all if each is not connection]
             if not any(can(each) for each in others):
                 return False
-            self._workers.remove(worker)
+            self._all.remove(connection)
         if any(each.is_working for each in others):
             at_a_time = number_of(len(others), "connection")
             self._notes.put(f"{name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
         return True
 
-    def _request(self, worker: _Worker, segment: Segment) -> None:
+    def _request(self, connection: _Connection, segment: Segment) -> None:
         """Fetch the bytes of a segment, as far as the server sends them.
 
         Raises:
@@ -368,7 +368,7 @@ class Connections:
                 body = Body(response, self._pace)
                 data = self._check(response, body, segment)
                 while data and not self._stop.is_set():
-                    worker.is_working, worker.refusals = True, 0
+                    connection.is_working, connection.refusals = True, 0
                     self._part.write(segment.position, data)
                     segment.position, segment.heard = segment.position + len(data), time.monotonic()
                     if segment.left <= 0:

@@ -230,7 +230,7 @@ def download_copy(
             _announce([_all_of(site, missing)], layout, before, Silent())
             job.note_copy(site, missing, part)
         for number, (target, offer) in enumerate(targets.items(), 1):
-            each = dataclasses.replace(job, progress=_Numbered(job.progress, number, len(targets)))
+            each = dataclasses.replace(job, progress=_NumberedBars(job.progress, number, len(targets)))
             if target in missing:
                 each.fetch(session, offer.url, target)
             else:
@@ -369,7 +369,7 @@ class _Fetching:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbered:
+class _NumberedBars:
     """A Progress whose bars say which of several files they are about: 3 of 308."""
 
     progress: Progress
