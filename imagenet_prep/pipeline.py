@@ -17,11 +17,10 @@ from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
 from imagenet_prep.fetch.offers import Site
 from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES
+from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source, has_images
-from imagenet_prep.ilsvrc2012.nothing_found import own_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source, has_images, own_images
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.made import refuse_made

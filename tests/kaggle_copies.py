@@ -9,7 +9,7 @@ from copies_of_imagenet import contents
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import SPLITS, TRAIN
-from imagenet_prep.ilsvrc2012.kaggle import ZIP
+from imagenet_prep.ilsvrc2012.portals import ZIP
 
 Tree = dict[str, bytes]
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.folders import ImageFolders
-from imagenet_prep.ilsvrc2012.official import OfficialTar
+from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.sources.catalog import Catalog

@@ -16,10 +16,9 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
-from imagenet_prep.ilsvrc2012.box_files import BoxFolder
-from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxFolder, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.finding import find_annotations
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Done, Failed, R, Silent, T

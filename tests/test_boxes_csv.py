@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, encode_boxes, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, encode_boxes, parse_boxes
 from imagenet_prep.model import Box
 
 places = st.lists(st.integers(0, 10_000), min_size=2, max_size=2, unique=True).map(sorted)

@@ -12,9 +12,9 @@ from made_sets import ENGINE
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.class_tars import ClassTars
-from imagenet_prep.ilsvrc2012.finding import find_source
+from imagenet_prep.ilsvrc2012.official import ClassTars
 from imagenet_prep.ilsvrc2012.part import find_part
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.convert import convert

@@ -22,7 +22,7 @@ from pseudo_terminals import rest_shown
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.sections import COMMANDS, OPTIONS
-from imagenet_prep.ilsvrc2012.nothing_found import own_images
+from imagenet_prep.ilsvrc2012.raw_data import own_images
 from imagenet_prep.storage.layout import Layout
 
 HOME = Path(imagenet_prep.__file__).parents[1]

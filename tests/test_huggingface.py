@@ -21,8 +21,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.finding import find_source
-from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
+from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.model import Silent
 from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources import parquets, regroup

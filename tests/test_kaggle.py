@@ -19,9 +19,8 @@ from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
-from imagenet_prep.ilsvrc2012 import kaggle
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
-from imagenet_prep.ilsvrc2012.folders import ImageFolders
+from imagenet_prep.ilsvrc2012.official import ImageFolders
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
@@ -250,9 +249,9 @@ def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: 
     """Its end tells: status proposes to fetch it, annotate and convert say how much is there and what to do."""
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
-    data = (copies["zip, deflated"] / kaggle.ZIP.filename).read_bytes()
+    data = (copies["zip, deflated"] / portals.ZIP.filename).read_bytes()
     content = data[: len(data) // 2] if change == "cut" else bytes(range(256)) * 100
-    layout.archive_path(kaggle.ZIP).write_bytes(content)
+    layout.archive_path(portals.ZIP).write_bytes(content)
     found, size = status(layout), size_text(len(content))
     detail = f"images in Kaggle's zip, which is {what} ({size})"
     assert found.stages[0] == StageStatus("download", "partly", detail)
@@ -277,7 +276,7 @@ def test_what_no_command_fetches_is_not_said_to_be(files: Tree, tmp_path: Path) 
 def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:
     """The listing is kept for one file as it was: another one under its name is read."""
     path = write_zip(tmp_path, files)
-    source = kaggle.KaggleZip(path, "validation")
+    source = portals.KaggleZip(path, "validation")
     first = source.catalog(ENGINE, Silent())
     assert source.catalog(ENGINE, Silent()) == first
     gone = image(files, "val")

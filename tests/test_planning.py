@@ -17,7 +17,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts, imagenet
-from imagenet_prep.ilsvrc2012.boxes_csv import parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.model import Silent

@@ -23,9 +23,8 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, WorkerError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.finding import find_source
-from imagenet_prep.ilsvrc2012.folders import ImageFolders
-from imagenet_prep.ilsvrc2012.official import OfficialTar
+from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import missing_text
 from imagenet_prep.model import Box

@@ -13,7 +13,6 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.copies import find_copies
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.text import listed, number_of
@@ -89,7 +88,7 @@ def check_facts(
     has_labels = not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in reports)
     gone = missing_classes(labels, WHOLE) if is_all_read and has_labels and not is_part else []
     for problem, lost in departures:
-        if not lost or not gone or not all(class_of(name, split) in gone for name in lost):
+        if not lost or not gone or not all(facts.class_of(name, split) in gone for name in lost):
             yield problem
     if not is_part:
         own = [report for report in reports if report.name not in copies.overwritten | strays]

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.source import finished
+from imagenet_prep.ilsvrc2012.source import ImageSource, finished
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumedImages:
-    """A split on record."""
+class ConsumedImages(ImageSource):
+    """A split on record; ``path`` is where its first file lay."""
 
     consumption: Consumption
-    is_unpacked: ClassVar[bool] = False
-    is_in_order: ClassVar[bool] = False
-    missing: ClassVar[str] = ""
 
-    @property
-    def split(self) -> str:
-        """``train`` or ``validation``."""
-        return self.consumption.split
-
-    @property
-    def path(self) -> AnyPath:
-        """Where the first file lay."""
-        return self.consumption.layout.data_dir / self.consumption.files[0].path
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> ConsumedImages | None:
+        """What is on record of a split."""
+        if layout.raw_dir.resolve() != layout.own_raw_dir.resolve():
+            return None
+        found = Consumption.find(layout, split)
+        return cls(layout.data_dir / found.files[0].path, split, found) if found else None
 
     @property
     def size(self) -> int:
@@ -55,11 +48,3 @@ class ConsumedImages:
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images as they were listed; none can be read."""
         return finished([self.consumption.catalog()], self.split)
-
-
-def find_consumed(layout: Layout, split: str, *, is_over: bool) -> ConsumedImages | None:
-    """What is on record of a split; ``is_over``: of one whose shards were all made, else of one that is under way."""
-    if layout.raw_dir.resolve() != layout.own_raw_dir.resolve():
-        return None
-    found = Consumption.find(layout, split)
-    return ConsumedImages(found) if found is not None and found.is_over == is_over else None

@@ -16,7 +16,6 @@ from typing import Any
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.record_check import class_of
 from imagenet_prep.model import Problem, ProblemKind
 
 REMEDY_COPIES = "get sound copies of these shards, or a second set to compare them with"
@@ -78,7 +77,7 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
     if 2 * found > facts.IMAGES[split]:
         counts.add(facts.IMAGES[split])
     listed = {  # what the original's listing was sorted by, of each record: the class, then the name
-        report.name: [(class_of(name.decode(), split) or "", name) for name in report.filenames]
+        report.name: [(facts.class_of(name.decode(), split) or "", name) for name in report.filenames]
         for report in reports
         if report.records >= FEW
     }

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.class_tars import ClassTars
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.official import ClassTars
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.room import consumed_needs, is_pass_better, shard_needs

@@ -150,6 +150,14 @@ def train_wnid(filename: str) -> str | None:
     return filename[:9] if _TRAIN_NAME(filename) else None
 
 
+def class_of(filename: str, split: str) -> str | None:
+    """The wnid of the class that an image of this official name has; None for any other name."""
+    if split == TRAIN:
+        return train_wnid(filename)
+    number = validation_number(filename)
+    return validation_wnids()[number - 1] if number else None
+
+
 def is_wnid(name: str) -> bool:
     """Whether a name has the form of a WordNet id: n and eight digits."""
     return len(name) == 9 and name[0] == "n" and name[1:].isascii() and name[1:].isdigit()

@@ -15,13 +15,19 @@ from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.errors import IncompleteError, InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes_csv import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_boxes_csv, find_source, refuse_encoded_again
-from imagenet_prep.ilsvrc2012.kaggle import damage_of
-from imagenet_prep.ilsvrc2012.nothing_found import nothing_found, own_images
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
-from imagenet_prep.ilsvrc2012.raw_data import checked_md5, stages_before
+from imagenet_prep.ilsvrc2012.raw_data import (
+    checked_md5,
+    find_annotations,
+    find_boxes_csv,
+    find_source,
+    nothing_found,
+    own_images,
+    refuse_encoded_again,
+    stages_before,
+)
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
 from imagenet_prep.images.prepare import Check
@@ -177,7 +183,7 @@ class ImageNet(KnownSet):
         if not all(found) and states["convert"] == "not begun":
             own = own_images(layout)
             return command("init", own) if own else command("download", layout.data_dir)
-        if damage_of(found) and states["convert"] == "not begun":
+        if any(source.damage for source in found if source) and states["convert"] == "not begun":
             return command("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:

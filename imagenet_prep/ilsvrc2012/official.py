@@ -1,46 +1,46 @@
-"""OfficialTar, one split in its archive from image-net.org; boxes in two more archives."""
+"""The images as image-net.org has them: OfficialTar, its archives; ClassTars, the tars in that of train; ImageFolders.
+
+Each is read in place: a class at a time, in parallel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES, BoxArchive
-from imagenet_prep.ilsvrc2012.source import SourceKind, finished, first_twice, label_of
+from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tars import Archive, NamedSlices, walk
+from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
 
 TarTask = tuple[AnyPath, str, int, int | None]
 """An archive, the wnid of a class ("" for any), from which byte, to which (None: its end)."""
 
 
+# tars ----------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class OfficialTar:
+class OfficialTar(ImageSource):
     """The archive of a split: of train a tar of a tar a class, of validation all images in no order."""
 
-    path: AnyPath
-    split: str
-    is_unpacked: ClassVar[bool] = False
-    is_in_order: ClassVar[bool] = False
-    missing: ClassVar[str] = ""
-
-    @property
-    def words(self) -> str:
-        """The name of its file."""
-        return self.path.name
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.path.stat().st_size
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> OfficialTar | None:
+        """In the raw folder, or in DATA_DIR's own."""
+        path = layout.archive_path(facts.ARCHIVES[split])
+        return cls(path, split) if path.is_file() else None
 
     @property
     def md5(self) -> str:
@@ -48,19 +48,69 @@ class OfficialTar:
         return facts.ARCHIVES[self.split].md5
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, read in place: a task for each class's tar within the train archive."""
+        """All images: a task for each class's tar within the train archive, one for all of validation."""
         catalog = finished(in_order(engine, ArchiveIndex(self.split), self._tasks()), self.split)
-        row = first_twice(catalog)
+        row = catalog.names.first_twice()
         if row is not None:
             raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2]))
         return catalog
 
     def _tasks(self) -> list[TarTask]:
-        """What can be indexed on its own: each class; of validation everything."""
         if self.split == facts.VALIDATION:
             return [(self.path, "", 0, None)]
         with slices_of(self.path) as view:
             return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTars(ImageSource):
+    """The train images as a folder of ``<wnid>.tar``: of all classes, as the official archive unpacks, or of some.
+
+    No digest of any is published: every image is looked at closely.
+    """
+
+    split: str = facts.TRAIN
+
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> ClassTars | None:
+        """The first of the folders with class tars that is no folder of class folders, too."""
+        if split != facts.TRAIN:
+            return None
+        own = layout.class_tars_dir(facts.ARCHIVES[split])
+        places = [layout.raw_dir / own.name, own, layout.raw_dir / facts.TRAIN]
+        return next((found for path in places if (found := cls(path)).wnids() and not any(_class_folders(path))), None)
+
+    @property
+    def words(self) -> str:
+        """How many there are."""
+        return number_of(len(self.wnids()), "class tar")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tars."""
+        return sum(self.tar(wnid).stat().st_size for wnid in self.wnids())
+
+    def wnids(self) -> list[str]:
+        """The classes that are there."""
+        try:
+            names = set(names_in(self.path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [wnid for wnid in facts.synsets() if f"{wnid}.tar" in names]
+
+    def tar(self, wnid: str) -> AnyPath:
+        """Where the tar of a class is, or would be."""
+        return self.path / f"{wnid}.tar"
+
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images: a task a class."""
+        tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
+        return refuse_twice_in(self.path, finished(in_order(engine, ArchiveIndex(self.split), tasks), self.split))
+
+
+def class_tars_in(layout: Layout) -> ClassTars:
+    """Those in DATA_DIR itself, where download puts them."""
+    return ClassTars(layout.class_tars_dir(facts.ARCHIVES[facts.TRAIN]))
 
 
 def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tuple[int, int]]:
@@ -105,14 +155,89 @@ class ArchiveIndex:
         return found.sorted()
 
 
-def _find(layout: Layout, split: str) -> OfficialTar | None:
-    path = layout.archive_path(facts.ARCHIVES[split])
-    return OfficialTar(path, split) if path.is_file() else None
+# folders -------------------------------------------------------------------------------------------------------
+
+FOLDERS = {
+    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
+    facts.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
+}
+"""Where images are looked for: what untar, torchvision's ImageFolder and the scripts of 2016 have; Kaggle's tree."""
 
 
-def _find_boxes(layout: Layout, split: str) -> BoxArchive | None:
-    path = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
-    return BoxArchive(path) if path.is_file() else None
+@dataclass(frozen=True, slots=True)
+class ImageFolders(ImageSource):
+    """A folder with a folder a class, or with all images of the split (Kaggle's val/)."""
+
+    is_unpacked: ClassVar[bool] = True
+
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> ImageFolders | None:
+        """The first of the folders that is there, but for one that untar has begun and not finished."""
+        found = cls.find_begun(layout, split)
+        is_begun = (layout.raw_partial_dir / split).is_dir()
+        return None if found and is_begun and found.path == layout.images_dir(split) else found
+
+    @classmethod
+    def find_begun(cls, layout: Layout, split: str) -> ImageFolders | None:
+        """That one, too: it is what is left where the copy that it came from has gone."""
+        folders = (layout.raw_dir / name for name in FOLDERS[split])
+        return next((cls(folder, split) for folder in folders if folder.is_dir()), None)
+
+    @property
+    def words(self) -> str:
+        """The name of the folder."""
+        return f"the folder {self.path.name}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files in it, and in its folders of classes."""
+        return sum(map(_size_of, (self.path / wnid for wnid in ("", *_class_folders(self.path)))))
+
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images: a task a class folder, and one for images that lie in the folder itself."""
+        tasks = ("", *_class_folders(self.path))
+        return refuse_twice_in(
+            self.path, finished(in_order(engine, _FolderScan(self.path, self.split), tasks), self.split)
+        )
 
 
-KIND = SourceKind(name="the archives of image-net.org", find=_find, find_boxes=_find_boxes)
+def _class_folders(folder: AnyPath) -> Iterator[str]:
+    with scan(folder) as entries:
+        for entry in entries:
+            try:
+                if facts.is_wnid(entry.name) and entry.is_dir():
+                    yield entry.name
+            except OSError as error:  # a link to itself
+                raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
+
+
+def _size_of(folder: AnyPath) -> int:
+    with scan(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderScan:
+    """Lists the images of one class folder (or of the flat folder); other files are left alone."""
+
+    folder: AnyPath
+    split: str
+
+    def __call__(self, wnid: str) -> Catalog:
+        try:
+            return self._scan(wnid)
+        except OSError as error:  # no right to read it, a link to nowhere
+            raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
+
+    def _scan(self, wnid: str) -> Catalog:
+        folder = self.folder / wnid
+        found = Catalog(containers=[Folder(folder)])
+        with scan(folder) as entries:
+            for entry in entries:
+                label = label_of(os.fsencode(entry.name), self.split, wnid)
+                if label is None:
+                    refuse_misplaced(str(folder), entry.name, self.split)
+                    continue
+                status = entry.stat()
+                found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+        return found.sorted()

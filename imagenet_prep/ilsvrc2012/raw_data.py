@@ -1,19 +1,155 @@
-"""How far the stages before convert have come: which archives, folders and boxes are there."""
+"""What lies in the raw folder: the copy that has a split, its boxes, and how far the stages before convert are."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.finding import find_annotations, find_source
-from imagenet_prep.ilsvrc2012.kaggle import damage_of
-from imagenet_prep.ilsvrc2012.official import OfficialTar
+from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxArchive, BoxFiles, BoxFolder
+from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
+from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialTar
+from imagenet_prep.ilsvrc2012.part import Part
+from imagenet_prep.ilsvrc2012.portals import ZIP, BoxesInZip, HubFiles, KaggleZip
+from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.model import StageStatus, State
+from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.files import names_in, open_file, scan
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
+
+COPIES: tuple[type[ImageSource], ...] = (OfficialTar, ClassTars, ImageFolders, KaggleZip, HubFiles)
+"""First found first taken, each split on its own; last of all come folders that untar has begun."""
+
+ENCODED_AGAIN = {
+    "TensorFlow Datasets": ("imagenet2012-{}.tfrecord-*", "imagenet2012/*/imagenet2012-{}.tfrecord-*"),
+    "timm's webdataset": ("imagenet1k-{}-*.tar", "imagenet-1k-wds/imagenet1k-{}-*.tar"),
+}
+"""Copies that can't give the same bytes, by their makers: patterns of their files below the raw folder.
+
+Of TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; of timm
+https://huggingface.co/datasets/timm/imagenet-1k-wds.
+"""
+
+
+def find_source(layout: Layout, split: str) -> ImageSource | None:
+    """Where the images of a split lie, or None.
+
+    Raw data that is being consumed goes before any copy, what is known of one that was consumed comes last.
+    """
+    consumed = ConsumedImages.find(layout, split)
+    if consumed is not None and not consumed.consumption.is_over:
+        return consumed
+    copy = next((found for copy in COPIES if (found := copy.find(layout, split))), None)
+    return copy or ImageFolders.find_begun(layout, split) or consumed
+
+
+def has_images(layout: Layout, split: str, part: Part) -> bool:
+    """Whether a copy holds a split of these classes, as far as names alone tell: of class tars there may be some."""
+    source = find_source(layout, split)
+    return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
+
+
+def find_packed(layout: Layout, split: str) -> ImageSource | None:
+    """Where the images of a split lie that are no files of their own yet, or None."""
+    return next((found for copy in COPIES if not copy.is_unpacked and (found := copy.find(layout, split))), None)
+
+
+def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
+    """Where the annotations of a split lie, or None: not always where its images do."""
+    archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
+    if archive.is_file():
+        return BoxArchive(archive)
+    for folder in (layout.raw_dir / name for name in BOX_FOLDERS[split]):
+        if folder.is_dir():
+            return BoxFolder(folder)
+    zipped = layout.archive_path(ZIP)
+    return BoxesInZip(zipped, split) if zipped.is_file() else None
+
+
+def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
+    """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
+    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
+
+
+def checked_md5(layout: Layout, archive: AnyPath) -> str:
+    """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
+    return seen_digests(layout, archive.name, archive).get("md5", "")
+
+
+# where there is nothing ----------------------------------------------------------------------------------------
+
+_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
+_LOOKED_AT = 50  # names of a folder, to see what it holds
+
+
+def refuse_encoded_again(layout: Layout, split: str) -> None:
+    """Raise InputError if the raw folder holds a split in a copy that can't do; ask it where there is no other."""
+    for maker, patterns in ENCODED_AGAIN.items():
+        found = (path for pattern in patterns for path in sorted(layout.raw_dir.glob(pattern.format(split))))
+        path = next(found, None)
+        if path is not None:
+            raise InputError(
+                f"{path} is of {maker}: that copy can't give the same records",
+                "expected images as they were published; in that copy 23 of train were encoded again, "
+                "22 that are CMYK and one that is a PNG",
+                "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
+                "and name their folder with --raw",
+            )
+
+
+def nothing_found(layout: Layout) -> InputError:
+    """The error for a DATA_DIR without images of ImageNet; a conversion that was begun knows where its images lay."""
+    there, names = _what_lies_there(layout)
+    expected = "expected the archives of image-net.org, folders train/ and val/, or a copy of Kaggle or Hugging Face"
+    begun, own = load_beginning(layout), own_images(layout)
+    hint = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
+    if begun is not None:
+        hint = command("convert", layout.data_dir, (*layout.elsewhere(begun.raw), *begun.options))
+    elif own is not None:
+        hint = f"{command('init', own)}    (for images of your own)"
+    return InputError(
+        f"no images of ImageNet in {layout.raw_dir}", f"{expected}; found {listed(names) or 'nothing'} in {there}", hint
+    )
+
+
+def own_images(layout: Layout) -> AnyPath | None:
+    """Where images lie that are none of ImageNet's, in folders or beside one another: somebody's own data set."""
+    there, names = _what_lies_there(layout)
+    if not any(_holds_images(there / name) for name in names[:_LOOKED_AT]):
+        return None
+    return None if any(find_source(layout, split) for split in facts.SPLITS) else there
+
+
+def _what_lies_there(layout: Layout) -> tuple[AnyPath, list[str]]:
+    """The raw folder and the names in it; if there are none, DATA_DIR and those."""
+    raw, data = _names(layout.raw_dir), _names(layout.data_dir)
+    return (layout.data_dir, data) if data and not raw else (layout.raw_dir, raw)
+
+
+def _names(folder: AnyPath) -> list[str]:
+    """What lies in a folder, but for what we keep there; nothing if there is none."""
+    with suppress(OSError):
+        return sorted(name for name in names_in(folder) if name != STATE_NAME and not name.startswith("."))
+    return []
+
+
+def _holds_images(path: AnyPath) -> bool:
+    """Whether it is an image, or a folder of images, by their names."""
+    if path.suffix.lower() in _IMAGES:
+        return True
+    with suppress(OSError), scan(path) as entries:
+        return any(each.name.lower().endswith(_IMAGES) for each in itertools.islice(entries, _LOOKED_AT))
+    return False
+
+
+# how far the stages before convert have come -------------------------------------------------------------------
 
 
 def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStatus, ...]:
@@ -29,20 +165,15 @@ def _download(layout: Layout) -> StageStatus:
     details = [f"{len(present)} of {len(archives)} archives, {checked} of them checked"]
     if begun:
         details[0] += f", {begun} begun"
-    sources = [find_source(layout, split) for split in facts.SPLITS]
-    copies = [source.words for source in sources if source and not isinstance(source, OfficialTar)]
-    damage = damage_of(sources)
+    sources = [source for split in facts.SPLITS if (source := find_source(layout, split))]
+    copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
+    damage = next((source.damage for source in sources if source.damage), "")
     if copies:
         details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
     if copies and not (present or begun):
         del details[0]  # who has another copy needs none of them
-    found = sum(map(bool, (*sources, find_annotations(layout, facts.TRAIN))))
+    found = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
-
-
-def checked_md5(layout: Layout, archive: AnyPath) -> str:
-    """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
-    return seen_digests(layout, archive.name, archive).get("md5", "")
 
 
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:

@@ -75,21 +75,13 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
 def check_class(record: ImageRecord, split: str, flavour: Flavour, part: Part) -> Iterator[Finding]:
     """File name, label, wnid and words belong together; the class that the file name tells is the true one."""
     name = plain_name(record.filename) if flavour.has_own_names else record.filename
-    true = class_of(name, split)
+    true = facts.class_of(name, split)
     if true == record.wnid and _is_class(record, None if flavour.has_own_words else record.text, part):
         return
     if true is None and "image/filename" in record.traits.features:
         form = "<wnid>_<number>.JPEG" if split == facts.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
         yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
     yield from _check_label(record, true or record.wnid, flavour, part)
-
-
-def class_of(filename: str, split: str) -> str | None:
-    """The wnid of the class that an image of this official name has; None for any other name."""
-    if split == facts.TRAIN:
-        return facts.train_wnid(filename)
-    number = facts.validation_number(filename)
-    return facts.validation_wnids()[number - 1] if number else None
 
 
 def _is_class(record: ImageRecord, text: str | None, part: Part) -> bool:

@@ -13,8 +13,7 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.fetch.window import RemoteSlices, Window
-from imagenet_prep.ilsvrc2012.class_tars import ClassTars
-from imagenet_prep.ilsvrc2012.official import ArchiveIndex, class_tars
+from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
 from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout

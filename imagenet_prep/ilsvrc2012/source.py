@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_files import BoxFiles
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
@@ -16,41 +16,47 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
-_SHOWN = 5
 
+@dataclass(frozen=True, slots=True)
+class ImageSource(ABC):
+    """The images of one split, as one kind of copy holds them: a value. Each kind is a class.
 
-class ImageSource(Protocol):
-    """The images of one split, as one kind of copy holds them: a value. Each kind is one module."""
+    Args:
+        path: the file or the folder that they lie in; of several files the first one.
+        split: ``train`` or ``validation``.
+    """
 
-    @property
-    def split(self) -> str:
-        """``train`` or ``validation``."""
-        ...
+    path: AnyPath
+    split: str
 
-    @property
-    def path(self) -> AnyPath:
-        """The file or the folder that they lie in; of several files the first one."""
-        ...
+    is_unpacked: ClassVar[bool] = False
+    """Whether the images are files of their own, so that untar has nothing to do."""
+
+    is_in_order: ClassVar[bool] = False
+    """Whether its images can only be read in the order in which they lie in its files."""
+
+    @classmethod
+    @abstractmethod
+    def find(cls, layout: Layout, split: str) -> ImageSource | None:
+        """What the raw folder holds of a split in such a copy."""
+
+    @abstractmethod
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images as ``finished`` gives them: official names, true labels, lengths of the image files themselves.
+
+        Raises:
+            InputError: it is damaged, or holds what can't be of this data set.
+        """
 
     @property
     def words(self) -> str:
         """What to call it, such as "the folder train"."""
-        ...
-
-    @property
-    def is_unpacked(self) -> bool:
-        """Whether the images are files of their own, so that untar has nothing to do."""
-        ...
-
-    @property
-    def is_in_order(self) -> bool:
-        """Whether its images can only be read in the order in which they lie in its files."""
-        ...
+        return self.path.name
 
     @property
     def size(self) -> int:
         """Bytes of all its files that are there; of images that are files of their own, those of the images."""
-        ...
+        return self.path.stat().st_size
 
     @property
     def md5(self) -> str:
@@ -58,33 +64,17 @@ class ImageSource(Protocol):
 
         "" where none is known.
         """
-        ...
+        return ""
 
     @property
     def missing(self) -> str:
         """Which of its files are not there, in words; "" if all are."""
-        ...
+        return ""
 
-    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images as ``finished`` gives them: official names, true labels, lengths of the image files themselves.
-
-        Raises:
-            InputError: it is damaged, or holds what can't be of this data set.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceKind:
-    """A kind of copy of ImageNet: what finds the images of a split in the raw folder, and their annotations."""
-
-    name: str
-    find: Callable[[Layout, str], ImageSource | None]
-    find_boxes: Callable[[Layout, str], BoxFiles | None]
-
-
-def no_boxes(layout: Layout, split: str) -> None:
-    """What finds annotations in a copy that has none."""
+    @property
+    def damage(self) -> str:
+        """What shows at once to be wrong with it, in words to stand after its name; "" if nothing does."""
+        return ""
 
 
 # what listing a copy takes, whatever its kind ------------------------------------------------------------------
@@ -95,19 +85,13 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
     if split == facts.TRAIN:
         is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
         return facts.labels().get(wnid) if is_ours else None
-    number = facts.validation_number(name.decode("ascii", "replace"))
-    found = facts.validation_wnids()[number - 1] if number else None
+    found = facts.class_of(name.decode("ascii", "replace"), split)
     return facts.labels()[found] if found and wnid in ("", found) else None
 
 
 def refuse_misplaced(folder: str, name: str, split: str) -> None:
     """Raise InputError for an image of the data set in another class's folder: the sorting went wrong, never guess."""
-    if split == facts.TRAIN:
-        wnid = facts.train_wnid(name)
-    else:
-        number = facts.validation_number(name)
-        wnid = facts.validation_wnids()[number - 1] if number else None
-    found = folder.rpartition("/")[2]
+    wnid, found = facts.class_of(name, split), folder.rpartition("/")[2]
     if wnid in facts.labels() and facts.is_wnid(found):
         raise InputError(
             f"{folder}/{name} lies in the wrong class folder",
@@ -124,20 +108,9 @@ def finished(parts: Iterable[Catalog], split: str) -> Catalog:
     return catalog
 
 
-def lacking_text(names: Sequence[str]) -> str:
-    """The files of a copy that are not there, in words; "" if there are none."""
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def first_twice(catalog: Catalog) -> int | None:
-    """The first row whose name the next row has too."""
-    return catalog.names.first_twice()
-
-
 def refuse_twice_in(path: AnyPath, catalog: Catalog) -> Catalog:
     """The catalog, if every image is there once; else raise InputError that names the places."""
-    row = first_twice(catalog)
+    row = catalog.names.first_twice()
     if row is not None:
         places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
         raise InputError(f"{path} holds {catalog.names[row]} twice", places, "remove one of the two")

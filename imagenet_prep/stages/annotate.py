@@ -18,10 +18,8 @@ from typing import Any
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.box_files import BOX_ARCHIVES, BoxFiles, File, box_files_at
-from imagenet_prep.ilsvrc2012.boxes_csv import encode_boxes
-from imagenet_prep.ilsvrc2012.finding import find_annotations
-from imagenet_prep.ilsvrc2012.folders import BOX_FOLDERS
+from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxFiles, File, box_files_at, encode_boxes
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY

@@ -18,8 +18,8 @@ from imagenet_prep.fetch.site import BASE_URL
 from imagenet_prep.fetch.target import Target
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.class_tars import class_tars_in
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
+from imagenet_prep.ilsvrc2012.official import class_tars_in
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
 from imagenet_prep.model import Progress, Silent

@@ -20,8 +20,8 @@ from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError,
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.estimates import folders_need
-from imagenet_prep.ilsvrc2012.finding import find_packed
 from imagenet_prep.ilsvrc2012.official import OfficialTar, class_tars
+from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.ilsvrc2012.unpacking import ClassRows, classes_of, folders_of, sizes_in, write_class, write_in_order
 from imagenet_prep.model import Done, Engine, Outcomes, Progress, Silent

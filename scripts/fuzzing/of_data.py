@@ -16,7 +16,7 @@ from target import HOME, SHARD, Here, file_of, target
 from imagenet_prep.checks.promise import PromiseExaminer
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012 import boxes_csv, voc
+from imagenet_prep.ilsvrc2012 import voc
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.images import arrays, jpeg, png
 from imagenet_prep.images import prepare as images
@@ -233,8 +233,8 @@ def annotation_xml(data: bytes) -> None:
 @target()
 def boxes_table(data: bytes) -> None:
     """The CSV of boxes."""
-    with suppress(boxes_csv.BoxesFault):
-        table = boxes_csv.parse_boxes(data)
+    with suppress(boxes.BoxesFault):
+        table = boxes.parse_boxes(data)
         for name in table:
             assert all(0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1 for box in table[name])
 

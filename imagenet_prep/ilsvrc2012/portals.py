@@ -1,0 +1,255 @@
+"""The images as Kaggle and Hugging Face hand them out: KaggleZip, both splits in one file; HubFiles, parquet files."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.boxes import BoxFiles, File
+from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
+from imagenet_prep.ilsvrc2012.voc import LARGEST
+from imagenet_prep.model import Engine, Progress
+from imagenet_prep.sources.archive_faults import REMEDY
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.container import Row
+from imagenet_prep.sources.in_order import in_order
+from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
+from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
+from imagenet_prep.sources.zips import Zip, walk_zip
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.text import number_of, size_text
+
+# Kaggle's zip -------------------------------------------------------------------------------------------------
+#
+# Images and annotations in one tree: ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and the same below
+# ``ILSVRC/Annotations``. Test images have no labels and are left alone. The API gives it at
+# ``competitions/data/download-all``.
+
+
+@dataclass(frozen=True, slots=True)
+class KaggleFile:
+    """A file of Kaggle's: its name is all that tells it."""
+
+    filename: str
+
+
+ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
+
+_HINT = "finish its download, or move it away and fetch it again: imagenet-prep download DATA_DIR --source kaggle"
+_SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
+_in_tree = re.compile(rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
+
+
+class _Place(NamedTuple):
+    """What a folder of the tree holds: annotations or images, of which split; and its own name."""
+
+    is_annotation: bool
+    split: str
+    folder: str
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _place(folder: bytes) -> _Place | None:
+    """What a folder of the tree holds; None if it is neither images nor annotations of the two splits."""
+    match = _in_tree(folder)
+    if match is None:
+        return None
+    return _Place(match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode())
+
+
+@dataclass(frozen=True, slots=True)
+class KaggleZip(ImageSource):
+    """A split in Kaggle's zip, read in place."""
+
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> KaggleZip | None:
+        """In the raw folder, or in DATA_DIR's own."""
+        path = layout.archive_path(ZIP)
+        return cls(local_path(path), split) if path.is_file() else None
+
+    @property
+    def words(self) -> str:
+        """What to call it."""
+        return "Kaggle's zip"
+
+    @property
+    def damage(self) -> str:
+        """What its end says if it is not whole."""
+        with contextlib.suppress(InputError), FileSlices(local_path(self.path)) as view:
+            try:
+                check_end(view)
+            except ZipFault as fault:
+                what = "not complete" if isinstance(fault, CutZip) else "damaged"
+                return f", which is {what} ({size_text(len(view))})"
+        return ""
+
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images, by the zip's central directory alone."""
+        path = local_path(self.path)
+        with FileSlices(path) as view:
+            stamp = view.stamp
+        return refuse_twice_in(path, finished([_images_of(path, stamp)[self.split]], self.split))
+
+
+@functools.lru_cache(maxsize=1)  # both splits ask for it, and after annotate convert; it takes up to minutes
+def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
+    """The images of both splits in a zip that has this stamp."""
+    found = {split: Catalog(containers=[Zip(path)]) for split in facts.SPLITS}
+    with FileSlices(path) as view:
+        for name, address, length in walk_zip(view, _HINT):
+            folder, _, own = name.rpartition(b"/")
+            place = _place(folder)
+            if place is None or place.is_annotation:
+                continue
+            label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
+            if label is None:
+                refuse_misplaced(f"{path}/{place.folder}", own.decode("utf-8", "backslashreplace"), place.split)
+            else:
+                found[place.split].append(own.decode(), address, length, stamp[2], label)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class BoxesInZip(BoxFiles):
+    """The annotations of a split in Kaggle's zip."""
+
+    split: str
+
+    def _files(self, progress: Progress) -> Iterator[File]:
+        path = local_path(self.path)
+        read = Zip(path).open()
+        progress.begin(f"read {path.name}", None, "files")
+        with FileSlices(path) as view:
+            for name, address, length in walk_zip(view, _HINT):
+                folder, _, own = name.rpartition(b"/")
+                place = _place(folder) if own.endswith(b".xml") else None
+                if place and place.is_annotation and place.split == self.split:
+                    row = Row(os.fsdecode(name), address, length, 0)
+                    content = bytes(read(row)) if length <= LARGEST else bytes(LARGEST + 1)
+                    yield place.folder, os.fsdecode(own[:-4]), content
+                    progress.advance()
+
+
+# Hugging Face's parquet files ---------------------------------------------------------------------------------
+#
+# As https://huggingface.co/datasets/ILSVRC/imagenet-1k has it: ``data/train-00000-of-00294.parquet`` and so on, labels
+# from 0, images in no order under names that end with the wnid; no boxes. Also as the huggingface_hub library caches it
+# (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
+
+_CACHED = "datasets--ILSVRC--imagenet-1k"
+_NAME = re.compile(r"(.+?)_(n[0-9]{8})\.JPEG").fullmatch
+_FILE = re.compile(r"(train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet").fullmatch
+_SHOWN = 5
+_EXAMPLES = {
+    facts.TRAIN: "n01440764_10026_n01440764.JPEG",
+    facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HubFiles(ImageSource):
+    """The files of a split that are there, and how many there should be; never empty."""
+
+    paths: tuple[Path, ...]
+    count: int
+    is_in_order: ClassVar[bool] = True
+
+    @classmethod
+    def find(cls, layout: Layout, split: str) -> HubFiles | None:
+        """Those of the folder that lacks the fewest."""
+        found = (each for folder in hub_folders(layout) for each in _hub_files(folder, split))
+        return min(found, key=lambda each: len(each.lacking), default=None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are there."""
+        return sum(path.stat().st_size for path in self.paths)
+
+    @property
+    def words(self) -> str:
+        """What they are."""
+        return f"{len(self.paths):,} of {number_of(self.count, 'file')} of Hugging Face"
+
+    @property
+    def lacking(self) -> list[str]:
+        """The names of the files that are not there."""
+        there = {path.name for path in self.paths}
+        names = (f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count))
+        return [name for name in names if name not in there]
+
+    @property
+    def missing(self) -> str:
+        """The same in words."""
+        names = self.lacking
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        return ", ".join(names[:_SHOWN]) + more
+
+    def catalog(self, engine: Engine, progress: Progress) -> Catalog:
+        """All images, a task a file: each is read to its end, since nothing else tells the lengths of images."""
+        check_pyarrow()
+        progress.begin(f"listing the {self.split} files", len(self.paths), "files")
+        parts = []
+        for part in in_order(engine, _HubListing(self.split), self.paths):
+            parts.append(part)
+            progress.advance()
+        progress.end()
+        return refuse_twice_in(self.path.parent, finished(parts, self.split))
+
+
+def hub_folders(layout: Layout) -> Iterator[AnyPath]:
+    """Where the files may lie: the raw folder, folders as they are downloaded, and snapshots of the cache."""
+    for top in ("", "imagenet-1k", "ILSVRC/imagenet-1k"):
+        yield layout.raw_dir / top / "data"
+        yield layout.raw_dir / top
+    for cache in ("", _CACHED, f"hub/{_CACHED}"):
+        snapshots = layout.raw_dir / cache / "snapshots"
+        yield from sorted((path / "data" for path in snapshots.glob("*")), key=str)
+
+
+def _hub_files(folder: AnyPath, split: str) -> Iterator[HubFiles]:
+    """The files of a folder, by how many there should be: another export has another number."""
+    by_count: dict[int, list[Path]] = {}
+    for path in sorted(map(local_path, folder.glob(f"{split}-*.parquet"))):
+        named = _FILE(path.name)
+        if named and int(named[2]) < int(named[3]) and path.is_file():
+            by_count.setdefault(int(named[3]), []).append(path)
+    for count, paths in by_count.items():
+        yield HubFiles(paths[0], split, tuple(paths), count)
+
+
+@dataclass(frozen=True, slots=True)
+class _HubListing:
+    """Lists the images of one file."""
+
+    split: str
+
+    def __call__(self, path: Path) -> Catalog:
+        found, stamp = Catalog(containers=[ParquetImages(path)]), path.stat().st_mtime_ns
+        for number, own_name, label, length in iter_rows(path):
+            name, wnid = official_name(own_name)
+            known = label_of(name.encode(), self.split, wnid)
+            where = f"{path}, row {number:,}: {own_name[:100]!r}"
+            if known is None:
+                expected = f"expected a name such as {_EXAMPLES[self.split]}"
+                raise InputError(f"{where} is not a {self.split} image", expected, REMEDY)
+            if label != known - 1:
+                expected = f"expected {known - 1}, got {label}"
+                raise InputError(f"{where} has the label of another class", expected, REMEDY)
+            found.append(name, number, length, stamp, known)
+        return found.sorted()
+
+
+def official_name(name: str) -> tuple[str, str]:
+    """``n01440764_10026.JPEG`` and ``n01440764`` of a name ``n01440764_10026_n01440764.JPEG``; "" of any other."""
+    found = _NAME(name)
+    return (f"{found[1]}.JPEG", found[2]) if found else ("", "")
