@@ -19,6 +19,7 @@ from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
+from imagenet_prep.ilsvrc2012 import portals
 from imagenet_prep.ilsvrc2012.official import ImageFolders
 from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions

@@ -255,8 +255,7 @@ class ImageNet(KnownSet):
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """What compares each record with the facts, and with the flavour of its maker."""
-        from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
-        from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+        from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer, recognise
 
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 

@@ -16,7 +16,7 @@ from target import HOME, SHARD, Here, file_of, target
 from imagenet_prep.checks.promise import PromiseExaminer
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012 import voc
+from imagenet_prep.ilsvrc2012 import boxes, voc
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.images import arrays, jpeg, png
 from imagenet_prep.images import prepare as images
