@@ -12,10 +12,9 @@ from typing import Literal
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn
-from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
-from imagenet_prep.fetch.offers import Site
-from imagenet_prep.fetch.site import BASE_URL
+from imagenet_prep.fetch.providers import HuggingFaceSite, Site
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
@@ -244,7 +243,7 @@ class _Wanted:
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
-            site = site.of(keys) if keys else site
+            site = site.for_splits(keys) if keys else site
             if keys and isinstance(site, HuggingFaceSite):
                 check_pyarrow()  # before 155 GB are fetched that could not be read
         elif boxes is not None:

@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from imagenet_prep.demo.server import FileHandler, FileServer, run_server
-from imagenet_prep.fetch.hugging_face_site import DATASET
-from imagenet_prep.fetch.kaggle_site import COMPETITION
+from imagenet_prep.fetch.providers import COMPETITION, DATASET
 from imagenet_prep.tfrecord.crc import crc32c
 
 CANARY = "canary-27182818"

@@ -21,9 +21,8 @@ from stand_ins import TOKEN, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import SpaceError, UsageError
-from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
-from imagenet_prep.fetch.kaggle_site import KaggleSite
-from imagenet_prep.fetch.tokens import Token
+from imagenet_prep.fetch.access import Token
+from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions

@@ -21,13 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
+from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect, retry_after
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
-from imagenet_prep.fetch.site import SIGN_UP_URL
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
@@ -377,7 +377,7 @@ def secretive_session(server, tmp_path):
     jar = tmp_path / "cookies.txt"
     jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t{COOKIE}\n")
     session = open_session(server.url, None, jar, probe="a.tar", pace=PACE)
-    session.use_basic(USERNAME, PASSWORD)
+    session.authorization = ADA.authorization
     server.seen.clear()
     return session
 

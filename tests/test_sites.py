@@ -22,11 +22,18 @@ from hypothesis import strategies as st
 from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, SpaceError, UsageError
-from imagenet_prep.fetch.access import Credentials
-from imagenet_prep.fetch.hugging_face_site import ACCESS_URL, HuggingFaceSite, find_token
-from imagenet_prep.fetch.kaggle_site import COMPETITION, RULES_URL, KaggleSite, digests_of, find_login
+from imagenet_prep.fetch.access import Credentials, Token
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.tokens import Token
+from imagenet_prep.fetch.providers import (
+    ACCESS_URL,
+    COMPETITION,
+    RULES_URL,
+    HuggingFaceSite,
+    KaggleSite,
+    digests_of,
+    find_login,
+    find_token,
+)
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
@@ -210,7 +217,7 @@ def test_a_kaggle_json_that_is_none(tmp_path: Path, content: str) -> None:
 
 def test_a_token_is_kept_close() -> None:
     """No repr shows it, and no pickle takes it to another process."""
-    assert CANARY not in repr(WHO) + str([WHO]) + repr(KaggleSite(login=WHO)) + repr(HuggingFaceSite(token=WHO))
+    assert CANARY not in repr(WHO) + str([WHO]) + repr(KaggleSite(login=WHO)) + repr(HuggingFaceSite(login=WHO))
     with pytest.raises(TypeError) as caught:
         pickle.dumps(WHO)
     assert CANARY not in str(caught.value)

@@ -25,9 +25,9 @@ from stand_ins import CANARY, KEY, SIGNATURE, TOKEN, USERNAME, StandIn, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
-from imagenet_prep.fetch.hugging_face_site import HuggingFaceSite
+from imagenet_prep.fetch.access import Token
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.tokens import Token
+from imagenet_prep.fetch.providers import HuggingFaceSite
 from imagenet_prep.stages.download import download_copy
 from imagenet_prep.storage.layout import Layout
 

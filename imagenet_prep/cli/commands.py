@@ -20,7 +20,7 @@ from imagenet_prep.cli.sections import ExportCommand, SectionedGroup
 from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
-from imagenet_prep.fetch.site import BASE_URL, SIGN_UP_URL
+from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none

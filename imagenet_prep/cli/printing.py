@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.escaping import command, path_word, program, quoted
-from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
 

@@ -9,7 +9,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 
 if TYPE_CHECKING:
-    from imagenet_prep.fetch.offers import Site
+    from imagenet_prep.fetch.providers import Site
 
 
 def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
@@ -32,16 +32,9 @@ def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIV
             f"--only {','.join(keys)} with --source {source}",
             "Kaggle hands out all in one zip" if splits else f"expected some of {', '.join(facts.SPLITS)}",
         )
-    return _kaggle(given["base_url"]) if source == "kaggle" else _hugging_face(given["base_url"], splits)
+    from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
 
-
-def _kaggle(base_url: str | None) -> Site:
-    from imagenet_prep.fetch.kaggle_site import HOME, KaggleSite, find_login
-
-    return KaggleSite(base_url or HOME, find_login())
-
-
-def _hugging_face(base_url: str | None, splits: tuple[str, ...]) -> Site:
-    from imagenet_prep.fetch.hugging_face_site import HOME, HuggingFaceSite, find_token
-
-    return HuggingFaceSite(base_url or HOME, find_token(), splits)
+    address = {"base_url": given["base_url"]} if given["base_url"] else {}
+    if source == "kaggle":
+        return KaggleSite(login=find_login(), **address)
+    return HuggingFaceSite(login=find_token(), splits=splits, **address)

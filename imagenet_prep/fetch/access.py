@@ -1,8 +1,10 @@
-"""Who we are: credentials, and a session that the server lets in."""
+"""Who we are: credentials and tokens, and a session that the server lets in."""
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +15,8 @@ from typing import NoReturn, TypeAlias
 
 import requests
 
-from imagenet_prep.errors import AccessError, UsageError
+from imagenet_prep.errors import AccessError, InputError, UsageError
+from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import (
@@ -28,16 +31,27 @@ from imagenet_prep.fetch.reply import (
     schemes,
 )
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
-from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.storage.files import find_plain
 
 USERNAME_VARIABLE = "IMAGENET_USERNAME"
 ACCESS_KEY_VARIABLE = "IMAGENET_ACCESS_KEY"
 
 _PAGE_BYTES = 1 << 20
+_LONGEST_SECRET = 1 << 16
+_WORD = re.compile(r"[\x21-\x7e]+")
+
+
+class _Secret:
+    """What stays in this process."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("credentials and tokens can't be pickled: they stay in this process")
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(_Secret):
     """A user name and its password, which no repr shows and no other process gets.
 
     ``origin`` says where they were found, in words.
@@ -47,8 +61,23 @@ class Credentials:
     password: str = field(repr=False)
     origin: str = field(default="", compare=False)
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("credentials can't be pickled: they stay in this process")
+    @property
+    def authorization(self) -> str:
+        """The header that says so in a request (RFC 7617)."""
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Token(_Secret):
+    """A secret of one word, which no repr shows and no other process gets; ``where`` it was found may be shown."""
+
+    value: str = field(repr=False)
+    where: str
+
+    @property
+    def authorization(self) -> str:
+        """The header that says so in a request (RFC 6750, section 2.1)."""
+        return f"Bearer {self.value}"
 
 
 SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
@@ -84,6 +113,37 @@ def _from_netrc(base_url: str) -> tuple[str, str] | None:
         return requests.utils.get_netrc_auth(base_url)
     except UnicodeDecodeError:  # all else that is wrong with one requests passes over
         return None
+
+
+def token_in(where: str, text: str | None = None) -> Token | None:
+    """The token in an environment variable or, if its ``text`` is given, in a file; None if that is empty.
+
+    Raises:
+        UsageError: it is no single word, so that no header could hold it; what it is is not shown.
+    """
+    value = (os.environ.get(where, "") if text is None else text).strip()
+    if value and not _WORD.fullmatch(value):
+        raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it once more")
+    return Token(value, where) if value else None
+
+
+def token_in_file(path: Path) -> Token | None:
+    """The token in a file; None if there is none."""
+    return token_in(str(path), secret_text(path))
+
+
+def secret_text(path: Path) -> str:
+    """What a file of secrets holds, "" if there is none.
+
+    Raises:
+        UsageError: it can't be read, or is none.
+    """
+    try:
+        return (find_plain(path, _LONGEST_SECRET) or b"").decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} can't be read", "expected a short text", "make it again") from None
+    except InputError as error:
+        raise UsageError(error.what, error.detail, error.hint) from None
 
 
 def open_session(
@@ -125,56 +185,58 @@ def open_session(
     return session
 
 
-def _enter(
-    session: Session, url: str, find: Callable[[], Credentials | None], cookies: Path | None, pace: Pace
-) -> None:
-    """Do what the server's answer calls for."""
-    answer = _knock(session, url, pace)
-    if answer.is_open:
-        return
-    credentials = find()
-    if credentials is None:
-        raise _missing(url, cookies)
-    if answer.wants_basic:
-        session.use_basic(credentials.username, credentials.password)
-    elif answer.form is not None:
-        _sign_in(session, answer.form, credentials, pace)
-    else:
-        raise _no_way_in(url, answer.status)
-    if not _knock(session, url, pace).is_open:
-        raise _refused(url, credentials)
-
-
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the server said to a knock at its door."""
+class _Door:
+    """What the server said in place of the file: a status, whether it wants Basic credentials, or a form to fill in."""
 
     status: int
-    is_open: bool
     wants_basic: bool
     form: LoginForm | None
 
 
-def _knock(session: Session, url: str, pace: Pace) -> _Answer:
-    def knock() -> _Answer:
-        with session.knock(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+def _enter(
+    session: Session, url: str, find: Callable[[], Credentials | None], cookies: Path | None, pace: Pace
+) -> None:
+    """Do what the server's answer calls for."""
+    closed = _ask(session, url, pace)
+    if closed is None:
+        return
+    credentials = find()
+    if credentials is None:
+        raise _missing(url, cookies)
+    if closed.wants_basic:
+        session.authorization = credentials.authorization
+    elif closed.form is not None:
+        _sign_in(session, closed.form, credentials, pace)
+    else:
+        raise _no_way_in(url, closed.status)
+    if _ask(session, url, pace) is not None:
+        raise _refused(url, credentials)
+
+
+def _ask(session: Session, url: str, pace: Pace) -> _Door | None:
+    """Ask for the first bytes of a file; None if they come."""
+
+    def ask() -> _Door | None:
+        with session.get_as_is(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
             return _understand(session, response, url)
 
-    return Patience(name_of(url), pace, note=session.note).until(knock)
+    return Patience(name_of(url), pace, note=session.note).until(ask)
 
 
-def _understand(session: Session, response: requests.Response, url: str) -> _Answer:
+def _understand(session: Session, response: requests.Response, url: str) -> _Door | None:
     status = response.status_code
     if says_empty(response):
-        return _Answer(status, is_open=True, wants_basic=False, form=None)
+        return None
     if status not in (401, 403):
         check_status(response, url)
     head = read_head(response)
     page = is_page(response, head)
-    offered = schemes(response.headers.get("WWW-Authenticate", ""))
+    if status in (200, 206) and not page:
+        return None
+    offers_basic = status == 401 and "basic" in schemes(response.headers.get("WWW-Authenticate", ""))
     form = find_login_form(head + read_head(response, _PAGE_BYTES), response.url) if page else None
-    wants_basic = status == 401 and "basic" in offered and origin(response.url) == session.home
-    return _Answer(status, status in (200, 206) and not page, wants_basic, form)
+    return _Door(status, offers_basic and origin(response.url) == session.home, form)
 
 
 def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: Pace) -> None:
@@ -229,7 +291,6 @@ def _refused(url: str, credentials: Credentials) -> AccessError:
 
 
 def _no_way_in(url: str, status: int) -> AccessError:
-    got = (
-        f"HTTP status {status}" if status in (401, 403) else "a web page without a sign-in form that can be recognised"
-    )
+    is_page = status not in (401, 403)
+    got = "a web page without a sign-in form that can be recognised" if is_page else f"HTTP status {status}"
     return access_error(f"{host_of(url)} gave no access to {name_of(url)}", f"expected the archive, got {got}")

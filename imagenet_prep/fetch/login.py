@@ -18,13 +18,15 @@ _OTHERWISE = re.compile(
 
 @dataclass(slots=True)
 class LoginForm:
-    """A form with a password field.
+    """A form of a page.
 
     Args:
         action: the absolute URL that it goes to.
         method: "get" or "post".
         fields: what it sends as it stands: hidden fields, ticked boxes, its first button.
         username, password: the names of the two fields to fill in ("" if there is none).
+        passwords: how many passwords it asks for.
+        words: its address, its name and id, what its visible fields and its first button are called.
     """
 
     action: str
@@ -32,37 +34,19 @@ class LoginForm:
     fields: dict[str, str] = field(default_factory=dict)
     username: str = ""
     password: str = ""
+    passwords: int = 0
+    words: list[str] = field(default_factory=list, compare=False)
 
     def filled(self, username: str, password: str) -> dict[str, str]:
         """All the fields to send."""
         given = {self.username: username, self.password: password}
         return {**self.fields, **{name: value for name, value in given.items() if name}}
 
-
-@dataclass(slots=True)
-class _Seen:
-    """A form, and what tells whether it is for signing in.
-
-    Args:
-        form: what it would send.
-        passwords: how many passwords it asks for.
-        words: its address, its name and id, what its visible fields and its first button are called.
-    """
-
-    form: LoginForm
-    passwords: int = 0
-    words: list[str] = field(default_factory=list)
-
     @property
     def may_sign_in(self) -> bool:
         """Whether it asks for a name and one password, and speaks of nothing else."""
-        asks = self.passwords == 1 and self.form.password and self.form.username
-        return bool(asks) and not any(_OTHERWISE.search(words) for words in self.words)
-
-    @property
-    def says_so(self) -> bool:
-        """Whether it speaks of signing in."""
-        return any(_SIGNING_IN.search(words) for words in self.words)
+        asks = self.passwords == 1 and self.password and self.username
+        return bool(asks) and not any(map(_OTHERWISE.search, self.words))
 
 
 def find_login_form(page: bytes, url: str) -> LoginForm | None:
@@ -74,8 +58,8 @@ def find_login_form(page: bytes, url: str) -> LoginForm | None:
     parser = _FormParser(url)
     with contextlib.suppress(Exception):  # what html.parser stumbles over is the page's fault: what came before counts
         parser.feed(page.decode("utf-8", errors="replace"))
-    possible = [seen for seen in parser.seen if seen.may_sign_in]
-    chosen = [seen.form for seen in possible if seen.says_so] or [seen.form for seen in possible]
+    possible = [form for form in parser.forms if form.may_sign_in]
+    chosen = [form for form in possible if any(map(_SIGNING_IN.search, form.words))] or possible
     return chosen[0] if chosen and all(form == chosen[0] for form in chosen) else None
 
 
@@ -84,66 +68,62 @@ class _FormParser(HTMLParser):
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.seen: list[_Seen] = []
+        self.forms: list[LoginForm] = []
         self._url = url
-        self._seen: _Seen | None = None
+        self._form: LoginForm | None = None
         self._has_button = False
         self._button: list[str] | None = None  # the text of the first button, while it lasts
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self._begin_form(values)
-        elif tag in ("input", "button") and self._seen is not None:
+            self._begin(values)
+        elif tag in ("input", "button") and self._form is not None:
             kind = values.get("type", "submit" if tag == "button" else "text").strip().lower()
-            self._describe(self._seen, kind, values)
-            if tag == "button" and kind == "submit" and not self._has_button:
-                self._button = []
-            if kind == "password" or values.get("name"):
-                self._add(self._seen, kind, values.get("name", ""), values)
-            self._has_button = self._has_button or kind == "submit"
+            is_first_button = kind == "submit" and not self._has_button
+            if is_first_button or kind in ("password", "checkbox", *_NAME_TYPES):
+                self._form.words += (_plain(values.get(key, "")) for key in self._naming(is_first_button))
+            self._add(self._form, kind, values)
+            if is_first_button:
+                self._has_button, self._button = True, [] if tag == "button" else None
 
-    def _begin_form(self, values: dict[str, str]) -> None:
+    def _begin(self, values: dict[str, str]) -> None:
         try:
             action = urljoin(self._url, values.get("action", ""))
-            path = urlsplit(action).path
+            words = [urlsplit(action).path, values.get("id", ""), values.get("name", "")]
         except ValueError:
             return
-        self._seen = _Seen(LoginForm(action, values.get("method", "get").strip().lower()))
-        self._seen.words += map(_plain, (path, values.get("id", ""), values.get("name", "")))
+        self._form = LoginForm(action, values.get("method", "get").strip().lower(), words=[*map(_plain, words)])
         self._has_button, self._button = False, None
-        self.seen.append(self._seen)
+        self.forms.append(self._form)
+
+    @staticmethod
+    def _naming(is_button: bool) -> tuple[str, str]:
+        """The attributes that tell what a field is for."""
+        return ("name", "value") if is_button else ("name", "autocomplete")
+
+    def _add(self, form: LoginForm, kind: str, values: dict[str, str]) -> None:
+        name = values.get("name", "")
+        if kind == "password":
+            form.passwords += 1
+            form.password = form.password or name
+        elif not name or (kind == "submit" and self._has_button):
+            return
+        elif kind in _NAME_TYPES and not form.username and not form.passwords:
+            form.username = name  # the one before the password; later text fields are something else
+        elif kind in ("submit", "hidden", *_NAME_TYPES) or (kind in ("checkbox", "radio") and "checked" in values):
+            form.fields[name] = values.get("value", "on" if kind in ("checkbox", "radio") else "")
 
     def handle_data(self, data: str) -> None:
         if self._button is not None:
             self._button.append(data)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("form", "button") and self._seen is not None and self._button is not None:
-            self._seen.words.append(_plain("".join(self._button)))
+        if tag in ("form", "button") and self._form is not None and self._button is not None:
+            self._form.words.append(_plain("".join(self._button)))
             self._button = None
         if tag == "form":
-            self._seen = None
-
-    def _describe(self, seen: _Seen, kind: str, values: dict[str, str]) -> None:
-        """Note what a field that can be seen, or the first button, is called."""
-        if kind in ("password", "checkbox", *_NAME_TYPES):
-            seen.words += (_plain(values.get(key, "")) for key in ("name", "autocomplete"))
-        elif kind == "submit" and not self._has_button:
-            seen.words += (_plain(values.get(key, "")) for key in ("name", "value"))
-
-    def _add(self, seen: _Seen, kind: str, name: str, values: dict[str, str]) -> None:
-        form = seen.form
-        if kind == "password":
-            seen.passwords += 1
-            form.password = form.password or name
-        elif kind in _NAME_TYPES and not form.username and not seen.passwords:
-            form.username = name  # the one before the password; later text fields are something else
-        elif kind == "submit":
-            if not self._has_button:
-                form.fields[name] = values.get("value", "")
-        elif kind == "hidden" or kind in _NAME_TYPES or (kind in ("checkbox", "radio") and "checked" in values):
-            form.fields[name] = values.get("value", "on" if kind in ("checkbox", "radio") else "")
+            self._form = None
 
 
 def _plain(words: str) -> str:

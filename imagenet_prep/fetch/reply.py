@@ -12,9 +12,10 @@ import requests
 import urllib3
 
 from imagenet_prep.errors import AccessError, NetworkError
+from imagenet_prep.fetch import SIGN_UP_URL
+from imagenet_prep.fetch.network import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin, reason_of
-from imagenet_prep.fetch.site import SIGN_UP_URL
+from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from http.cookiejar import Cookie, DefaultCookiePolicy
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase, HTTPBasicAuth
 
 from imagenet_prep.errors import NetworkError, UsageError
-from imagenet_prep.fetch.patience import CutError
-from imagenet_prep.fetch.proxy import proxy_of
+from imagenet_prep.fetch.network import proxy_of, raise_for
 
 Origin = tuple[str, str, int]
 
@@ -31,15 +26,6 @@ _MAX_REDIRECTS = 10
 _MAX_CONNECTIONS = 64
 _MAX_ENTRIES = 3  # for one request: others may use a session up before its turn comes
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (urllib3.exceptions.NewConnectionError, "no connection to the server"),
-    ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
-    (
-        (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError),
-        "the server stopped answering, or took too long to answer",
-    ),
-    ((requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
-)
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
 
@@ -79,21 +65,12 @@ class Session:
         self._at_home = _plain_session()
         self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        self._auth: AuthBase = _NoAuth()
+        self.authorization = ""  # the header that goes home, and nowhere else
         self._enter: Callable[[], None] | None = None
         self._entries = 0  # how often it was let in
         self._worked = 0  # the last entry that got a file
         self._door = threading.Lock()
-        self._headers: Callable[[], Mapping[str, str]] = dict
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
-
-    def use_basic(self, username: str, password: str) -> None:
-        """Send Basic credentials home from now on."""
-        self._auth = HTTPBasicAuth(username.encode(), password.encode())
-
-    def use_headers(self, headers: Callable[[], Mapping[str, str]]) -> None:
-        """Send home what ``headers`` returns, asked for each request, from now on: a token that may change."""
-        self._headers = headers
 
     def use_cookies(self, cookies: Iterable[Cookie]) -> None:
         """Send these cookies home, where they belong there."""
@@ -117,7 +94,7 @@ class Session:
         """
         for _ in range(_MAX_ENTRIES):
             entry = self._entries
-            response = self.knock(url, headers)
+            response = self.get_as_is(url, headers)
             if not _is_closed(response):
                 self._worked = max(self._worked, entry)
                 break
@@ -126,7 +103,7 @@ class Session:
             response.close()
         return response
 
-    def knock(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+    def get_as_is(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
         """The same, whatever the server says of who we are."""
         return self._send("GET", url, headers)
 
@@ -162,33 +139,25 @@ class Session:
         self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None
     ) -> requests.Response:
         at_home = origin(url) == self.home
+        no_proxy = _no_proxy(url)
+        own = {"Authorization": self.authorization} if at_home and self.authorization else {}
+        ask = partial(
+            (self._at_home if at_home else self._abroad).request,
+            method,
+            url,
+            headers={**(headers or {}), **own},
+            data=fields,
+            auth=_no_auth,
+            allow_redirects=False,
+            stream=True,
+            timeout=self._timeout,
+            proxies=no_proxy,
+        )
         try:
-            ask = partial(
-                (self._at_home if at_home else self._abroad).request,
-                method,
-                url,
-                headers={**(headers or {}), **(self._headers() if at_home else {})},
-                data=fields,
-                auth=self._auth if at_home else _NoAuth(),
-                allow_redirects=False,
-                stream=True,
-                timeout=self._timeout,
-                proxies=_no_proxy(url),
-            )
             response = _within(sum(self._timeout), ask)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            if _is_untrusted(error):
-                raise NetworkError(
-                    f"{host_of(url)} can't be trusted to be what it says",
-                    "its TLS certificate could not be verified",
-                    "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for an authority of your own",
-                ) from None
-            _refuse_missing_authorities(error)
-            if proxy := proxy_of(url, _no_proxy(url).get("no_proxy")):
-                proxy.blame(error, host_of(url))
-            # the original's text holds the URL, and with it the query
-            raise CutError(reason_of(error), kind=_kind_of(error)) from None
-        if response.status_code == 407 and (proxy := proxy_of(url, _no_proxy(url).get("no_proxy"))):
+            raise_for(error, host_of(url), proxy_of(url, no_proxy.get("no_proxy")))
+        if response.status_code == 407 and (proxy := proxy_of(url, no_proxy.get("no_proxy"))):
             response.close()
             proxy.refuse_password()
         return response
@@ -215,11 +184,9 @@ def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Re
         raise TimeoutError("the headers took too long") from None
 
 
-class _NoAuth(AuthBase):
-    """Sends nothing; with no auth at all, requests would look into netrc for each new host by itself."""
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        return request
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Add nothing; with no auth at all, requests would look into netrc for each new host by itself."""
+    return request
 
 
 class _OneRequest(requests.Session):
@@ -327,48 +294,6 @@ def _is_closed(response: requests.Response) -> bool:
 def is_page_type(response: requests.Response) -> bool:
     """Whether a response calls itself a web page."""
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _PAGE_TYPES
-
-
-def reason_of(error: Exception) -> str:
-    """What failed on the network, in words that hold no URL."""
-    if isinstance(_cause(error), urllib3.exceptions.NameResolutionError):
-        host = re.search(r"resolve '([^'/@]+)'", str(_cause(error)))  # the server's, or a proxy's
-        return f"can't reach {host[1] if host else 'the server'}: its name is not known"
-    for kinds, words in _REASONS:
-        if isinstance(error, kinds) or isinstance(_cause(error), kinds):
-            return words
-    return "the connection broke"
-
-
-def _kind_of(error: Exception) -> Literal["unknown", "refused", "cut"]:
-    """What kind of a CutError it is."""
-    cause = _cause(error)
-    if isinstance(cause, urllib3.exceptions.NameResolutionError):
-        return "unknown"
-    return "refused" if isinstance(cause, urllib3.exceptions.NewConnectionError) else "cut"
-
-
-def _cause(error: Exception) -> Exception:
-    """What urllib3 had raised before requests wrapped it, twice."""
-    cause = getattr(error.args[0], "reason", None) if error.args else None
-    return cause if isinstance(cause, Exception) else error
-
-
-def _is_untrusted(error: Exception) -> bool:
-    """Whether a certificate was found wanting; any other trouble with TLS may be a broken connection."""
-    return any(isinstance(argument, ssl.SSLCertVerificationError) for argument in _cause(error).args)
-
-
-def _refuse_missing_authorities(error: Exception) -> None:
-    """Raise UsageError if requests did not find the file of authorities that the environment names."""
-    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if type(error) is OSError else ():
-        path = Path(os.environ.get(variable, ""))
-        if not path.exists():
-            raise UsageError(
-                f"{variable} names {path}, which is not there",
-                "expected a file of certificates of authorities",
-                f"set {variable} right, or unset it",
-            ) from None
 
 
 def _hide_queries(record: logging.LogRecord) -> bool:

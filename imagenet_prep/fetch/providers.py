@@ -1,0 +1,343 @@
+"""Site: who hands out a copy of ImageNet (Kaggle, Hugging Face): which files, who may have them, what refusals mean."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import urljoin
+
+from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
+from imagenet_prep.escaping import quoted
+from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file
+from imagenet_prep.fetch.patience import Pace, Patience
+from imagenet_prep.fetch.reply import PROBE, RefusedError, check_status, inspect, name_of, read_some
+from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.storage.files import load_json, save_json
+from imagenet_prep.text import listed, number_of
+
+_LONGEST_JSON = 1 << 25
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A file that a site hands out.
+
+    Args:
+        filename: what it is called in the raw folder.
+        url: its address at home, which holds no secret. Where that redirects to lives an hour, so each request begins
+            here again.
+        size: bytes.
+        digests: those that the site tells (hex), by algorithm.
+    """
+
+    filename: str
+    url: str
+    size: int
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a copy of ImageNet is handed out.
+
+    ``base_url`` is its address, ``login`` says who asks. ``key`` is what commands and files call it, ``name`` what
+    people do. ``has_boxes``: its files hold annotations too; ``is_in_order``: its images can only be read in order.
+    """
+
+    base_url: str
+    login: Token | Credentials | None = None
+    splits: tuple[str, ...] = ("train", "validation")
+    key: ClassVar[str]
+    name: ClassVar[str]
+    has_boxes: ClassVar[bool]
+    is_in_order: ClassVar[bool]
+
+    @property
+    def about(self) -> int:
+        """Bytes of all its files, about."""
+        raise NotImplementedError
+
+    def for_splits(self, splits: tuple[str, ...]) -> Site:
+        """The site for no more than these splits, if it hands them out apart from each other."""
+        return self
+
+    def enter(self, stall: float, note: Callable[[str], object]) -> Session:
+        """A session that says who asks, to the site's own address and nowhere else; ``note`` is told of each wait."""
+        session = Session(self.base_url, stall, note)
+        session.authorization = self.login.authorization if self.login else ""
+        return session
+
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+        """All files of the copy.
+
+        ``state`` is where the site finds what a download that continues must know, and keeps it, if ``is_kept``.
+        """
+        raise NotImplementedError
+
+    def explain(self, refused: RefusedError) -> AccessError:
+        """What a refusal means there, and what to do."""
+        raise NotImplementedError
+
+
+@contextlib.contextmanager
+def explained(site: Site) -> Iterator[None]:
+    """Turn what the server refuses in the block into the site's own words."""
+    try:
+        yield
+    except RefusedError as refused:
+        raise site.explain(refused) from None
+
+
+# Kaggle --------------------------------------------------------------------------------------------------------------
+
+COMPETITION = "imagenet-object-localization-challenge"
+RULES_URL = f"https://www.kaggle.com/c/{COMPETITION}/rules"
+_KAGGLE_TOKEN_URL = "https://www.kaggle.com/settings"  # noqa: S105 -- an address
+_LENGTHS = {"md5": 16, "crc32c": 4}
+
+
+def find_login() -> Token | Credentials | None:
+    """Who asks: KAGGLE_API_TOKEN (or a file that it names), access_token, KAGGLE_USERNAME and KAGGLE_KEY, kaggle.json.
+
+    The files lie in KAGGLE_CONFIG_DIR, else in ~/.kaggle.
+
+    Raises:
+        UsageError: one of them can't be used; what it holds is not shown.
+    """
+    folder = Path(os.environ.get("KAGGLE_CONFIG_DIR") or "~/.kaggle").expanduser()
+    given = os.environ.get("KAGGLE_API_TOKEN", "").strip()
+    path = Path(given).expanduser()
+    token = token_in_file(path) if "/" in given and path.is_file() else token_in("KAGGLE_API_TOKEN")
+    if found := token or token_in_file(folder / "access_token"):
+        return found
+    username, key = os.environ.get("KAGGLE_USERNAME", "").strip(), os.environ.get("KAGGLE_KEY", "").strip()
+    return Credentials(username, key) if username and key else _from_json(folder / "kaggle.json")
+
+
+def _from_json(path: Path) -> Credentials | None:
+    if not (text := secret_text(path)):
+        return None
+    try:
+        found = json.loads(text)
+        username, key = found["username"], found["key"]
+        if isinstance(username, str) and isinstance(key, str) and username and key:
+            return Credentials(username, key)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise UsageError(
+        f"{path} holds no credentials",
+        'expected {"username": ..., "key": ...}',
+        f"make a new one at {_KAGGLE_TOKEN_URL}",
+    )
+
+
+@dataclass(frozen=True)
+class KaggleSite(Site):
+    """Kaggle: one zip of the competition's data.
+
+    How one says who asks is as Kaggle's own clients have it (https://github.com/Kaggle/kagglehub). The answer is a
+    redirect to a signed address in Google's storage, whose x-goog-hash tells digests
+    (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooghash).
+    """
+
+    base_url: str = "https://www.kaggle.com/"
+    key: ClassVar[str] = "kaggle"
+    name: ClassVar[str] = "Kaggle"
+    has_boxes: ClassVar[bool] = True
+    is_in_order: ClassVar[bool] = False
+
+    @property
+    def about(self) -> int:
+        """Bytes of the zip, about."""
+        return 167_000_000_000
+
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+        """The one zip; its digests if the storage behind it tells them."""
+        url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
+        remote = inspect(session, url, pace)
+
+        def ask() -> dict[str, str]:
+            with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+                check_status(response, url)
+                found = digests_of(response.headers.get("x-goog-hash", ""))
+                return {"md5": found["md5"]} if "md5" in found else found
+
+        digests = Patience(COMPETITION, pace, note=session.note).until(ask)
+        return (Offer(f"{COMPETITION}.zip", url, remote.total, digests),)
+
+    def explain(self, refused: RefusedError) -> AccessError:
+        """403 is what Kaggle says until the rules are accepted; 401, to one whom it doesn't know."""
+        if self.login is None:
+            detail = "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no file of them in ~/.kaggle"
+            hint = f"make a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}"
+            return AccessError(refused.what, detail, hint)
+        if refused.status == 403:
+            hint = f"accept the rules at {RULES_URL}, signed in as the user whose token this is; then run it again"
+            return AccessError(refused.what, "got HTTP status 403: the rules are not accepted yet", hint)
+        hint = f"make a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"
+        return AccessError(refused.what, refused.detail, hint)
+
+
+def digests_of(header: str) -> dict[str, str]:
+    """The digests (hex) in an x-goog-hash header, such as ``crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==``."""
+    found = {}
+    for each in header.split(","):
+        algorithm, _, value = each.strip().partition("=")
+        with contextlib.suppress(binascii.Error, ValueError):
+            digest = base64.b64decode(value, validate=True)
+            if len(digest) == _LENGTHS.get(algorithm):
+                found[algorithm] = digest.hex()
+    return found
+
+
+# Hugging Face --------------------------------------------------------------------------------------------------------
+
+DATASET = "ILSVRC/imagenet-1k"
+ACCESS_URL = f"https://huggingface.co/datasets/{DATASET}"
+_HUB_TOKEN_URL = "https://huggingface.co/settings/tokens"  # noqa: S105 -- an address
+_ABOUT = {"train": 148_000_000_000, "validation": 7_000_000_000}
+_MOST_PAGES = 100
+_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
+_FILE = re.compile(r"data/((train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet)").fullmatch
+_SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})").fullmatch
+
+
+def find_token() -> Token | None:
+    """HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, or token in HF_HOME, which is ~/.cache/huggingface.
+
+    Raises:
+        UsageError: one of them can't be used; what it holds is not shown.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
+    path = Path(os.path.expandvars(os.environ.get("HF_TOKEN_PATH") or f"{home}/token")).expanduser()
+    return token_in("HF_TOKEN") or token_in("HUGGING_FACE_HUB_TOKEN") or token_in_file(path)
+
+
+@dataclass(frozen=True)
+class HuggingFaceSite(Site):
+    """The data set ILSVRC/imagenet-1k of the Hugging Face Hub: its parquet files at one commit.
+
+    The addresses are those of the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in the list of a
+    commit is its SHA-256. The Hub's test images have no labels, and are never fetched.
+    """
+
+    base_url: str = "https://huggingface.co/"
+    key: ClassVar[str] = "huggingface"
+    name: ClassVar[str] = "Hugging Face"
+    has_boxes: ClassVar[bool] = False
+    is_in_order: ClassVar[bool] = True
+
+    @property
+    def about(self) -> int:
+        """Bytes of the files of its splits, about."""
+        return sum(_ABOUT[split] for split in self.splits)
+
+    def for_splits(self, splits: tuple[str, ...]) -> HuggingFaceSite:
+        """The site for these splits alone."""
+        return dataclasses.replace(self, splits=splits)
+
+    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+        """The parquet files of one commit: that of the first time, which is remembered in ``state``, if ``is_kept``."""
+        commit = self._commit(session, state, pace, is_kept)
+        offers: dict[str, Offer] = {}
+        counts = dict.fromkeys(self.splits, 1)
+        for entry in self._list(session, commit, pace):
+            found = _FILE(str(entry.get("path")))
+            if found and found[2] in counts:
+                offers[found[1]] = self._offer(entry, found[1], commit)
+                counts[found[2]] = max(counts[found[2]], int(found[4]))
+        wanted = [
+            f"{split}-{number:05d}-of-{count:05d}.parquet" for split, count in counts.items() for number in range(count)
+        ]
+        if set(wanted) != offers.keys():
+            raise InputError(
+                f"{DATASET} at the commit {commit[:12]} is another copy than the one known here",
+                f"expected {number_of(len(wanted), 'parquet file')}, "
+                f"missing: {listed(name for name in wanted if name not in offers) or 'none'}",
+                f"rm {quoted(str(state))} to take the newest commit, or fetch another copy with --source",
+            )
+        return tuple(offers[name] for name in sorted(offers))
+
+    def explain(self, refused: RefusedError) -> AccessError:
+        """401 and 403 are both what the Hub says of a data set that one has to ask for (X-Error-Code: GatedRepo)."""
+        ask = f"ask for access at {ACCESS_URL}"
+        if not isinstance(self.login, Token):
+            detail = "found no token in HF_TOKEN, nor one that huggingface-cli login has saved"
+            return AccessError(refused.what, detail, f"{ask}, make a token at {_HUB_TOKEN_URL}, and set HF_TOKEN")
+        hint = f"{ask}, with the account of the token in {self.login.where}, or make a new token at {_HUB_TOKEN_URL}"
+        return AccessError(refused.what, refused.detail, hint)
+
+    def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
+        """The commit to fetch: other files of the same names may be in the next one."""
+        saved = load_json(state)
+        pinned = saved.get("commit") if isinstance(saved, dict) else None
+        if isinstance(pinned, str) and _COMMIT(pinned):
+            return pinned
+        url = file_url(self.base_url, f"api/datasets/{DATASET}/revision/main")
+        answer, _ = _ask_json(session, url, pace)
+        commit = answer.get("sha") if isinstance(answer, dict) else None
+        if not isinstance(commit, str) or not _COMMIT(commit):
+            raise _strange(url, "a commit")
+        if is_kept:
+            save_json(state, {"dataset": DATASET, "commit": commit})
+        return commit
+
+    def _list(self, session: Session, commit: str, pace: Pace) -> Iterator[dict[str, Any]]:
+        """What the folder data holds at a commit; long lists come in pages."""
+        first = url = file_url(self.base_url, f"api/datasets/{DATASET}/tree/{commit}/data")
+        for _ in range(_MOST_PAGES):
+            entries, behind = _ask_json(session, url, pace)
+            if not isinstance(entries, list):
+                break
+            yield from (entry for entry in entries if isinstance(entry, dict))
+            if not behind:
+                return
+            url = urljoin(url, behind)
+        raise _strange(first, "a list of files")
+
+    def _offer(self, entry: dict[str, Any], filename: str, commit: str) -> Offer:
+        url = file_url(self.base_url, f"datasets/{DATASET}/resolve/{commit}/data/{filename}")
+        lfs, size = entry.get("lfs"), entry.get("size")
+        found = _SHA256(str(lfs.get("oid"))) if isinstance(lfs, dict) else None
+        if not isinstance(size, int) or size <= 0:
+            raise _strange(url, "its size")
+        return Offer(filename, url, size, {"sha256": found[1]} if found else {})
+
+
+def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
+    """A JSON value from a site, and the address of the page behind it ("" if this is the last).
+
+    Raises:
+        AccessError, NetworkError: as ``inspect``; it is not JSON.
+    """
+
+    def ask() -> tuple[Any, str]:
+        with session.get(url) as response:
+            check_status(response, url)
+            content = b""
+            while len(content) <= _LONGEST_JSON and (more := read_some(response, _LONGEST_JSON)):
+                content += more
+            return json.loads(content), response.links.get("next", {}).get("url", "")
+
+    try:
+        return Patience(name_of(url), pace, note=session.note).until(ask)
+    except ValueError:
+        raise _strange(url, "JSON") from None
+
+
+def _strange(url: str, expected: str) -> NetworkError:
+    return NetworkError(
+        f"{host_of(url)} gave no usable answer about {DATASET}",
+        f"expected {expected}",
+        "check the address given with --base-url, or try later",
+    )
