@@ -18,14 +18,10 @@ import resource
 import sys
 import tempfile
 import time
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 sys.path.insert(0, os.environ.get("PLANNED_BY", str(Path(__file__).resolve().parent.parent)))
 
@@ -35,7 +31,7 @@ from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import contents, loading
 from imagenet_prep.shards.run import Work, prepare_tasks
 from imagenet_prep.sources import class_folders
-from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.storage.layout import Layout
 
 SPENT: Counter[str] = Counter()
@@ -93,20 +89,13 @@ def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], 
     folders = [f"n{number:08d}" for number in range(classes)]
 
     def walk(self: Any, folder: str) -> Any:
-        number, lead = int(folder[1:]), f"{folder}/{folder}_".encode()
+        number, lead = int(folder[1:]), f"{folder}/{folder}_"
         count = images * (number + 1) // classes - images * number // classes
-        names = sorted(lead + b"%d.JPEG" % (7 * each % 100_003) for each in range(count))
-        found = Catalog(containers=[class_folders.Folder(self.base)])
-        found.names = type(found.names)(bytearray().join(names), array("Q", accumulate(map(len, names), initial=0)))
-        numbers = np.arange(count)
-        for column, values in (
-            (found.container_ids, np.zeros(count, np.uint32)),
-            (found.offsets, np.zeros(count, np.uint64)),
-            (found.lengths, 90_000 + (numbers * 7919 % 60_007).astype(np.uint64)),
-            (found.stamps, 1_600_000_000_000_000_000 + numbers * 7_919_000_123),
-        ):
-            column.frombytes(values.tobytes())  # type: ignore[union-attr]
-        return class_folders._Found(found, Remarks())
+        names = sorted(f"{lead}{7 * each % 100_003}.JPEG" for each in range(count))
+        found = CatalogBuilder(class_folders.Folder(self.base))
+        for number, name in enumerate(names):
+            found.append(name, 0, 90_000 + number * 7919 % 60_007, 1_600_000_000_000_000_000 + number * 7_919_000_123)
+        return found.listed(), Remarks()
 
     return folders, walk
 
@@ -119,7 +108,7 @@ def main() -> int:
     parser.add_argument("--shards", type=int, default=1024)
     given = parser.parse_args()
     folders, walk = made_up(given.images, given.classes)
-    empty = functools.partial(class_folders._Found, rows=Catalog())
+    empty = functools.partial(class_folders._Found, rows=CatalogBuilder())
     class_folders._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
     class_folders._Walk.__call__ = walk  # type: ignore[method-assign]
     for where, name, step in (

@@ -50,6 +50,13 @@ def read_catalog(path: Path, split: str, engine: Engine) -> Catalog:
     return source.catalog(engine, Silent())
 
 
+def catalog_rows(catalog: Catalog, *, items: bool = True) -> list[tuple[Any, ...]]:
+    """Every row of a table: where it lies, and what goes into its record."""
+    return [
+        (catalog.row(row), catalog.container(row), catalog.item(row) if items else None) for row in range(len(catalog))
+    ]
+
+
 def copied(layout: Layout, folder: Path) -> Layout:
     """A test's own copy of a DATA_DIR."""
     return Layout(Path(shutil.copytree(layout.data_dir, folder)))

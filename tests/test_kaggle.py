@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from kaggle_copies import Tree, tree, write_tree, write_zip
-from made_sets import ENGINE
+from made_sets import ENGINE, catalog_rows
 
 from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
@@ -279,7 +279,7 @@ def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: 
     path = write_zip(tmp_path, files)
     source = portals.KaggleZip(path, "validation")
     first = source.catalog(ENGINE, Silent())
-    assert source.catalog(ENGINE, Silent()) == first
+    assert catalog_rows(source.catalog(ENGINE, Silent())) == catalog_rows(first)
     gone = image(files, "val")
     write_zip(tmp_path, {name: content for name, content in files.items() if name != gone})
     assert len(source.catalog(ENGINE, Silent())) == len(first) - 1

@@ -21,7 +21,7 @@ from imagenet_prep.recipes.layouts import mixed_masks
 from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources.container import Reader
-from imagenet_prep.sources.names import names_of
+from imagenet_prep.sources.names import Names
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
 from imagenet_prep.storage.layout import Layout
@@ -189,8 +189,8 @@ def test_many_files_are_told_from_masks_in_no_time() -> None:
     """The time grows with the number of files, and not with its square: there are sets of millions."""
     names = [f"img_{number}.jpg" for number in range(200_000)]
     with processor_time(3):
-        assert mixed_masks(names_of(names)) is None
-    assert mixed_masks(names_of(["a.jpg", "a_mask.png", "b.jpg", "b_mask.png"])) is not None
+        assert mixed_masks(Names.take(names)) is None
+    assert mixed_masks(Names.take(["a.jpg", "a_mask.png", "b.jpg", "b_mask.png"])) is not None
 
 
 def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:

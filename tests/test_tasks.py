@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 from existing import existing
 from made_sets import ENGINE, PART
 
@@ -20,7 +21,7 @@ from imagenet_prep.model import Box, Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import lay_out, prepare_tasks, unfinished
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -39,12 +40,14 @@ for path in sys.argv[1:]:
 
 def test_a_task_of_1300_images_is_small() -> None:
     """With names, addresses, boxes and the words of its classes it pickles to less than 300 kB, of any data set."""
-    catalog = Catalog("train", facts.synsets() * 20, tuple(map(facts.texts().get, facts.synsets())) * 20)  # type: ignore[arg-type]
-    catalog.containers = [Archive(Path(f"/data/raw-data/ILSVRC2012_img_train_{number}.tar")) for number in range(2000)]
-    for number in range(20_000):
-        wnid = facts.synsets()[number % 1000]
-        catalog.append(f"{wnid}_{number}.JPEG", 512 * number, 110_000 + number, 1_700_000_000_000_000_000, 1 + number)
-        catalog.container_ids[-1] = number % 2000
+    wnids = facts.synsets() * 20
+    archives = [Archive(Path(f"/data/raw-data/ILSVRC2012_img_train_{number}.tar")) for number in range(2000)]
+    listing = CatalogBuilder(*archives)
+    for number, wnid in enumerate(wnids):
+        listing.append(f"{wnid}_{number}.JPEG", 512 * number, 110_000 + number, 1_700_000_000_000_000_000, 1 + number)
+    catalog = listing.listed()
+    catalog.container_ids = np.arange(20_000) % 2000
+    catalog.classes = {label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(wnids, 1)}
     catalog.attach_boxes({name: [Box(0.25, 0.25, 0.5, 0.75)] * 2 for name in catalog.names})
     rows = range(7, 20_000, 15)
     whole = catalog.whole(rows)

@@ -12,7 +12,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from imagenet_prep.sources.numbers import Values
+    from imagenet_prep.sources.names import Column
 
 SEED = 12345
 """Of the shuffle of 2016."""
@@ -49,7 +49,7 @@ def shuffled(count: int, seed: int) -> array[int]:
     return indices
 
 
-def _swap(order: Values, last: int, others: Values) -> None:
+def _swap(order: Column, last: int, others: Column) -> None:
     """Exchange what is at ``last``, at the place before, ... with what is at each of ``others``, one after the other.
 
     As many of them at once as hardly ever meet: then it is all the same in which order they are exchanged.

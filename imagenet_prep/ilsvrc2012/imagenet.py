@@ -282,7 +282,7 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
     if part.is_whole:
         return catalog
     labels = part.rows()
-    return catalog.whole([row for row, label in enumerate(catalog.labels) if label in labels])
+    return catalog.whole([row for row, label in enumerate(catalog.labels.tolist()) if label in labels])
 
 
 def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:

@@ -15,7 +15,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import slices_of
@@ -52,7 +52,7 @@ class OfficialTar(ImageSource):
         catalog = finished(in_order(engine, ArchiveIndex(self.split), self._tasks()), self.split)
         row = catalog.names.first_twice()
         if row is not None:
-            raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2]))
+            raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist()))
         return catalog
 
     def _tasks(self) -> list[TarTask]:
@@ -143,7 +143,7 @@ class ArchiveIndex:
     def __call__(self, task: TarTask) -> Catalog:
         """The images of a tar, sorted; raises InputError if it is damaged, or holds others."""
         archive, wnid, start, stop = task
-        found = Catalog(containers=[Archive(archive)])
+        found = CatalogBuilder(Archive(archive))
         inside = f"{wnid}.tar" if stop is not None else ""
         with slices_of(archive) as view:
             stamp = view.modified
@@ -231,7 +231,7 @@ class _FolderScan:
 
     def _scan(self, wnid: str) -> Catalog:
         folder = self.folder / wnid
-        found = Catalog(containers=[Folder(folder)])
+        found = CatalogBuilder(Folder(folder))
         with scan(folder) as entries:
             for entry in entries:
                 label = label_of(os.fsencode(entry.name), self.split, wnid)

@@ -18,7 +18,7 @@ from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, ref
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.archive_faults import REMEDY
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.container import Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
@@ -104,7 +104,7 @@ class KaggleZip(ImageSource):
 @functools.lru_cache(maxsize=1)  # both splits ask for it, and after annotate convert; it takes up to minutes
 def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
     """The images of both splits in a zip that has this stamp."""
-    found = {split: Catalog(containers=[Zip(path)]) for split in facts.SPLITS}
+    found = {split: CatalogBuilder(Zip(path)) for split in facts.SPLITS}
     with FileSlices(path) as view:
         for name, address, length in walk_zip(view, _HINT):
             folder, _, own = name.rpartition(b"/")
@@ -116,7 +116,7 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
                 refuse_misplaced(f"{path}/{place.folder}", own.decode("utf-8", "backslashreplace"), place.split)
             else:
                 found[place.split].append(own.decode(), address, length, stamp[2], label)
-    return found
+    return {split: rows.listed() for split, rows in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class _HubListing:
     split: str
 
     def __call__(self, path: Path) -> Catalog:
-        found, stamp = Catalog(containers=[ParquetImages(path)]), path.stat().st_mtime_ns
+        found, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
         for number, own_name, label, length in iter_rows(path):
             name, wnid = official_name(own_name)
             known = label_of(name.encode(), self.split, wnid)

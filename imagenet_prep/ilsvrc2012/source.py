@@ -103,8 +103,8 @@ def refuse_misplaced(folder: str, name: str, split: str) -> None:
 def finished(parts: Iterable[Catalog], split: str) -> Catalog:
     """The rows of all parts in canonical order, with the words of the labels."""
     catalog = Catalog.join(parts)
-    catalog.split, catalog.wnids = split, facts.synsets()
-    catalog.texts = tuple(facts.texts()[wnid] for wnid in catalog.wnids)
+    catalog.split = split
+    catalog.classes = {label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(facts.synsets(), 1)}
     return catalog
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,12 +49,12 @@ class OfClass(Protocol):
 
 def classes_of(catalog: Catalog) -> list[ClassRows]:
     """One class after the other, as the rows of a split's catalog are sorted."""
-    labels, lengths = catalog.labels, catalog.lengths
-    edges = [row for row in range(len(catalog)) if not row or labels[row] != labels[row - 1]]
-    return [
-        ClassRows(catalog.split, catalog.wnids[labels[start] - 1], sum(lengths[start:stop]), range(start, stop))
-        for start, stop in pairwise([*edges, len(catalog)])
-    ]
+    rows, start = [], 0
+    for label, count in catalog.count_by_label().items():
+        own = range(start, start + count)
+        rows.append(ClassRows(catalog.split, catalog.classes[label][0], catalog.size(own), own))
+        start += count
+    return rows
 
 
 def folders_of(layout: Layout, task: OfClass) -> tuple[Path, Path]:

@@ -87,7 +87,7 @@ class RawRecord(Record):
     ) -> None:
         # Not Record's own: ``data`` stay unset until they are asked for.
         self._source = Shard(catalog.container(row).path, memoryview(b""), "none")
-        self.number, self.offset = number, catalog.offsets[row]
+        self.number, self.offset = number, int(catalog.offsets[row])
         self._catalog, self._row, self._recorder, self._opened = catalog, row, recorder, opened
         self._item = catalog.item(row)
         self._recorded: Recorded | None = None
@@ -136,7 +136,7 @@ class RawRecord(Record):
         return self._recorded
 
     def _read_image(self) -> Buffer:
-        which = self._catalog.container_ids[self._row]
+        which = int(self._catalog.container_ids[self._row])
         read = self._opened.get(which)
         if read is None:  # two threads may come here at once: either's map will do
             read = self._opened[which] = self._catalog.containers[which].open()

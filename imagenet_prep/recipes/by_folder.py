@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+
+import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes, numbered
@@ -16,8 +16,7 @@ from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.class_folders import MACOSX
-from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.numbers import Rows
+from imagenet_prep.sources.names import Names, Rows, places_of
 from imagenet_prep.storage.files import scan
 from imagenet_prep.text import listed, number_of
 
@@ -55,25 +54,12 @@ def label_by_folder(
     if without:
         notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}
-    labels = array("i", [-1]) * len(listing)
+    labels = np.full(len(listing), -1, np.int32)
     for name, runs in files.runs.items():
         if name in place:
             for division, start, stop in runs:
-                _fill(labels, division.rows[start:stop], place[name])
+                labels[places_of(division.rows[start:stop])] = place[name]
     return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
-
-
-def _fill(labels: array[int], rows: Sequence[int], label: int) -> None:
-    import numpy as np
-
-    np.asarray(labels)[_places(rows)] = label
-
-
-def _places(rows: Sequence[int]) -> Any:
-    """Rows as an index of an array of NumPy's."""
-    import numpy as np
-
-    return slice(rows.start, rows.stop) if isinstance(rows, range) else np.asarray(rows, np.int64)
 
 
 class _Files(Mapping[str, Sequence[str]]):
@@ -121,8 +107,6 @@ class _Files(Mapping[str, Sequence[str]]):
 
     def names(self) -> Names:
         """All of them, with what comes before their classes."""
-        import numpy as np
-
         rows: Rows = self._divisions[0].rows
         if len(self._divisions) > 1 or self.loose:
             runs = itertools.chain.from_iterable(self.runs.values())

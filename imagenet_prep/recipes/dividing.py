@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.reading import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
-from imagenet_prep.sources.numbers import blocks
+from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
 
@@ -35,7 +37,7 @@ class Division:
     """
 
     name: str
-    rows: Sequence[int]
+    rows: Rows
     is_ordered: bool
     lead: str = ""
 
@@ -127,20 +129,17 @@ def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
-    import numpy as np
-
-    owner = np.zeros(len(listing), np.uint16)
+    owner = np.zeros(len(listing), np.int16)
     for number, division in enumerate(divisions, 1):
-        for rows in blocks(division.rows):
-            places = slice(rows.start, rows.stop) if isinstance(rows, range) else rows.rows
-            if owner[places].any():
-                row = next(row for row in division.rows if owner[row])
-                raise InputError(
-                    f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and {division.name}",
-                    "expected every file in one split",
-                    "change `splits` in the recipe, or the manifests that it names",
-                )
-            owner[places] = number
+        places = places_of(division.rows)
+        if owner[places].any():
+            row = next(row for row in division.rows if owner[row])
+            raise InputError(
+                f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and {division.name}",
+                "expected every file in one split",
+                "change `splits` in the recipe, or the manifests that it names",
+            )
+        owner[places] = number
     left = len(listing) - int(np.count_nonzero(owner))
     return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
 

@@ -209,8 +209,7 @@ def _union(listings: Sequence[Catalog]) -> Catalog:
     import numpy as np
 
     joined = Catalog.join(listings)
-    again = [np.flatnonzero(signs == 0) + first + 1 for first, signs in joined.names.compared()]
-    return joined.picked(np.delete(np.arange(len(joined)), np.concatenate(again)))
+    return joined.picked(np.delete(np.arange(len(joined)), [*joined.names.repeated()]))
 
 
 # manifests -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.classes import Classes, numbered
@@ -15,6 +17,7 @@ from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import Column
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -28,7 +31,7 @@ class Labelled:
     """
 
     classes: Classes
-    labels: array[int]
+    labels: Column
     table: LabelTable | None = None
     table_path: AnyPath | None = None
     table_rows: array[int] = field(default_factory=lambda: array("q"))
@@ -89,12 +92,12 @@ def label_by_table(
     """
     rows, notes = _matched(file, inputs, listing, table, path)
     if table.labels is None:
-        labels = array("i", [0 if row >= 0 else -1 for row in rows])
+        labels = np.array([0 if row >= 0 else -1 for row in rows], np.int32)
         return Labelled(Classes(), labels, table, path, rows, tuple(notes))
     classes, by_row = _numbered(file, table, path, given, first)
-    labels = array("i", [by_row[row] if row >= 0 else -1 for row in rows])
+    labels = np.array([by_row[row] if row >= 0 else -1 for row in rows], np.int32)
     said = rules.labels_of(file)
-    for row, label in enumerate(labels):
+    for row, label in enumerate(labels.tolist()):
         if label == 0 and said is not None and said.unlabelled == "skip":
             labels[row] = -1
         elif label == 0:
@@ -106,8 +109,6 @@ def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    import numpy as np
-
     labels = rules.labels_of(file)
     assert labels is not None
     by_name = {name: row for row, name in enumerate(listing.names)}

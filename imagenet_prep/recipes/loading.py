@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, UsageError, all_of
@@ -24,7 +25,7 @@ from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.numbers import Numbers, Places, Rows, blocks, column_of, some
+from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import listed, number_of
@@ -151,7 +152,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
-        labelled = Labelled(Classes(), array("i", [0]) * len(listing))
+        labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
     for key in ("classes", "first_label"):
         if not has_labels and getattr(file.recipe, key) is not None:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
@@ -165,8 +166,9 @@ def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:
 
 
 def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:
-    rows = array("I", (row for row in division.rows if labelled.labels[row] >= 0))
-    if not rows:
+    rows = np.asarray(division.rows, np.int64)
+    rows = rows[labelled.labels[rows] >= 0]
+    if not len(rows):
         raise InputError(f"no file of split {division.name} has a label", f"expected some in {labelled.table_path}")
     return dataclasses.replace(division, rows=rows)
 
@@ -182,28 +184,18 @@ def _catalog(
     prefix: str, division: Division, listing: Catalog, labelled: Labelled, values: Mapping[str, list[Any]]
 ) -> Catalog:
     """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
-    import numpy as np
-
     rows: Rows = division.rows
-    if not division.is_ordered and not _is_rising(labelled.labels, rows):
-        every = Places(rows)
-        rows = every.rows[np.argsort(some(labelled.labels, every), kind="stable")]  # names are in order already
-    catalog = dataclasses.replace(listing.picked(rows))
-    catalog.split, catalog.wnids, catalog.texts = prefix, labelled.classes.names, labelled.classes.texts
-    catalog.labels = column_of("I", (some(labelled.labels, block) for block in blocks(rows)))
-    catalog.columns = {name: [column[row] for row in rows] for name, column in values.items()}
-    return catalog
-
-
-def _is_rising(labels: Numbers, rows: Rows) -> bool:
-    """Whether the labels of these rows never fall."""
-    last = 0
-    for block in blocks(rows):
-        found = some(labels, block)
-        if len(found) and (found[0] < last or (found[1:] < found[:-1]).any()):
-            return False
-        last = found[-1]
-    return True
+    labels = labelled.labels[places_of(rows)]
+    if not division.is_ordered and (labels[1:] < labels[:-1]).any():
+        by_label = np.argsort(labels, kind="stable")  # names are in order already
+        rows, labels = np.asarray(rows)[by_label], labels[by_label]
+    return dataclasses.replace(
+        listing.picked(rows),
+        split=prefix,
+        classes=dict(enumerate(zip(labelled.classes.names, labelled.classes.texts, strict=True), 1)),
+        labels=labels,
+        columns={name: [column[row] for row in rows] for name, column in values.items()},
+    )
 
 
 def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixe
 from imagenet_prep.recipes.tables import SUFFIXES, Table, Tables, find_table
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
-from imagenet_prep.sources.names import names_of
+from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
 
@@ -80,7 +80,7 @@ def look_at(folder: Path, engine: Engine) -> Look:
     shape = _shape_of([inside.names[row] for row in rows], kind)
     tables = Tables()
     if kind == "folders":
-        files = list(zip(listing.names, listing.lengths, strict=True))
+        files = list(zip(listing.names, listing.lengths.tolist(), strict=True))
         names = [inside.names[row] for row in rows]
         tables = find_table(folder, files, names, in_classes=bool(shape.classes))
     is_labelled = bool(shape.classes) or (tables.taken is not None and tables.taken.has_labels)
@@ -191,7 +191,7 @@ def _wrong_shape(folder: Path, shape: _Shape) -> list[InputError]:
     """What would be misread, or lost, if folders were taken for classes."""
     found = []
     in_folders = (f"{name}/{each}" for name, files in shape.files.items() for each in files)
-    wrong = misread(shape.files, names_of(in_folders)) if shape.files else mixed_masks(names_of(shape.names))
+    wrong = misread(shape.files, Names.take(in_folders)) if shape.files else mixed_masks(Names.take(shape.names))
     if wrong is not None:
         hint = f"a recipe can say: {wrong.choice}"
         found.append(InputError(f"{folder}: {wrong.what}", "expected a folder a class", hint))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from imagenet_prep.datasets.recorder import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.ahead import read_in_turn
-from imagenet_prep.sources.catalog import Catalog, Narrow, narrowed, widened
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
@@ -68,15 +67,6 @@ class ShardTask:
     made_from: MadeFrom | None = None
     bundle: Path | None = None
     syncs: bool = False
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For another process, its rows in few bytes."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "catalog"}
-        return _received, (values, narrowed(self.catalog))
-
-
-def _received(values: dict[str, Any], catalog: Narrow) -> ShardTask:
-    return ShardTask(**values, catalog=widened(catalog))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[
     held = 0
     try:
         for batch in _batches(catalog, rows):
-            size = sum(catalog.lengths[row] for row in batch)
+            size = catalog.size(batch)
             while waiting and (held + size > _HELD or len(waiting) == _BATCHES):
                 taken, found = waiting.popleft()
                 yield from found
@@ -59,7 +59,7 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
     batch: list[int] = []
     size = 0
     for row in rows:
-        length = catalog.lengths[row]
+        length = int(catalog.lengths[row])
         if batch and (len(batch) == _TOGETHER or size + length > _HELD // 4):
             yield batch
             batch, size = [], 0

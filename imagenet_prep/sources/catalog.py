@@ -1,93 +1,73 @@
-"""Catalog, the one table of images: a row a file in compact columns, 1.3 million of them in tens of megabytes."""
+"""Catalog, the one table of images: a row a file in plain NumPy columns, in memory or kept in a folder."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
+import json
+import zlib
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
-from imagenet_prep.sources import numbers as cols
-from imagenet_prep.sources.arrangement import Arrangement
 from imagenet_prep.sources.container import Container, Reader, Row
-from imagenet_prep.sources.names import Names, NamesBuilder
-from imagenet_prep.sources.numbers import Builder, Numbers, Rows, chunks, distinct, some
+from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
 from imagenet_prep.sources.slices import Buffer
-from imagenet_prep.sources.sorting import is_sorted, sorted_rows
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.files import atomic_file, load_json, save_json, view_of
+from imagenet_prep.storage.location import AnyPath, locate
 
-_COLUMNS = ("container_ids", "offsets", "lengths", "stamps", "labels")
+if TYPE_CHECKING:
+    from imagenet_prep.tfrecord.framing import View
 
+_COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q", "labels": "i"}
+"""The columns of plain numbers, and the form of each while they are put together."""
 
-class Words(Sequence[str]):
-    """The words of some labels in their places among ``count`` labels; those of the others are empty."""
-
-    __slots__ = ("_count", "_known")
-
-    def __init__(self, count: int, known: Mapping[int, str]) -> None:
-        self._count, self._known = count, known
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, place: int) -> str:  # type: ignore[override]
-        if not 0 <= place < self._count:
-            raise IndexError(place)
-        return self._known.get(place, "")
-
-    def __reduce__(self) -> tuple[type[Words], tuple[int, Mapping[int, str]]]:
-        return Words, (self._count, self._known)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
+_HEADER = 128  # bytes of an .npy file before the values of a column
 
 
-@dataclass(slots=True)
+def _nothing() -> Column:
+    return np.zeros(0, np.int8)
+
+
+@dataclass(slots=True, eq=False)
 class Catalog:
-    """Files, and what is known of them; all columns have a value a row, but for those of what is not known: empty.
+    """Files, and what is known of them. A column is an array of signed numbers, as narrow as its values allow.
 
     ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
     for a file of its own; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image.
-    Of a ``split``: ``labels`` count ``wnids`` and ``texts`` from 1, 0 is none. ``boxes`` holds xmin, ymin, xmax, ymax a
-    box, those of row ``i`` from box ``box_starts[i]`` to ``box_starts[i + 1]``. ``columns`` hold None for no value.
+    Of a ``split``: ``labels`` are 0 for none, else a key of ``classes``, which holds the id and the words of each.
+    ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row ``i`` from box ``box_starts[i]`` to the next row's; both
+    are empty where no boxes are known. ``columns`` hold a JSON value a row, None for none.
+
+    ``save`` keeps it in a folder: ``catalog.json`` (split, classes, kind and path of each container, names of columns,
+    CRC-32 of each file) and one .npy file a column: names (UTF-8, one behind the other), name_starts, container_ids,
+    offsets, lengths, stamps, labels, box_starts and boxes (float32); of columns their JSON texts, and where each
+    begins: column_0, column_0_starts, ... The rows of a shard are one range of each.
     """
 
     split: str = ""
-    wnids: Sequence[str] = ()
-    texts: Sequence[str] = ()
-    containers: list[Container] = field(default_factory=list)
+    classes: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    containers: Sequence[Container] = ()
     names: Names = field(default_factory=Names)
-    container_ids: Numbers = field(default_factory=lambda: array("I"))
-    offsets: Numbers = field(default_factory=lambda: array("Q"))
-    lengths: Numbers = field(default_factory=lambda: array("Q"))
-    stamps: Numbers = field(default_factory=lambda: array("q"))
-    labels: Numbers = field(default_factory=lambda: array("I"))
-    box_starts: array[int] = field(default_factory=lambda: array("I"))
-    boxes: array[float] = field(default_factory=lambda: array("f"))
-    columns: dict[str, list[Any]] = field(default_factory=dict)
+    container_ids: Column = field(default_factory=_nothing)
+    offsets: Column = field(default_factory=_nothing)
+    lengths: Column = field(default_factory=_nothing)
+    stamps: Column = field(default_factory=_nothing)
+    labels: Column = field(default_factory=_nothing)
+    box_starts: Column = field(default_factory=_nothing)
+    boxes: Column = field(default_factory=lambda: np.zeros(0, np.float32))
+    columns: dict[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     # putting it together ---------------------------------------------------------------------------------------
-
-    def append(self, name: str, offset: int, length: int, stamp: int, label: int | None = None) -> None:
-        """Add a file of the first container, and its label where labels are known; in memory."""
-        assert isinstance(self.offsets, array), "a table that is put together row by row is short"
-        self.names.append(name)
-        self.container_ids.append(0)  # type: ignore[union-attr]
-        self.offsets.append(offset)
-        self.lengths.append(length)  # type: ignore[union-attr]
-        self.stamps.append(stamp)  # type: ignore[union-attr]
-        if label is not None:
-            self.labels.append(label)  # type: ignore[union-attr]
 
     @classmethod
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
@@ -96,97 +76,79 @@ class Catalog:
         Parts are let go one by one as they come; they know of no boxes and columns. Where they come in order, and each
         is sorted, nothing has to be sorted again.
         """
-        ids: dict[Container, int] = {}
-        names, builders = NamesBuilder(), cls()._builders()
+        listing = CatalogBuilder()
         for part in parts:
-            numbers = [ids.setdefault(container, len(ids)) for container in part.containers] if len(part) else []
-            names.add_all(part.names)
-            is_alike = numbers == list(range(len(numbers)))
-            for name, builder in builders.items():
-                column = getattr(part, name)
-                builder.add(column if name != "container_ids" or is_alike else _mapped(column, numbers))
-        columns: dict[str, Any] = {name: builder.done() for name, builder in builders.items()}
-        joined = cls(containers=list(ids), names=names.done(), **columns)
-        return joined if is_listed else joined.sorted()
+            listing.extend(part)
+        return listing.listed() if is_listed else listing.sorted()
 
     def sorted(self) -> Catalog:
         """The rows by label, then by the bytes of their names."""
-        if is_sorted(self.names, self.labels):
+        is_labelled = bool(self.labels.any())
+        if self._is_sorted(is_labelled):
             return self
-        return self.picked(cols.column_of("I", sorted_rows(self.names, self.labels)))
+        keys = self._keys(range(len(self)), is_labelled)
+        return self.picked(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
+
+    def _is_sorted(self, is_labelled: bool) -> bool:
+        for rows in chunks(len(self)):
+            keys = self._keys(range(rows.start, min(rows.stop + 1, len(self))), is_labelled)
+            if not all(map(bytes.__lt__, keys, keys[1:])):
+                return False
+        return True
+
+    def _keys(self, rows: range, is_labelled: bool) -> list[bytes]:
+        """What compares as label and name do."""
+        names = self.names.slices(rows)
+        if not is_labelled:
+            return names
+        lead = self.labels[rows.start : rows.stop].astype(">u4").tobytes()
+        return [lead[4 * place : 4 * place + 4] + name for place, name in enumerate(names)]
 
     def picked(self, rows: Rows) -> Catalog:
-        """Just these rows, in this order."""
+        """Just these rows, in this order; of a range they share their memory."""
         if isinstance(rows, range) and rows == range(len(self)):
             return self
-        found: dict[str, Any]
-        if isinstance(rows, range) and rows.step == 1:
-            names, builders = NamesBuilder(), self._builders()
-            for block in cols.blocks(rows):
-                names.add(*self.names.some(block))
-                for name, builder in builders.items():
-                    column = getattr(self, name)
-                    builder.add(some(column, block) if len(column) else column)
-            found = {"names": names.done(), **{name: builder.done() for name, builder in builders.items()}}
-        else:
-            arrangement = Arrangement(rows)
-            found = {name: arrangement.column(getattr(self, name)) for name in _COLUMNS}
-            found["names"] = arrangement.names(self.names)
+        places = places_of(rows)
+        found: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         found["box_starts"], found["boxes"] = self.boxes_of(rows)
         found["columns"] = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return dataclasses.replace(self, **found)
+        return dataclasses.replace(self, names=self.names.picked(rows), **found)
 
     def whole(self, rows: Rows) -> Catalog:
         """The same with no word of containers and classes that no row needs: to be sent to a worker."""
-        import numpy as np
-
-        found = dataclasses.replace(self.picked(rows))
-        every = range(len(found))
-        container_ids = some(found.container_ids, every)
-        ids = distinct(container_ids, len(self.containers))
-        found.container_ids = cols.column_of("I", [np.searchsorted(ids, container_ids)])
-        found.containers = [self.containers[each] for each in ids.tolist()]
-        labels = distinct(some(found.labels, every), len(self.wnids) + 1).tolist() if len(found.labels) else []
-        known = [label - 1 for label in labels if label]
-        found.wnids = Words(len(self.wnids), dict(zip(known, map(self.wnids.__getitem__, known), strict=True)))
-        if self.texts == self.wnids:
-            found.texts = found.wnids
-        else:
-            found.texts = Words(len(self.texts), dict(zip(known, map(self.texts.__getitem__, known), strict=True)))
-        return found
-
-    def _builders(self) -> dict[str, Builder]:
-        return {name: Builder(getattr(self, name).typecode) for name in _COLUMNS}
+        found = self.picked(rows)
+        ids, container_ids = np.unique(found.container_ids, return_inverse=True)
+        labels = np.unique(found.labels).tolist()
+        return dataclasses.replace(
+            found,
+            containers=[self.containers[each] for each in ids.tolist()],
+            container_ids=_narrow(container_ids),
+            classes={label: self.classes[label] for label in labels if label},
+        )
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
-        starts, values = array("I", [0]), array("f")
-        for filename in self.names:
-            if filename in boxes:
-                for box in boxes[filename]:
-                    values.extend((box.xmin, box.ymin, box.xmax, box.ymax))
-            starts.append(len(values) // 4)
-        self.box_starts, self.boxes = starts, values
+        found = [boxes.get(name, ()) for name in self.names]
+        values = [value for each in found for box in each for value in (box.xmin, box.ymin, box.xmax, box.ymax)]
+        self.box_starts = edges_of(np.fromiter(map(len, found), np.int64, len(found)))
+        self.boxes = np.array(values, np.float32)
 
-    def boxes_of(self, rows: Rows) -> tuple[array[int], array[float]]:
+    def boxes_of(self, rows: Rows) -> tuple[Column, Column]:
         """Where the boxes of these rows begin, and the boxes; nothing where none are known."""
-        import numpy as np
-
-        if not self.box_starts:
-            return array("I"), array("f")
-        starts = np.asarray(self.box_starts, np.int64)
-        rows = np.asarray(rows, np.int64)
-        counts = starts[rows + 1] - starts[rows]
-        edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-        places = np.repeat(starts[rows] - edges[:-1], counts) + np.arange(edges[-1])
-        boxes = array("f", np.asarray(self.boxes, np.float32).reshape(-1, 4)[places].tobytes())
-        return array("I", edges.astype(np.uint32).tobytes()), boxes
+        if not len(self.box_starts):
+            return self.box_starts, self.boxes
+        places = np.asarray(rows, np.int64)
+        starts = self.box_starts[places]
+        counts = self.box_starts[places + 1] - starts
+        edges = edges_of(counts)
+        which = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
+        return edges, self.boxes.reshape(-1, 4)[which].reshape(-1)
 
     # what it holds ---------------------------------------------------------------------------------------------
 
     def row(self, number: int) -> Row:
         """What the container of a row knows it by."""
-        return Row(self.names[number], self.offsets[number], self.lengths[number], self.stamps[number])
+        return Row(self.names[number], int(self.offsets[number]), int(self.lengths[number]), int(self.stamps[number]))
 
     @property
     def is_in_order(self) -> bool:
@@ -195,7 +157,7 @@ class Catalog:
 
     def container(self, number: int) -> Container:
         """The container that a row lies in."""
-        return self.containers[self.container_ids[number]]
+        return self.containers[int(self.container_ids[number])]
 
     def place(self, number: int) -> str:
         """Where a row lies, in words."""
@@ -211,54 +173,209 @@ class Catalog:
 
     def item(self, number: int) -> Item:
         """All of a row that goes into its record, but for its bytes."""
-        label = self.labels[number]
-        return Item(
-            filename=self.names[number],
-            label=label,
-            wnid=self.wnids[label - 1] if label else "",
-            text=self.texts[label - 1] if label else "",
-            boxes=tuple([Box(*self.boxes[4 * each : 4 * each + 4]) for each in self._boxes_of(number)]),
-            columns={name: values[number] for name, values in self.columns.items()} if self.columns else {},
-        )
+        label = int(self.labels[number])
+        wnid, text = self.classes[label] if label else ("", "")
+        columns = {name: values[number] for name, values in self.columns.items()}
+        return Item(self.names[number], label, wnid, text, self._boxes(number), columns)
 
-    def _boxes_of(self, number: int) -> range:
-        return range(self.box_starts[number], self.box_starts[number + 1]) if self.box_starts else range(0)
+    def _boxes(self, number: int) -> tuple[Box, ...]:
+        if not len(self.box_starts):
+            return ()
+        start, stop = self.box_starts[number : number + 2].tolist()
+        return tuple([Box(*values) for values in self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()])
 
     def count_by_label(self) -> dict[int, int]:
         """How many images each label has, labels without any left out."""
-        import numpy as np
-
-        found: Counter[int] = Counter()
-        for rows in chunks(len(self.labels)):
-            labels, counts = np.unique(some(self.labels, rows), return_counts=True)
-            found.update(dict(zip(labels.tolist(), counts.tolist(), strict=True)))
-        return dict(found)
+        labels, counts = np.unique(self.labels, return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
     def size(self, rows: Rows) -> int:
         """How many bytes these rows have together."""
-        return sum(int(some(self.lengths, block).sum()) for block in cols.blocks(rows))
+        return int(self.lengths[places_of(rows)].sum(dtype=np.int64))
 
     def times(self, rows: Rows) -> str:
         """A digest (hex) of the modification times of the files that hold these rows."""
-        return hashlib.sha256(b"".join(some(self.stamps, block).tobytes() for block in cols.blocks(rows))).hexdigest()
+        return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes()).hexdigest()
 
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times of the rows that lie in each container, by its path."""
-        import numpy as np
-
-        digests = [hashlib.sha256() for _ in self.containers]
-        for rows in chunks(len(self)):
-            ids, stamps = some(self.container_ids, rows), some(self.stamps, rows)
-            ordered = np.argsort(ids, kind="stable")
-            edges = np.flatnonzero(np.diff(ids[ordered])) + 1
-            for group in np.split(ordered, edges):
-                digests[ids[group[0]]].update(stamps[group].tobytes())
-        return {_known_by(each): digest.hexdigest() for each, digest in zip(self.containers, digests, strict=True)}
+        ordered = np.argsort(self.container_ids, kind="stable")
+        edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
+        return {
+            _known_by(each): self.times(ordered[start:stop])
+            for each, start, stop in zip(self.containers, edges[:-1], edges[1:], strict=True)
+        }
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers that these rows lie in."""
-        ids = {number for block in cols.blocks(rows) for number in some(self.container_ids, block).tolist()}
-        return [_known_by(self.containers[number]) for number in sorted(ids)]
+        ids = np.unique(self.container_ids[places_of(rows)]).tolist()
+        return [_known_by(self.containers[number]) for number in ids]
+
+    # on the disk -----------------------------------------------------------------------------------------------
+
+    def save(self, folder: AnyPath) -> None:
+        """Keep it in a folder that is there, or in an object store, durably; ``catalog.json`` comes last."""
+        arrays = {name: getattr(self, name) for name in (*_COLUMNS, "box_starts", "boxes")}
+        arrays |= {"names": self.names.blob, "name_starts": self.names.starts}
+        for number, values in enumerate(self.columns.values()):
+            texts = Names.take(map(json.dumps, values))
+            arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
+        for name, values in arrays.items():
+            with atomic_file(folder / f"{name}.npy") as file:
+                np.save(file, np.ascontiguousarray(values))
+        value = {
+            "split": self.split,
+            "rows": len(self),
+            "classes": [[label, *words] for label, words in self.classes.items()],
+            "containers": [[type(each).__name__, str(each.path)] for each in self.containers],
+            "columns": list(self.columns),
+            "crcs": {name: zlib.crc32(np.ascontiguousarray(values).data.cast("B")) for name, values in arrays.items()},
+        }
+        save_json(folder / "catalog.json", value)
+
+    @classmethod
+    def load(cls, folder: AnyPath, rows: range | None = None, *, check: bool = False) -> Catalog:
+        """What was kept, or some of its rows: memory maps of files, of an object store just the bytes that it takes.
+
+        Args:
+            folder: where it was saved.
+            rows: which rows; None for all.
+            check: compare the checksum of each file, for which all of them are read.
+
+        Raises:
+            InputError: it is not there, or is not what was written.
+        """
+        try:
+            value = load_json(folder / "catalog.json")
+            files = _SavedColumns(folder, value["crcs"] if check else {})
+            rows = range(value["rows"]) if rows is None else rows
+            found = {name: files.part(name, rows) for name in _COLUMNS}
+            edges = (
+                files.part("box_starts", range(rows.start, rows.stop + 1)) if files.count("box_starts") else _nothing()
+            )
+            boxes = files.part("boxes", range(4 * int(edges[0]), 4 * int(edges[-1])) if len(edges) else range(0))
+            texts = (
+                files.texts(f"column_{number}", f"column_{number}_starts", rows)
+                for number in range(len(value["columns"]))
+            )
+            return cls(
+                split=value["split"],
+                classes={label: (wnid, text) for label, wnid, text in value["classes"]},
+                containers=[_container(kind, path) for kind, path in value["containers"]],
+                names=files.texts("names", "name_starts", rows),
+                box_starts=edges - edges[:1] if len(edges) else edges,
+                boxes=boxes,
+                columns={name: _JsonColumn(each) for name, each in zip(value["columns"], texts, strict=True)},
+                **found,
+            )
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{folder} has changed since it was written",
+                f"expected the listing of raw data that imagenet-prep convert kept there ({error})",
+                "remove that folder and run the same command again",
+            ) from error
+
+
+class _SavedColumns:
+    """The columns in a folder, read by parts; those that have a CRC-32 in ``crcs`` are compared with it."""
+
+    def __init__(self, folder: AnyPath, crcs: Mapping[str, int]) -> None:
+        self._folder, self._crcs = folder, crcs
+        self._headers: dict[str, tuple[View, int, int, np.dtype[Any]]] = {}
+
+    def part(self, name: str, rows: range) -> Column:
+        """Some values of a column."""
+        view, begin, count, form = self._open(name)
+        if rows.stop > count:
+            raise ValueError(f"{name} has {count:,} values")
+        content = view[begin + rows.start * form.itemsize : begin + max(rows.start, rows.stop) * form.itemsize]
+        return np.frombuffer(content, form) if len(content) else np.zeros(0, form)
+
+    def texts(self, name: str, starts: str, rows: range) -> Names:
+        """Some of the texts that are kept in two columns."""
+        edges = self.part(starts, range(rows.start, rows.stop + 1))
+        return Names(self.part(name, range(int(edges[0]), int(edges[-1]))), edges - edges[0])
+
+    def count(self, name: str) -> int:
+        """How many values a column has."""
+        return self._open(name)[2]
+
+    def _open(self, name: str) -> tuple[View, int, int, np.dtype[Any]]:
+        if name not in self._headers:
+            view = view_of(self._folder / f"{name}.npy")
+            head = io.BytesIO(view[0 : min(_HEADER, len(view))])
+            np.lib.format.read_magic(head)
+            (count,), _, form = np.lib.format.read_array_header_1_0(head)
+            if len(view) != head.tell() + count * form.itemsize:
+                raise ValueError(f"{name} has {len(view):,} bytes")
+            if name in self._crcs and zlib.crc32(view[head.tell() : len(view)]) != self._crcs[name]:
+                raise ValueError(f"{name} has another checksum")
+            self._headers[name] = view, head.tell(), count, form
+        return self._headers[name]
+
+
+class _JsonColumn(Sequence[Any]):
+    """The values of a column that was kept, each parsed when it is asked for."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Names) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, row: int) -> Any:  # type: ignore[override]
+        return json.loads(self._texts.encoded(row))
+
+
+def _container(kind: str, path: str) -> Container:
+    """The container of a kind that is saved by its name."""
+    from imagenet_prep.sources import kinds
+
+    return kinds.BY_NAME[kind](locate(path))
+
+
+class CatalogBuilder:
+    """Rows on their way to a Catalog: of one container each by itself, or a part at a time."""
+
+    def __init__(self, *containers: Container) -> None:
+        self._containers = {container: number for number, container in enumerate(containers)}
+        self._blob, self._starts = bytearray(), array("q", [0])
+        self._columns = {name: array(form) for name, form in _COLUMNS.items()}
+
+    def append(self, name: str, offset: int, length: int, stamp: int, label: int = 0) -> None:
+        """Add a file of the first container."""
+        self._blob += name.encode()
+        self._starts.append(len(self._blob))
+        for column, value in zip(self._columns.values(), (0, offset, length, stamp, label), strict=True):
+            column.append(value)
+
+    def extend(self, part: Catalog) -> None:
+        """Add all rows of another table, without boxes and columns."""
+        known = self._containers
+        numbers = np.array([known.setdefault(each, len(known)) for each in part.containers], np.int32)
+        self._starts.frombytes((part.names.starts[1:].astype(np.int64) + len(self._blob)).tobytes())
+        self._blob += part.names.blob.data
+        for name, column in self._columns.items():
+            values = numbers[part.container_ids] if name == "container_ids" else getattr(part, name)
+            column.frombytes(values.astype(column.typecode).tobytes())
+
+    def listed(self) -> Catalog:
+        """The rows in the order in which they came; nothing can be added any more."""
+        names = Names(np.frombuffer(self._blob, np.uint8), _narrow(np.asarray(self._starts)))
+        columns: dict[str, Any] = {name: _narrow(np.asarray(values)) for name, values in self._columns.items()}
+        return Catalog(containers=list(self._containers), names=names, **columns)
+
+    def sorted(self) -> Catalog:
+        """The rows by label, then by the bytes of their names."""
+        return self.listed().sorted()
+
+
+def _narrow(values: Column) -> Column:
+    """A copy in as few bytes a value as hold all of them, with a sign: differences are taken of them."""
+    most = max(int(values.max()), -int(values.min())) if len(values) else 0
+    return values.astype(next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max))
 
 
 @dataclass(slots=True)
@@ -326,30 +443,3 @@ def fault_of_name(name: str, where: AnyPath) -> InputError | None:
 def _known_by(container: Container) -> str:
     """The path of a container, the same by whatever links it is reached."""
     return str(container.path.resolve())
-
-
-def _mapped(ids: Numbers, numbers: Sequence[int]) -> Numbers:
-    """Other numbers in place of ids."""
-    import numpy as np
-
-    return cols.column_of("I", [np.array(numbers, np.uint32)[some(ids, rows)] for rows in chunks(len(ids))])
-
-
-Narrow: TypeAlias = "tuple[dict[str, Any], dict[str, cols.Packed], bytes]"
-"""A table whose columns are as narrow as their numbers allow."""
-
-
-def narrowed(catalog: Catalog) -> Narrow:
-    """A table on its way to another process: half as many bytes."""
-    values = {each.name: getattr(catalog, each.name) for each in dataclasses.fields(catalog)}
-    names: Names = values.pop("names")
-    columns = {name: cols.packed(values.pop(name)) for name in (*_COLUMNS, "box_starts")}
-    joined, lengths = names.parts()
-    return values, {"names": cols.packed(lengths), **columns}, joined
-
-
-def widened(narrow: Narrow) -> Catalog:
-    """The table that was sent."""
-    values, columns, joined = narrow
-    found: dict[str, Any] = {name: cols.unpacked(packed) for name, packed in columns.items()}
-    return Catalog(names=Names.of_parts(joined, found.pop("names")), **values, **found)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.sources.catalog import Catalog, Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
@@ -80,33 +80,27 @@ def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog,
 
 def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     top, folders = walk.start()
-    folders.sort(key=_lead)
-    remarks = [top.remarks]
+    files, remarks = top.rows.listed(), [top.remarks]
 
     def parts() -> Iterator[Catalog]:
         """The files of the top between those of the folders, as their names are sorted."""
         row = 0
-        for folder, found in zip(folders, in_order(engine, walk, folders), strict=True):
-            before = top.rows.names.find(_lead(folder), row)
-            yield top.rows.picked(range(row, before))
-            yield found.rows
-            remarks.append(found.remarks)
+        for folder, (rows, said) in zip(folders, in_order(engine, walk, folders), strict=True):
+            before = files.names.find(os.fsencode(f"{folder}/"), row)
+            yield files.picked(range(row, before))
+            yield rows
+            remarks.append(said)
             row = before
-        yield top.rows.picked(range(row, len(top.rows)))
+        yield files.picked(range(row, len(files)))
 
     return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
 
 
-def _lead(folder: str) -> bytes:
-    """What the names of all files below a folder begin with."""
-    return os.fsencode(f"{folder}/")
-
-
 @dataclass(slots=True)
 class _Found:
-    """What one worker found."""
+    """What was found so far."""
 
-    rows: Catalog
+    rows: CatalogBuilder
     remarks: Remarks
 
 
@@ -134,20 +128,18 @@ class _Walk:
                 folders.append(name)
         return found, folders
 
-    def __call__(self, folder: str) -> _Found:
-        """The files below one folder."""
-        found, pending, inner = self._empty(), [folder], 0
+    def __call__(self, folder: str) -> tuple[Catalog, Remarks]:
+        """The files below one folder, in the order of the bytes of their names."""
+        found = self._empty()
+        pending = [*self._entries(folder, found)][::-1]
         while pending:
-            for name, entry in self._entries(pending.pop(), found):
-                if self._is_folder(name, entry, found):
-                    pending.append(name)
-                    inner += 1
-        if inner:  # what lies in one folder alone is sorted
-            found.rows = found.rows.sorted()
-        return found
+            name, entry = pending.pop()
+            if self._is_folder(name, entry, found):
+                pending += [*self._entries(name, found)][::-1]
+        return found.rows.listed(), found.remarks
 
     def _empty(self) -> _Found:
-        return _Found(Catalog(containers=[Folder(self.base)]), Remarks())
+        return _Found(CatalogBuilder(Folder(self.base)), Remarks())
 
     def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, FolderEntry]]:
         """What a folder holds and the search takes; what is passed over, and what is in the way, goes to ``found``."""
@@ -156,7 +148,7 @@ class _Walk:
         try:
             with scan(self.base / folder) as entries:
                 is_empty = True
-                for entry in sorted(entries, key=lambda entry: entry.name):
+                for entry in sorted(entries, key=_in_path_order):
                     is_empty = False
                     name = f"{folder}/{entry.name}" if folder else entry.name
                     if self.accept is not None or not self._is_apart(name, entry, found):
@@ -206,3 +198,8 @@ class _Walk:
         found.rows.append(name, 0, status.st_size, status.st_mtime_ns)
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(local_path(self.base).resolve()):
             found.remarks.links.append(name)
+
+
+def _in_path_order(entry: FolderEntry) -> bytes:
+    """What sorts the entries of a folder as the paths of all files in and below it."""
+    return os.fsencode(f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name)

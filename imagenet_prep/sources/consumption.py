@@ -20,7 +20,6 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Container
 from imagenet_prep.sources.gone import Gone, gone
-from imagenet_prep.sources.kept_listing import load_listing, save_listing
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.entries import seal
@@ -95,15 +94,19 @@ class Consumption:
             for path in (self.paths.record, self.paths.position):  # in this order: without a record nothing counts
                 path.unlink(missing_ok=True)
                 fsync_dir(self.paths.folder)
-            for folder in (self.paths.files, self.paths.bundles):
+            for folder in (self.paths.files, self.paths.bundles, self.paths.listing):
                 shutil.rmtree(folder, ignore_errors=True)
-        save_listing(self.paths.listing, catalog)
+            make_folder(self.paths.listing)
+        catalog.save(self.paths.listing)
         value = {"files": [asdict(each) for each in self.files], "shards": self.shards, "partition": self.partition}
         _save_sealed(self.paths.record, value)
 
     def catalog(self) -> Catalog:
         """What the files held."""
-        found = load_listing(self.paths.listing)
+        try:
+            found = Catalog.load(self.paths.listing, check=True)
+        except InputError as error:
+            raise _changed(self.paths.listing) from error
         found.containers = [Gone(self.layout.data_dir / each.path) for each in self.files]
         return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed
-from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
@@ -130,7 +130,7 @@ class _LookUp:
 
     def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Catalog, Remarks, list[tuple[int, str]]]:
         start, names = task
-        found, remarks = Catalog(containers=[Folder(self.base)]), Remarks()
+        found, remarks = CatalogBuilder(Folder(self.base)), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()
         leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
@@ -148,4 +148,4 @@ class _LookUp:
             found.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):
                 remarks.links.append(name)
-        return start, found, remarks, missing
+        return start, found.listed(), remarks, missing

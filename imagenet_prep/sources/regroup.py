@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
@@ -89,7 +91,8 @@ def regroup(
     wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
     paths = [folder / name for name, _ in shards]
     bundles = _Bundles(paths, memory)
-    offsets, container_ids, sizes = array("Q", catalog.offsets), array("I", catalog.container_ids), [0] * len(paths)
+    offsets, container_ids = catalog.offsets.astype(np.int64), catalog.container_ids.astype(np.int64)
+    sizes = [0] * len(paths)
     start = keeper.begin(len(wanted)) if keeper else 0
     held: list[int] = []
     for position, row in enumerate(wanted):
@@ -97,7 +100,7 @@ def regroup(
             held = sizes.copy()
         number = bundle_of[row]
         offsets[row], container_ids[row] = sizes[number], len(catalog.containers) + number
-        sizes[number] += catalog.lengths[row]
+        sizes[number] += int(catalog.lengths[row])
     if keeper:
         _take_up(paths, held if start < len(wanted) else sizes)
         keeper.keep(start, (), _place_of(catalog, wanted, start))
@@ -118,7 +121,7 @@ def _copy(
     keeper: Keeper | None,
 ) -> None:
     """The pass: the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
-    total, done = (sum(catalog.lengths[row] for row in rows) for rows in (wanted, wanted[:start]))
+    total, done = (catalog.size(rows) for rows in (wanted, wanted[:start]))
     progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
     with bundles:
         for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:], read), start + 1):
@@ -134,7 +137,7 @@ def _copy(
 def _place_of(catalog: Catalog, wanted: Sequence[int], position: int) -> tuple[int, int] | None:
     """Container and offset of a row of the pass; None behind the last one."""
     row = wanted[position] if position < len(wanted) else None
-    return None if row is None else (catalog.container_ids[row], catalog.offsets[row])
+    return None if row is None else (int(catalog.container_ids[row]), int(catalog.offsets[row]))
 
 
 def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
@@ -189,8 +192,8 @@ def _slices(catalog: Catalog, wanted: Sequence[int], archive: Path, read: ReadAt
         for rows, start, stop in _runs(catalog, wanted):
             chunk = memoryview(_read_all(read, descriptor, stop - start, start, archive))
             for row in rows:
-                begin = catalog.offsets[row] - start
-                yield row, chunk[begin : begin + catalog.lengths[row]]
+                begin = int(catalog.offsets[row]) - start
+                yield row, chunk[begin : begin + int(catalog.lengths[row])]
     finally:
         os.close(descriptor)
 
@@ -200,14 +203,14 @@ def _runs(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[list[int], 
     rows: list[int] = []
     start = stop = 0
     for row in wanted:
-        offset = catalog.offsets[row]
+        offset = int(catalog.offsets[row])
         if rows and (offset - stop > _GAP or stop - start >= CHUNK):
             yield rows, start, stop
             rows = []
         if not rows:
             start = offset
         rows.append(row)
-        stop = offset + catalog.lengths[row]
+        stop = offset + int(catalog.lengths[row])
     if rows:
         yield rows, start, stop
 

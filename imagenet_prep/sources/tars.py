@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
-from imagenet_prep.sources.catalog import Catalog, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.container import Reading, Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import Buffer, slices_of
@@ -107,7 +107,7 @@ class _List:
     folder_each: bool
 
     def __call__(self, archive: AnyPath) -> Catalog:
-        found = Catalog(containers=[Archive(archive)])
+        found = CatalogBuilder(Archive(archive))
         lead = _folder_of(archive) if self.folder_each else ""
         with slices_of(archive) as view:
             _refuse_compressed(archive, bytes(view[0:5]))
