@@ -22,6 +22,14 @@ MAY_SKIP = os.environ.get("IMAGENET_PREP_SKIPS")
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
+SAME_EVERYWHERE = """
+access annotate_faults census class_tars copies demo_images demo_server diff earlier_sets export_arrays export_tfds
+fetch_keeps fetch_parts first_hour folded_reports fuzz guards guides huggingface imports init large_sets layouts looks
+many_classes odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show
+sites status syscalls terminal trust twice upright voc wording wrapping
+"""
+"""Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
+
 LONG = 3600  # seconds that one of the exhaustive tests may take
 
 _skipped: list[str] = []
@@ -41,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+        if item.path.stem.removeprefix("test_") in SAME_EVERYWHERE.split():
+            item.add_marker("once")
         if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.timeout(LONG))
 
