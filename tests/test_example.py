@@ -295,9 +295,9 @@ def test_a_split_entry_is_the_entry_cut_before_its_value(name: str, length: int)
 
 
 def test_values_are_views_and_not_copies() -> None:
-    """A parsed byte string shares the memory of the record: verifying 140 GB must not copy them."""
-    record = bytearray(encode_example({"a": BytesList((b"xyz",))}))
+    """A parsed image shares the memory of the record: verifying 140 GB must not copy them."""
+    record = bytearray(encode_example({"a": BytesList((b"xyz" + bytes(10_000),))}))
     feature = parse_example(memoryview(record))["a"]
     assert isinstance(feature, BytesList)
     record[record.index(b"xyz")] = ord("X")
-    assert bytes(feature.values[0]) == b"Xyz"
+    assert bytes(feature.values[0][:3]) == b"Xyz"

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, InputError, UsageError, WriteError
-from imagenet_prep.records import SequenceExample, staging
+from imagenet_prep.records import SequenceExample, writer
 from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.tfrecord import compression as compressed
 
@@ -402,13 +402,13 @@ def test_bytes_with_other_fields_are_no_example(tmp_path: Path, data: bytes) -> 
 def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no reader takes is not written: beyond protobuf's limit, or, compressed, beyond our own reader's."""
     path = tmp_path / "file"
-    monkeypatch.setattr(staging, "MAX_MESSAGE", 2000)
-    monkeypatch.setattr(staging, "MAX_RECORD", 1000)
+    monkeypatch.setattr(writer, "MAX_MESSAGE", 2000)
+    monkeypatch.setattr(writer, "MAX_RECORD", 1000)
     records.write(path, [{"a": bytes(1500)}])
     for compression, size in ((None, 3000), ("gzip", 1500)):
         with pytest.raises(UsageError, match=r"record 1 has [0-9,]+ bytes"):
             records.write(path, [{"a": b""}, {"a": bytes(size)}], compression)
-    assert staging.MAX_RECORD < compressed.MAX_RECORD
+    assert writer.MAX_RECORD < compressed.MAX_RECORD
 
 
 # files that are written ----------------------------------------------------------------------------------------

@@ -20,13 +20,11 @@ from imagenet_prep.tfrecord.example import (
     Int64List,
     delimited,
     encode_example,
-    parse_example,
-    varint,
-)
-from imagenet_prep.tfrecord.sequence_example import (
     encode_sequence_example,
     has_feature_lists,
+    parse_example,
     parse_sequence_example,
+    varint,
 )
 
 tf = tf_fixture.tf

@@ -22,7 +22,7 @@ from existing import existing
 
 from imagenet_prep import records
 from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
-from imagenet_prep.records import ShardWriter, staging
+from imagenet_prep.records import ShardWriter, writer
 from imagenet_prep.storage import local
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.text import byte_count, size_text
@@ -416,7 +416,7 @@ def test_a_full_disk_discards_the_set(tmp_path: Path, full_disk: Callable[[], Ab
     """The error names the set, and nothing is left of it."""
     with pytest.raises(SpaceError, match=r"no space left while writing .*/movies") as caught:  # noqa: SIM117
         with full_disk(), ShardWriter(tmp_path / "movies", shards=2) as shards:
-            shards.write({"text": bytes(staging.HELD)})
+            shards.write({"text": bytes(writer.HELD)})
     assert caught.value.detail.startswith("nothing of it is kept")
     assert os.listdir(tmp_path) == []
 
@@ -426,7 +426,7 @@ def test_a_set_that_failed_once_is_lost(tmp_path: Path, full_disk: Callable[[], 
     with pytest.raises(SpaceError), ShardWriter(tmp_path / "movies", shards=2) as shards:  # noqa: PT012
         for disk in (full_disk(), contextlib.nullcontext()):
             with pytest.raises(SpaceError), disk:
-                shards.write({"n": 0, "text": bytes(staging.HELD)})
+                shards.write({"n": 0, "text": bytes(writer.HELD)})
     assert shards.records == 0
     assert os.listdir(tmp_path) == []
 
@@ -437,7 +437,7 @@ def test_a_set_that_failed_holds_nothing_open(
     """Else its space would not be free before the process ends."""
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(SpaceError), full_disk(), ShardWriter(tmp_path / "movies", shards=2) as shards:
-        shards.write({"text": bytes(staging.HELD)})
+        shards.write({"text": bytes(writer.HELD)})
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -22,8 +22,14 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.reading.shard import looks_like
 from imagenet_prep.stages.show import save_image, show
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
-from imagenet_prep.tfrecord.sequence_example import encode_sequence_example
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    Feature,
+    FloatList,
+    Int64List,
+    encode_example,
+    encode_sequence_example,
+)
 
 
 def jpeg(width: int, height: int) -> bytes:

@@ -23,7 +23,7 @@ import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.shuffling import epoch_order
+from imagenet_prep.torch.loader import epoch_order
 
 COUNT = 301
 """A number that no number of ranks, workers and images a batch divides."""

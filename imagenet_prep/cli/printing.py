@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
-    from imagenet_prep.reading.difference import Difference, SplitDifference
     from imagenet_prep.shards.account import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
+    from imagenet_prep.stages.diff import Difference, SplitDifference
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary

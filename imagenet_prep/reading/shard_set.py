@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
+import tempfile
 import warnings
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.reading import index_cache
 from imagenet_prep.reading.record_sequence import RecordSequence, first_label_of
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.files import find_plain, names_in
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
-from imagenet_prep.storage.location import AnyPath, Location, locate
+from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
-from imagenet_prep.tfrecord.index import decode_index
+from imagenet_prep.tfrecord.index import decode_index, encode_index
 
 
 class ShardSet(RecordSequence):
@@ -187,7 +190,7 @@ class _Indexed:
             own = None
             with contextlib.suppress(InputError):  # verify finds fault with an index: here it only saves time
                 own = decode_index(find_plain(self._index) or b"-")
-            known = self._fitting(own) or self._fitting(index_cache.cached(self._shard.path))
+            known = self._fitting(own) or self._fitting(_cached_offsets(self._shard.path))
             self._offsets = known or self._follow()
             self._count = len(self._offsets) - 1
         return self._offsets
@@ -202,7 +205,7 @@ class _Indexed:
     def _follow(self) -> array[int]:
         offsets = self._shard.offsets()
         self._check(len(offsets) - 1)
-        index_cache.keep(self._shard.path, offsets)
+        _keep_offsets(self._shard.path, offsets)
         return offsets
 
     def _check(self, found: int) -> None:
@@ -210,3 +213,48 @@ class _Indexed:
         if self._count not in (None, found):
             what = f"{self._shard.path} holds {number_of(found, 'record')}"
             raise InputError(what, f"expected {self._count:,} by its manifest or its index", remedy(self._shard.path))
+
+
+# indexes of other makers' shards ---------------------------------------------------------------------------------
+#
+# They are made when they are first needed, and kept in the user's cache folder: nothing is written beside shards that
+# are not ours. A cached index is that of one state of a file: its place, size and time of change are in the name. It
+# saves time and is not trusted: whoever reads a record compares its framing. So it need not be durable either.
+
+
+def _cached_offsets(shard: AnyPath) -> array[int] | None:
+    """Where each record of a shard begins and the last one ends, in bytes; None if that is not known."""
+    local = local_or_none(shard)
+    if local is None:
+        return None
+    try:
+        return decode_index(_cache_path(local).read_bytes())
+    except OSError:
+        return None
+
+
+def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
+    """Keep the offsets in the cache, but not those of remote shards; no space, or no right to write, is no error."""
+    local = local_or_none(shard)
+    if local is None:
+        return
+    content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
+    with contextlib.suppress(OSError):
+        path = _cache_path(local)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                file.write(content)
+                file.flush()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+
+
+def _cache_path(shard: Path) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
+    status = shard.stat()
+    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode("utf-8", "surrogateescape")
+    return folder / "imagenet-prep" / "index" / f"{hashlib.sha256(state).hexdigest()[:32]}.idx"

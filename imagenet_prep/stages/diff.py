@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from imagenet_prep.errors import PrepError
-from imagenet_prep.model import Progress, Silent
-from imagenet_prep.reading.difference import Difference, DifferingRecord, SplitDifference, place_text
-from imagenet_prep.reading.record_list import ComparedSet
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.model import Progress, ShardInfo, Silent
+from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import Decoder
+from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, mask
+from imagenet_prep.tfrecord.index import Index, decode
 
 LOOKED_INTO = 20
 """How many records that differ are taken apart, and how many names are told, if nothing else is said."""
@@ -32,6 +38,73 @@ class _Spot(NamedTuple):
     @property
     def words(self) -> str:
         return place_text(self.shard, self.number)
+
+
+def place_text(shard: str, number: int) -> str:
+    """Where a record is, in words."""
+    return f"{shard} record {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingRecord:
+    """A record that both sets have under one name, with other bytes.
+
+    ``places`` are those in both sets: shard and number. ``features`` tells, by feature, the value of both in words; it
+    is None of a record that was not looked into.
+    """
+
+    name: str
+    places: tuple[str, str]
+    features: dict[str, tuple[str, str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitDifference:
+    """What differs in one split.
+
+    Args:
+        split: its name.
+        shards: how many each set has.
+        records: how many each set has.
+        moved: how many records are the same, and have another shard or number in the other set.
+        only: names of records that just one of them has, those of the first set and those of the second; a record
+            without a name is told by its place.
+        only_places: where these are, shard and number, in the same order.
+        differing: records that both have, and that are not the same.
+        other_shards: shards whose records differ, where one side is a manifest alone: which of them, it can't tell.
+    """
+
+    split: str
+    shards: tuple[int, int]
+    records: tuple[int, int]
+    moved: int = 0
+    only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    only_places: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    differing: tuple[DifferingRecord, ...] = ()
+    other_shards: tuple[str, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same records in the same places."""
+        return not (self.moved or any(self.only) or self.differing or self.other_shards)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs between two sets, by split."""
+
+    places: tuple[Path, Path]
+    splits: tuple[SplitDifference, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same records in the same places."""
+        return all(split.is_same for split in self.splits)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON."""
+        splits = [{**asdict(split), "is_same": split.is_same} for split in self.splits]
+        return {"places": [*map(str, self.places)], "is_same": self.is_same, "splits": splits}
 
 
 def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
@@ -137,3 +210,121 @@ def _in_words(value: object) -> str:
         shown = ", ".join(map(_in_words, itertools.islice(value, 8)))
         return f"[{shown}{', ...' if len(value) > 8 else ''}]"
     return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+# what is compared ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSet:
+    """Shards to be compared with others.
+
+    Args:
+        place: the folder, or the manifest.
+        shards: the size of each in bytes by name; of a manifest alone, as it says.
+        recorded: what is on record of those whose files are of that size.
+        has_files: whether there is more than the manifest.
+    """
+
+    place: AnyPath
+    shards: Mapping[str, int]
+    recorded: Mapping[str, ShardInfo]
+    has_files: bool
+
+    @classmethod
+    def of(cls, place: AnyPath) -> ComparedSet:
+        """That of a folder of shards, whoever made them, or of a manifest that lies anywhere.
+
+        Raises:
+            UsageError: there is nothing of that name.
+            InputError: it holds no shards, or the manifest is damaged.
+        """
+        if place.is_file():
+            manifest = load_manifest(place)
+            assert manifest is not None, "the file is there"
+            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, False)
+        if not place.is_dir():
+            raise UsageError(f"{place} is not there", "expected a folder of shards, or a manifest.json")
+        layout = Layout(place)
+        found = load_manifest(layout.manifest_path)
+        sizes = layout.find_shards(_splits(layout, found))
+        if not sizes:
+            raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
+        recorded = {name: info for name, info in found.shards.items() if sizes.get(name) == info.size} if found else {}
+        return cls(place, sizes, recorded, True)
+
+    def of_split(self, split: str) -> list[str]:
+        """Its shards of one split, in order."""
+        parsed = ((parse_shard_name(name), name) for name in self.shards)
+        return [name for place, name in sorted((each, name) for each, name in parsed if each and each[0] == split)]
+
+    @property
+    def splits(self) -> list[str]:
+        """Its splits, by name."""
+        return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
+
+    def digest(self, name: str) -> str:
+        """The digest of a shard: as recorded, else as its framing gives it, for which no image is read."""
+        info = self.recorded.get(name)
+        return info.digest if info else self.records(name).digest
+
+    def count(self, name: str) -> int:
+        """How many records a shard holds."""
+        info = self.recorded.get(name)
+        return info.records if info else len(self.records(name).lengths)
+
+    def records(self, name: str) -> Index:
+        """The records of a shard in order: by its index, where that is the recorded shard's, else by their headers.
+
+        A record without a name of its own has "" for one.
+
+        Raises:
+            InputError: no record can be found from some byte on.
+        """
+        layout, info = Layout(self.place), self.recorded.get(name)
+        if info is not None:
+            with contextlib.suppress(InputError):
+                index = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(name)))
+                if index is not None and index.digest == info.digest:
+                    return index
+        return _by_headers(Shard.open(layout.shard_path(name)))
+
+    def record(self, name: str, number: int, offset: int, length: int) -> Record:
+        """A record by its number, its byte offset and its length in bytes with framing.
+
+        Raises:
+            InputError: its data are damaged.
+        """
+        shard = Shard.open(Layout(self.place).shard_path(name))
+        if shard.compression != "none":
+            return next(shard.sound(each) for each in shard.followed() if each.number == number)
+        data = shard.intact_at(offset, offset + length)
+        damaged = Framed(number, offset, shard.view[:0], 0, False)
+        return shard.sound(damaged) if data is None else Record(shard, number, offset, data)
+
+
+def _by_headers(shard: Shard) -> Index:
+    index = Index()
+    with shard.naming():
+        for number, (offset, data) in enumerate(shard.unchecked()):
+            if shard.compression == "none":
+                end = offset + HEADER.size + len(data)
+                (crc,) = FOOTER.unpack(shard.view[end : end + FOOTER.size])
+            else:
+                crc = mask(crc32c(data))
+            index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
+    return index
+
+
+def _name_of(record: Record) -> str:
+    """The name of its image's file; "" of what is no image's record."""
+    try:
+        return record.filename
+    except InputError:
+        return ""
+
+
+def _splits(layout: Layout, manifest: Manifest | None) -> list[str]:
+    if manifest is not None:
+        return list(manifest.dataset.splits)
+    return sorted({parsed[0] for parsed in map(parse_shard_name, layout.shards.list()) if parsed})

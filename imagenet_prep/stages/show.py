@@ -18,8 +18,15 @@ from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord.example import KINDS, BytesList, Feature, FloatList, parse_features
-from imagenet_prep.tfrecord.sequence_example import has_feature_lists, parse_sequence_example
+from imagenet_prep.tfrecord.example import (
+    KINDS,
+    BytesList,
+    Feature,
+    FloatList,
+    has_feature_lists,
+    parse_features,
+    parse_sequence_example,
+)
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -1,4 +1,4 @@
-"""Fields <-> tf.train.Example bytes, without TensorFlow.
+"""Features <-> bytes of a tf.train.Example or a tf.train.SequenceExample, without TensorFlow.
 
 The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in byte order of
 their names. (Where one name begins with another, protobuf's implementations differ; no name of a record does.)
@@ -7,12 +7,20 @@ Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
 
 Buffer = bytes | memoryview
+
+SHORT = 256
+"""Bytes of a feature that may be met again."""
+
+_SHORT_MESSAGE = 1 << 13
 
 _BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
 
@@ -118,7 +126,7 @@ class SplitEntry:
 
 
 def parse_example(data: Buffer) -> dict[str, Feature]:
-    """The features of an Example; byte values are memoryviews into ``data``.
+    """The features of an Example; byte values are memoryviews, into ``data`` unless they are short.
 
     Raises:
         ExampleError: the bytes are no well-formed Example.
@@ -128,29 +136,79 @@ def parse_example(data: Buffer) -> dict[str, Feature]:
 
 def parse_features(data: Buffer) -> dict[str, Feature | None]:
     """The same, with a None for each name whose feature is not set."""
-    view = memoryview(data)
-    return {name: join_pieces(view, pieces) for name, pieces in parse_map(view, 1, "feature").items()}
+    return keep_last(map(_named_feature, iter_entries(data)))
 
 
-def parse_map(view: memoryview, field: int, what: str) -> dict[str, list[tuple[int, int]]]:
-    """Where the pieces of each value of a map lie, by name; ``field`` of a message holds it, and ``what`` it is of."""
-    values: dict[str, list[tuple[int, int]]] = {}
-    for found, wire, start, stop in parse_fields(view, 0, len(view)):
-        if found != field or wire != 2:
-            continue
-        for inner, inner_wire, entry_start, entry_stop in parse_fields(view, start, stop):
-            if inner != 1 or inner_wire != 2:
-                continue
-            key, pieces = parse_entry(view, entry_start, entry_stop, what)
-            values.pop(key, None)  # the last entry of a name counts
-            values[key] = pieces
+def keep_last(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """The values of a map by name: of several entries of one name the last one counts."""
+    values: dict[str, T] = {}
+    for name, value in entries:
+        values.pop(name, None)
+        values[name] = value
     return values
 
 
-def parse_entry(view: memoryview, start: int, stop: int, what: str = "feature") -> tuple[str, list[tuple[int, int]]]:
+def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
+    """Every entry of the map that ``field`` of a message holds: short ones, and those of a short message, as bytes.
+
+    Most features of a set are the same bytes in many records, a class or a size: who gets bytes can look them up.
+    """
+    view = bytes(data) if len(data) <= _SHORT_MESSAGE else memoryview(data)
+    for found, wire, start, stop in parse_fields(view, 0, len(view)):
+        if found == field and wire == 2:
+            for inner, inner_wire, a, b in parse_fields(view, start, stop):
+                if inner == 1 and inner_wire == 2:
+                    yield bytes(view[a:b]) if b - a <= SHORT else view[a:b]
+
+
+def _named_feature(entry: Buffer) -> tuple[str, Feature | None]:
+    return _short_entry(entry) if len(entry) <= SHORT else parse_entry(entry)
+
+
+def parse_entry(entry: Buffer) -> tuple[str, Feature | None]:
+    """The name and the feature of an entry."""
+    usual = _parse_usual_entry(entry)
+    if usual is not None:
+        return usual
+    view = entry if len(entry) <= SHORT else memoryview(entry)
+    name, pieces = split_entry(view)
+    feature = None
+    for piece in pieces:
+        feature = parse_feature(view, *piece, feature)
+    return name, feature
+
+
+def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
+    """The same of an entry as all writers lay it out: with a single value, or with floats; None of any other one."""
+    head, size = bytes(entry[:160]), len(entry)  # a name of up to 127 bytes, and five bytes before each length
+    try:
+        name_ends = 2 + head[1]
+        name = head[2:name_ends].decode()
+        feature, at = varint_in(head, name_ends + 1)
+        listed, start = varint_in(head, at + 1)
+        length, value = varint_in(head, start + 1)
+        kind = head[0], head[name_ends], head[at], head[start]
+        if not at + feature == start + listed == value + length == size or head[1] > 0x7F:
+            return None
+        if kind == (0x0A, 0x12, 0x0A, 0x0A):
+            return name, BytesList((memoryview(entry)[value:],))
+        if kind == (0x0A, 0x12, 0x12, 0x0A) and length % 4 == 0:
+            return name, FloatList(struct.unpack_from(f"<{length // 4}f", entry, value))
+        if kind == (0x0A, 0x12, 0x1A, 0x0A) and 1 <= length <= 8 and value + length <= len(head):
+            number, stop = varint_in(head, value)
+            return (name, Int64List((number,))) if stop == size else None
+    except (IndexError, UnicodeDecodeError):
+        pass
+    return None
+
+
+_short_entry = functools.lru_cache(4096)(parse_entry)
+
+
+def split_entry(view: Buffer, what: str = "feature") -> tuple[str, list[tuple[int, int]]]:
     """The name in an entry of a map, and where the pieces of its value lie."""
     name, pieces = b"", []
-    for part, wire, a, b in parse_fields(view, start, stop):
+    for part, wire, a, b in parse_fields(view, 0, len(view)):
         if part == 1 and wire == 2:
             name = bytes(view[a:b])
         elif part == 2 and wire == 2:
@@ -161,45 +219,7 @@ def parse_entry(view: memoryview, start: int, stop: int, what: str = "feature") 
         raise ExampleError(f"the name of a {what} is not UTF-8") from None
 
 
-def read_usual_entry(entry: Buffer) -> tuple[str, list[Any]] | None:
-    """Name and values of an entry that is laid out as every writer known does it; None of any other one.
-
-    That is one with a single byte string, with floats, or with a single small number that is not below 0.
-    """
-    head, size = bytes(entry[:160]), len(entry)  # a name of up to 127 bytes, and five bytes before each length
-    try:
-        name_ends = 2 + head[1]
-        name = head[2:name_ends].decode()
-        feature, at = varint_in(head, name_ends + 1)
-        listed, start = varint_in(head, at + 1)
-        length, value = varint_in(head, start + 1)
-        if not at + feature == start + listed == value + length == size or head[1] > 0x7F:
-            return None
-        kind = head[0], head[name_ends], head[at], head[start]
-        if kind == _USUAL_BYTES:
-            return name, [bytes(entry[value:])]
-        if kind == _USUAL_FLOATS and length % 4 == 0:
-            return name, list(struct.unpack_from(f"<{length // 4}f", entry, value))
-        if kind == _USUAL_INTS and 1 <= length <= 8 and value + length <= len(head):
-            number, stop = varint_in(head, value)
-            return (name, [number]) if stop == size else None
-    except (IndexError, UnicodeDecodeError):
-        pass
-    return None
-
-
-_USUAL_BYTES, _USUAL_FLOATS, _USUAL_INTS = ((0x0A, 0x12, kind << 3 | 2, 0x0A) for kind in (_BYTES, _FLOAT, _INT64))
-
-
-def join_pieces(view: memoryview, pieces: Iterable[tuple[int, int]]) -> Feature | None:
-    """The feature that lies in these pieces; None if none of them sets anything."""
-    feature = None
-    for start, stop in pieces:
-        feature = parse_feature(view, start, stop, feature)
-    return feature
-
-
-def parse_feature(view: memoryview, start: int, stop: int, feature: Feature | None = None) -> Feature | None:
+def parse_feature(view: Buffer, start: int, stop: int, feature: Feature | None = None) -> Feature | None:
     """The Feature message between two bytes, joined to an earlier piece of it; None if neither sets anything."""
     for field, wire, list_start, list_stop in parse_fields(view, start, stop):
         if wire != 2:
@@ -216,17 +236,12 @@ def parse_feature(view: memoryview, start: int, stop: int, feature: Feature | No
 
 def _merge(first: Feature | None, second: Feature) -> Feature:
     """Two pieces of one feature: protobuf joins lists of the same kind; of different kinds the later one counts."""
-    match first, second:
-        case BytesList(head), BytesList(tail):
-            return BytesList(head + tail)
-        case FloatList(head), FloatList(tail):
-            return FloatList(head + tail)
-        case Int64List(head), Int64List(tail):
-            return Int64List(head + tail)
-    return second
+    if first is None or type(first) is not type(second):
+        return second
+    return type(second)(first.values + second.values)  # type: ignore[arg-type,operator]
 
 
-def _parse_floats(view: memoryview, start: int, stop: int) -> tuple[float, ...]:
+def _parse_floats(view: Buffer, start: int, stop: int) -> tuple[float, ...]:
     values: list[float] = []
     for field, wire, a, b in parse_fields(view, start, stop):
         if field == 1 and wire in (2, 5):
@@ -236,7 +251,7 @@ def _parse_floats(view: memoryview, start: int, stop: int) -> tuple[float, ...]:
     return tuple(values)
 
 
-def _parse_ints(view: memoryview, start: int, stop: int) -> tuple[int, ...]:
+def _parse_ints(view: Buffer, start: int, stop: int) -> tuple[int, ...]:
     values: list[int] = []
     for field, wire, a, b in parse_fields(view, start, stop):
         if field == 1 and wire in (0, 2):
@@ -256,7 +271,9 @@ def varint_in(data: bytes, position: int) -> tuple[int, int]:
     return value | byte << shift, position + 1
 
 
-def _varint_at(view: memoryview, position: int, stop: int) -> tuple[int, int]:
+def _varint_at(view: Buffer, position: int, stop: int) -> tuple[int, int]:
+    if position < stop and (byte := view[position]) < 0x80:
+        return byte, position + 1
     value = shift = 0
     while position < stop and shift < 70:
         byte = view[position]
@@ -268,14 +285,19 @@ def _varint_at(view: memoryview, position: int, stop: int) -> tuple[int, int]:
     raise ExampleError("a varint does not end")
 
 
-def parse_fields(view: memoryview, position: int, stop: int) -> list[tuple[int, int, int, int]]:
+def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int, int, int]]:
     """Each field of a message: number, wire type, and where its value starts and stops."""
     fields: list[tuple[int, int, int, int]] = []
     while position < stop:
-        tag, start = _varint_at(view, position, stop)
+        tag, start = view[position], position + 1
+        if tag >= 0x80:
+            tag, start = _varint_at(view, position, stop)
         wire = tag & 7
         if wire == 2:
-            length, start = _varint_at(view, start, stop)
+            if start < stop and (length := view[start]) < 0x80:
+                start += 1
+            else:
+                length, start = _varint_at(view, start, stop)
             position = start + length
         elif wire == 0:
             _, position = _varint_at(view, start, stop)
@@ -285,7 +307,50 @@ def parse_fields(view: memoryview, position: int, stop: int) -> list[tuple[int, 
             raise ExampleError(f"wire type {wire} is not used by any Example")
         if position > stop:
             raise ExampleError("a field runs past the end of its message")
-        if tag >> 3 == 0:
+        if tag < 8:
             raise ExampleError("a field has number 0")
         fields.append((tag >> 3, wire, start, position))
     return fields
+
+
+# sequences -------------------------------------------------------------------------------------------------------
+
+_FEATURE_LISTS = 2  # the field of a SequenceExample that an Example has not
+
+Steps = Sequence[Feature | None]
+"""A feature list: one feature a step, None where it is not set."""
+
+
+def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]) -> bytes:
+    """A whole SequenceExample; both of its parts are there even if they are empty."""
+    entries = b""
+    for name in sorted(feature_lists, key=str.encode):
+        features = b"".join(delimited(1, encode_feature(step)) for step in feature_lists[name])
+        entries += delimited(1, delimited(1, name.encode()) + delimited(2, features))
+    return encode_example(context) + delimited(_FEATURE_LISTS, entries)
+
+
+def has_feature_lists(data: Buffer) -> bool:
+    """Whether a record says that it is a SequenceExample: to an Example's parser it is one with nothing but context.
+
+    Raises:
+        ExampleError: the bytes are neither.
+    """
+    view = memoryview(data)
+    return any(field == _FEATURE_LISTS and wire == 2 for field, wire, _, _ in parse_fields(view, 0, len(view)))
+
+
+def parse_sequence_example(data: Buffer) -> tuple[dict[str, Feature | None], dict[str, tuple[Feature | None, ...]]]:
+    """The context and the feature lists of a SequenceExample; byte values are memoryviews.
+
+    Raises:
+        ExampleError: the bytes are no well-formed SequenceExample.
+    """
+
+    def steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
+        view = memoryview(entry)
+        name, pieces = split_entry(view, "feature list")
+        fields = [field for piece in pieces for field in parse_fields(view, *piece)]  # protobuf joins pieces
+        return name, tuple(parse_feature(view, a, b) for inner, wire, a, b in fields if inner == 1 and wire == 2)
+
+    return parse_features(data), keep_last(map(steps, iter_entries(data, _FEATURE_LISTS)))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
 from torch.utils.data import DataLoader, Sampler
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.reading.shuffling import epoch_order
 from imagenet_prep.text import number_of
 from imagenet_prep.torch.image_dataset import ImageDataset
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Of mallopt (malloc.h), in bytes: what may lie free at the end, and from which size on a block has its own map."""
@@ -151,3 +154,30 @@ class _Batches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         return len(self._loader) - self._loader.given
+
+
+def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
+    """The numbers of all records, each once: shards in random order, and those of ``window`` shards well mixed.
+
+    A disk that turns, or one behind a network, then reads ``window`` shards at a time and not all of them at once. The
+    same arguments give the same order, whatever the version of NumPy: it gives random bits, and they are sorted.
+
+    Args:
+        starts: the number of each shard's first record, and behind them that of all records.
+        seed: any number from 0 on.
+        epoch: any number from 0 on; each has an order of its own.
+        window: a number of shards, from 1 on.
+    """
+    import numpy as np
+
+    bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
+
+    def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        return numbers[np.argsort(bits.random_raw(len(numbers)), kind="stable")]
+
+    shards = mixed(np.arange(len(starts) - 1))
+    ordered = [np.zeros(0, dtype=np.int64)]
+    for first in range(0, len(shards), window):
+        several = [np.arange(starts[shard], starts[shard + 1]) for shard in shards[first : first + window]]
+        ordered.append(mixed(np.concatenate(several)))
+    return np.concatenate(ordered)

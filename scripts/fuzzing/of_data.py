@@ -38,7 +38,7 @@ from imagenet_prep.stages.show import show
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import example as examples
-from imagenet_prep.tfrecord import sequence_example as sequences
+from imagenet_prep.tfrecord import example as sequences
 from imagenet_prep.tfrecord.framing import FramingError
 from imagenet_prep.tfrecord.inception_reader import RecordError, read_features, read_record
 

@@ -26,8 +26,8 @@ from targets import TARGETS
 from imagenet_prep.demo.photographs import TINY_SIZE, Kind, encode, photograph
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example as examples
+from imagenet_prep.tfrecord import example as sequences
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord import sequence_example as sequences
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List
 
 _XML = b"""<annotation><folder>n01440764</folder><filename>n01440764_1</filename>
