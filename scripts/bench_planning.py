@@ -28,7 +28,7 @@ sys.path.insert(0, os.environ.get("PLANNED_BY", str(Path(__file__).resolve().par
 from imagenet_prep.datasets import order, plan
 from imagenet_prep.datasets.dataset import MakingOptions
 from imagenet_prep.model import Done, Silent
-from imagenet_prep.recipes import contents, loading
+from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
 from imagenet_prep.sources import class_folders
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
@@ -113,8 +113,8 @@ def main() -> int:
     class_folders._Walk.__call__ = walk  # type: ignore[method-assign]
     for where, name, step in (
         (loading, "find_inputs", "list: join the parts"),
-        (contents, "decide", "look at the endings"),
-        (contents, "keep", "look at the endings"),
+        (loading, "_decide", "look at the endings"),
+        (loading, "_keep", "look at the endings"),
         (loading, "_labelled", "label"),
         (loading, "_catalog", "pick each split"),
         (plan, "names_and_sizes", "digest the listing"),

@@ -10,8 +10,8 @@ from existing import existing
 from test_recipe_sets import command
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.recipes.inputs import shards_dir
 from imagenet_prep.recipes.loading import read
-from imagenet_prep.recipes.places import shards_dir
 
 CLASSIC = "input_file_pattern: arrays/*.npy\nnum_shards: 1\n"
 

@@ -595,8 +595,8 @@ def _job(
     if given["config"] is None:
         return layout, ILSVRC2012, options
     from imagenet_prep.ilsvrc2012.settings import options_of_recipe
+    from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.loading import load, read
-    from imagenet_prep.recipes.places import shards_dir
     from imagenet_prep.recipes.rules import is_imagenet
 
     _refuse_with_recipe(given)

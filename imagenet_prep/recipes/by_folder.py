@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.classes import Classes, numbered
 from imagenet_prep.recipes.dividing import Division
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.labelling import Classes, Labelled, numbered
 from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.sources.catalog import Catalog

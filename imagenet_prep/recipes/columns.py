@@ -1,4 +1,4 @@
-"""What a record can hold of an item, and what a recipe makes of it: a feature a column."""
+"""Content: what files are by their names. The columns of an item, and the features that a recipe makes of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.tfrecord.example import Kind
 
 Content = Literal["image", "pixels", "array"]
+
+ENDINGS: dict[Content, tuple[str, ...]] = {
+    "image": (".jpeg", ".jpg", ".png"),
+    "pixels": (".jpeg", ".jpg", ".png", ".tif", ".tiff"),
+    "array": (".npy", ".npz"),
+}
+_OTHER_IMAGES = (".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif", ".jp2", ".ppm")
 
 _NUMBERS: dict[str, Kind] = {
     **{"raw": "bytes", "values": "float", "shape": "int64", "dtype": "bytes"},
@@ -32,6 +39,16 @@ RESERVED = frozenset((*OF_ITEM, *OF_CLASS, *_NUMBERS, *OF_CONTENT["image"]))
 """A column of a labels file that has one of these names is reached as ``labels.NAME``."""
 
 _MANY = frozenset({"values", "shape"})
+
+
+def is_of(content: Content, name: str) -> bool:
+    """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
+    return name.lower().endswith(ENDINGS[content])
+
+
+def is_odd(content: Content, name: str) -> bool:
+    """Whether a file is an image, of a format that this content can't be read from: data that would be missing."""
+    return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recipes import promising
-from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.inputs import ManifestFile
+from imagenet_prep.recipes.labelling import Classes
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, usable_manifest

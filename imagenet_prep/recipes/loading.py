@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,13 @@ from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import contents, labelling, rules
+from imagenet_prep.recipes import labelling, rules
 from imagenet_prep.recipes.by_folder import label_by_folder
-from imagenet_prep.recipes.classes import Classes, first_label, given_classes
-from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.dividing import ONLY, Division, divide
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
-from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.labelling import Classes, Labelled, first_label, given_classes
+from imagenet_prep.recipes.layouts import counted
 from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.reading import RecipeFile, read_recipe
@@ -73,8 +74,8 @@ def load(
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
-    content = contents.decide(file, inputs.listing)
-    listing, notes = contents.keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
+    content = _decide(file, inputs.listing)
+    listing, notes = _keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
     try:
         found = _labelled(file, inputs, listing, folder, content)
     except InputError as error:
@@ -243,3 +244,70 @@ def _too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[D
 def _prefix(prefix: str, split: str, splits: int) -> str:
     """The prefix itself for a single split, prefix and split for several; without a prefix the split."""
     return (prefix if splits == 1 else f"{prefix}-{split}") if prefix else split
+
+
+# content --------------------------------------------------------------------------------------------------------
+
+
+def _decide(file: RecipeFile, listing: Catalog) -> Content:
+    """What the files are: as the recipe says, else arrays if they all end as such, else numbers if it rescales.
+
+    Raises:
+        UsageError: the recipe has keys for another content.
+    """
+    recipe = file.recipe
+    if recipe.content is not None:
+        return recipe.content
+    endings = listing.names.endings()
+    has_arrays = any(is_of("array", each) for each in endings)
+    if recipe.array is not None or (has_arrays and not any(is_of("pixels", each) for each in endings)):
+        key = "images" if recipe.images is not None else "record" if recipe.record == "inception" else None
+        if key is not None:
+            raise file.fault((key,), "the files are arrays", "expected images, or no such key")
+        return "array"
+    return "image" if recipe.min_val is None else "pixels"
+
+
+def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:
+    """The files of this content, and what to tell the user of the others.
+
+    In folders and tars other files are left out, but for images of a format that can't be read: those are among the
+    ``obstacles`` of the inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A
+    pattern or a manifest that names another file is wrong.
+
+    Raises:
+        InputError: such a file is named, or nothing is left.
+    """
+    import numpy as np
+
+    listing = inputs.listing
+
+    if all(is_of(content, each) for each in listing.names.endings()):
+        return listing, []
+    fit, are_odd = (listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd))
+    odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
+    rows = np.flatnonzero(fit)
+    if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
+        wrong = odd or others
+        choice = f"convert or remove them, or say in {file.path} what the content is"
+        error = InputError(
+            f"{inputs.origin}: {_unreadable(len(wrong), content)}, {wrong[0]} first ({counted(wrong)})",
+            f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
+            f"{choice}; skip_bad: true, or --skip-bad, leaves them out" if odd and len(rows) else choice,
+        )
+        if not len(rows) or not inputs.has_folders:
+            raise error
+        inputs.obstacles.append(error)
+    elif odd:
+        rows = np.flatnonzero(fit | are_odd)
+    if not others:
+        return listing.picked(rows), []
+    more = f" ({counted(others)})" if len(others) > 3 else ""
+    noun = "array" if content == "array" else "image"
+    left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
+    return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]
+
+
+def _unreadable(count: int, content: Content) -> str:
+    noun = "array" if content == "array" else "image"
+    return number_of(count, f"file can't be read as an {noun}", f"files can't be read as {noun}s")

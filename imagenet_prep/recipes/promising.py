@@ -13,9 +13,8 @@ from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import labelling, rules
-from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.columns import Content, Mapped
-from imagenet_prep.recipes.labelling import Labelled
+from imagenet_prep.recipes.labelling import Classes, Labelled
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.reading import RecipeFile
 from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
