@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,6 @@ _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _LARGEST = 3.4028234663852886e38
 _MAX_DEPTH = 64
-
-_SHARED = 1 << 16  # values of a column that are the same object wherever they stand; most labels are among them
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -78,24 +77,9 @@ def parse_labels(content: bytes, form: Form, path: str | None = None, label: str
     if form == "lines":
         table = _parse_lines(content)
     else:
-        table = _tabulated(*_read_rows(content, form), path, label, is_text=form != "jsonl")
+        table = _tabulated(*read_rows(content, form), path, label, is_text=form != "jsonl")
     _refuse_twice(table)
     return table
-
-
-def texts_of(content: bytes, form: Form) -> dict[str, list[str]]:
-    """The texts of each column of a file of labels that can be one of paths: none is missing, and none occurs twice.
-
-    A column that can't be is empty. Of ``path:label`` lines there are no columns.
-
-    Raises:
-        LabelsFault: it can't be understood.
-    """
-    if form == "lines":
-        return {}
-    lines, columns = _read_rows(content, form)
-    texts = {name: [each for each in values if isinstance(each, str) and each] for name, values in columns.items()}
-    return {name: values if len(set(values)) == len(lines) else [] for name, values in texts.items()}
 
 
 def _opened(content: bytes, newline: str) -> io.TextIOWrapper:
@@ -111,8 +95,12 @@ def _opened(content: bytes, newline: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=newline)
 
 
-def _read_rows(content: bytes, form: Form) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The line in which each row begins, and the values of each column."""
+def read_rows(content: bytes, form: Form) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """The line in which each row of a CSV, TSV or JSON lines begins, and the values of each column.
+
+    Raises:
+        LabelsFault: it can't be understood.
+    """
     if form == "jsonl":
         return _read_jsonl(_opened(content, "\n"))
     return _read_csv(_opened(content, ""), "\t" if form == "tsv" else ",")
@@ -120,7 +108,6 @@ def _read_rows(content: bytes, form: Form) -> tuple[Sequence[int], dict[str, lis
 
 def _parse_lines(content: bytes) -> LabelTable:
     paths, lines, labels = [], array("Q"), []
-    seen: dict[str, str] = {}
     for number, line in enumerate(_opened(content, "\n"), 1):
         if not line.strip():
             continue
@@ -130,13 +117,8 @@ def _parse_lines(content: bytes) -> LabelTable:
             raise LabelsFault(number, f"expected path:label, got {line[:80]!r}")
         paths.append(path.strip())
         lines.append(number)
-        labels.append(_shared(label.strip(), seen))
+        labels.append(sys.intern(label.strip()))
     return LabelTable(paths, lines, labels, {}, is_text=True)
-
-
-def _shared(text: str, seen: dict[str, str]) -> str:
-    """The text, as the object that it was before, where it is one of a few."""
-    return seen.setdefault(text, text) if len(seen) < _SHARED else seen.get(text, text)
 
 
 def _read_csv(file: io.TextIOWrapper, delimiter: str) -> tuple[Sequence[int], dict[str, list[Any]]]:
@@ -147,15 +129,14 @@ def _read_csv(file: io.TextIOWrapper, delimiter: str) -> tuple[Sequence[int], di
         if len(set(header)) != len(header) or "" in header:
             raise LabelsFault(1, "a column has no name, or two have the same")
         columns: dict[str, list[Any]] = {name: [] for name in header}
-        filled: list[tuple[list[Any], dict[str, str]]] = [(values, {}) for values in columns.values()]
         line = reader.line_num + 1
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise LabelsFault(line, f"{len(header)} columns expected, {len(cells)} found")
             if cells:
                 lines.append(line)
-                for cell, (values, seen) in zip(cells, filled, strict=True):
-                    values.append(_shared(cell.strip(), seen) or None)
+                for cell, values in zip(cells, columns.values(), strict=True):
+                    values.append(sys.intern(cell.strip()) or None)  # most values occur again
             line = reader.line_num + 1
     except csv.Error as error:
         raise LabelsFault(max(1, reader.line_num), str(error)) from None

@@ -16,13 +16,12 @@ from imagenet_prep.recipes.columns import Content, is_odd, is_of
 from imagenet_prep.recipes.dividing import split_folders
 from imagenet_prep.recipes.labels_file import (
     PATHS,
-    Form,
     LabelsFault,
     LabelTable,
     form_of,
     match,
     parse_labels,
-    texts_of,
+    read_rows,
     typed,
 )
 from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixed_masks, nested, suffix_of
@@ -365,30 +364,28 @@ def _judge(folder: Path, where: str, rows: Mapping[str, int]) -> Table | InputEr
     form = form_of(where)
     try:
         content = (folder / where).read_bytes()
-        columns = texts_of(content, form)
+        if form == "lines":
+            table = parse_labels(content, form)
+            return _fitting(folder, where, table, None, rows) if table.paths else None
+        columns = _texts(*read_rows(content, form))
     except (LabelsFault, OSError, RecursionError):
         return None
-    if form == "lines":
-        table = _parsed(content, form, None)
-        return None if table is None else _fitting(folder, where, table, None, rows)
     last = {name.rpartition("/")[2] for name in rows}
     usual = next((name for name in PATHS if name in columns), None)
     for column in sorted(columns, key=lambda name: name != usual):
         if any(text.rpartition("/")[2] in last for text in columns[column]):
             path = None if column == usual else column
-            table = _parsed(content, form, path)
-            fitting = None if table is None else _fitting(folder, where, table, path, rows)
-            if fitting not in (None, _NO_IMAGE):
-                return fitting
+            with contextlib.suppress(LabelsFault):
+                fitting = _fitting(folder, where, parse_labels(content, form, path), path, rows)
+                if fitting != _NO_IMAGE:
+                    return fitting
     return _by_stems(folder / where, columns.values(), rows)
 
 
-def _parsed(content: bytes, form: Form, column: str | None) -> LabelTable | None:
-    try:
-        table = parse_labels(content, form, column)
-    except LabelsFault:
-        return None
-    return table if table.paths else None
+def _texts(lines: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
+    """The texts of each column that can be one of paths: none is missing, and none occurs twice. Others are empty."""
+    texts = {name: [each for each in values if isinstance(each, str) and each] for name, values in columns.items()}
+    return {name: values if len(set(values)) == len(lines) else [] for name, values in texts.items()}
 
 
 def _by_stems(path: Path, columns: Iterable[Sequence[str]], known: Collection[str]) -> InputError | str:
