@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +13,6 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
-from PIL import Image
 
 from imagenet_prep import records
 from imagenet_prep.demo import photographs
@@ -157,31 +154,6 @@ def test_the_keys_of_the_guides(tmp_path: Path) -> None:
     fewer = list(records.read(sorted(again.data_dir.glob("scans-*")), lists=["values"]))
     assert [record["values"] for record in fewer] == [record["values"] for record in found[100:][::-1]]
     assert verify(again, ENGINE).problems == ()
-
-
-def test_png_images_with_a_file_of_labels(tmp_path: Path) -> None:
-    """The classic tutorial's records: height, width, depth, image_raw, label, equal to the arrays."""
-    rng = np.random.default_rng(2)
-    arrays, lines = {}, []
-    (tmp_path / "png").mkdir()
-    for number in range(30):
-        pixels = rng.integers(0, 256, (6, 7, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / "png" / f"{number}.png")
-        arrays[pixels.tobytes()] = number % 3
-        lines.append(f"png/{number}.png:{number % 3}\n")
-    (tmp_path / "labels.txt").write_text("".join(lines))
-    recipe = """\
-source: {files: "png/*.png"}
-labels: labels.txt
-content: pixels
-record: {height: height, width: width, depth: depth, image_raw: raw, label: label}
-num_shards: 2
-"""
-    layout = made(tmp_path, recipe)
-    found = list(records.read(sorted(layout.data_dir.glob("*-of-*"))))
-    assert {record["image_raw"]: record["label"] for record in found} == arrays
-    assert {(record["height"], record["width"], record["depth"]) for record in found} == {(6, 7, 3)}
-    assert verify(layout, ENGINE).problems == ()
 
 
 # verify and repair ---------------------------------------------------------------------------------------------
@@ -356,20 +328,3 @@ def test_options_that_a_recipe_decides(tmp_path: Path) -> None:
     failed = command("convert", tmp_path / "out", "--config", recipe, "--resize", "64", status=2)
     assert "--resize and --config" in failed.stderr
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("where", ["option", "environment", "recipe"])
-def test_the_root_of_relative_paths(tmp_path: Path, where: str) -> None:
-    """--raw, else DATAPATH, else the recipe's own folder stands before relative paths."""
-    data = tmp_path / ("recipes" if where == "recipe" else "data")
-    make_flowers(data / "flowers", 2)
-    recipe = tmp_path / "recipes" / "flowers.yaml"
-    recipe.parent.mkdir(exist_ok=True)
-    recipe.write_text("source: {folders: flowers}\n")
-    more = ["--raw", data] if where == "option" else []
-    environment = {"DATAPATH": str(data)} if where == "environment" else {}
-    command("convert", tmp_path / "out", "--config", recipe, *more, **environment)
-    assert (
-        json.loads((tmp_path / "out" / "imagenet-prep" / "manifest.json").read_text())["dataset"]["name"] == "flowers"
-    )
-    shutil.rmtree(tmp_path / "out")

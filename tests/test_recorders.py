@@ -426,24 +426,6 @@ def test_the_classic_tutorial(tmp_path: Path) -> None:
         assert record["label"] == [number % 3]
 
 
-def test_the_classic_keys_over_arrays(tmp_path: Path) -> None:
-    """500 arrays with exactly the classic keys: every value in [0, 1], and equal to NumPy's own."""
-    (tmp_path / "data").mkdir()
-    arrays = {f"data/{number}.npy": RNG.normal(0, 2, (8, 8)) for number in range(500)}
-    for name, array in arrays.items():
-        np.save(tmp_path / name, array)
-    found = records(
-        tmp_path,
-        "manifest_file: manifest.txt\ninput_file_pattern: data/*.npy\noutput_file_prefix: train\n"
-        "num_shards: 4\nmin_val: -3\nmax_val: 3\n",
-    )
-    assert set(found) == set(arrays)
-    for name, array in arrays.items():
-        values = np.array(found[name]["values"]).reshape(found[name]["shape"])
-        assert 0 <= values.min() <= values.max() <= 1
-        assert np.allclose(values, (np.clip(array, -3, 3) + 3) / 6, atol=1e-7)
-
-
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(tmp_path: Path, form: str) -> None:
     """Only then is an image with damage inside taken; one that is cut is refused even so."""
