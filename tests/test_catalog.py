@@ -17,7 +17,7 @@ from made_sets import catalog_rows
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box
-from imagenet_prep.recipes.contents import is_of
+from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.sources import names as names_module
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes

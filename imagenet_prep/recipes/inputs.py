@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +24,7 @@ from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.schema import Source
+    from imagenet_prep.recipes.labels_file import LabelTable
 
 ROOT_VARIABLE = "DATAPATH"
 
@@ -59,6 +59,7 @@ class Inputs:
         has_folders: whether the folders they lie in may be classes and splits.
         manifest: one that is to be made of them.
         divided: the rows of each split, where manifests of their own say so.
+        labels: a table of labels that came with the files, and where it is from; it counts, not one that is named.
     """
 
     listing: Catalog
@@ -69,6 +70,7 @@ class Inputs:
     has_folders: bool = False
     manifest: ManifestFile | None = None
     divided: Mapping[str, range] = field(default_factory=dict)
+    labels: tuple[LabelTable, AnyPath] | None = None
 
     @property
     def obstacles(self) -> list[InputError]:
@@ -107,17 +109,9 @@ def find_inputs(
     source = file.recipe.source
     if source is None:
         found = _classic(file, root, engine, layout, is_raw=is_raw)
-    elif source.folders is not None:
-        base = root / source.folders
-        _need_folder(file, ("source", "folders"), base)
-        found = Inputs(*list_folder(base, engine), base, base, has_folders=True)
-    elif source.manifest is not None:
-        found = _listed(root / source.manifest, root, engine)
-    elif source.tar is not None:
-        found = _tars(file, source, root, engine)
     else:
-        assert source.files is not None
-        found = _matching(file, ("source", "files"), _several(source.files), root, engine)
+        name = rules.source_key(source)
+        found = _SOURCES[name](file, ("source", name), root, engine)
     if not len(found.listing):
         if found.obstacles:
             raise all_of(found.obstacles)
@@ -126,8 +120,24 @@ def find_inputs(
     return found
 
 
-def _several(texts: str | Sequence[str]) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
+def _folders(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    base = root / _texts(file, key)[0]
+    _need_folder(file, key, base)
+    return Inputs(*list_folder(base, engine), base, base, has_folders=True)
+
+
+def _files(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    return _matching(file, key, _texts(file, key), root, engine)
+
+
+def _manifest(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    return _listed(root / _texts(file, key)[0], root, engine)
+
+
+def _texts(file: RecipeFile, key: Key) -> list[str]:
+    """What the recipe says of its source: one text, or several."""
+    said = getattr(file.recipe.source, str(key[-1]))
+    return [said] if isinstance(said, str) else list(said)
 
 
 def _line(file: RecipeFile, key: Key) -> str:
@@ -294,25 +304,34 @@ def _listed_by_split(
 # tars ----------------------------------------------------------------------------------------------------------
 
 
-def _tars(file: RecipeFile, source: Source, root: Path, engine: Engine) -> Inputs:
+def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     """The files in the tars that the recipe names, or that match its patterns."""
-    assert source.tar is not None
-    key = ("source", "tar")
+    archives, base = _archives(file, key, root, engine)
+    assert file.recipe.source is not None
+    listing = list_tars(archives, engine, folder_each=file.recipe.source.tar_folders)
+    return Inputs(listing, Remarks(), root, archives[0] if len(archives) == 1 else base, has_folders=True)
+
+
+def _archives(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[list[Path], Path]:
+    """The files that the recipe names by a path or by a pattern, each once; and the folder that patterns begin at."""
     archives: dict[Path, None] = {}
-    origin = root
-    for text in _several(source.tar):
+    base = root
+    for text in _texts(file, key):
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
             found, _ = list_matching(base, rest, engine)
             if not len(found):
                 raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one tar")
             archives |= dict.fromkeys(base / name for name in found.names)
-            origin = base
         else:
             archives[need_file(file, key, root / text)] = None
-    listing = list_tars(list(archives), engine, folder_each=source.tar_folders)
-    origin = next(iter(archives)) if len(archives) == 1 else origin
-    return Inputs(listing, Remarks(), root, origin, has_folders=True)
+    return list(archives), base
+
+
+_SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
+    **{"folders": _folders, "files": _files, "manifest": _manifest, "tar": _tars}
+}
+"""What lists the files of each kind of source, by its key in a recipe; a new one also has a field in schema.Source."""
 
 
 # where a recipe may write --------------------------------------------------------------------------------------

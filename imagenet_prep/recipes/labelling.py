@@ -108,8 +108,7 @@ def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[array[int], list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    labels = rules.labels_of(file)
-    assert labels is not None
+    said = rules.labels_of(file)
     by_name = {name: row for row, name in enumerate(listing.names)}
     rows = array("q", [-1]) * len(listing)
     base, beside = os.path.normpath(inputs.base), os.path.normpath(str(path.parent))
@@ -120,7 +119,7 @@ def _matched(
     unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
     if unlabelled:
         text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
-        if labels.unlabelled == "error":
+        if said is None or said.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
         notes.append(f"{text}; left out")
@@ -130,7 +129,7 @@ def _matched(
     if missing:
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
-        if labels.missing == "error":
+        if said is None or said.missing == "error":
             hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
         notes.append(text)

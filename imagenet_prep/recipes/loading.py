@@ -134,7 +134,7 @@ class _Sorted:
 
 
 def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
-    table = labelling.read_table(file, root)
+    table = inputs.labels or labelling.read_table(file, root)
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:

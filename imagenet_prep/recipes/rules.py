@@ -14,7 +14,7 @@ from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
     from imagenet_prep.images.pixels import Reencode
-    from imagenet_prep.recipes.schema import Labels
+    from imagenet_prep.recipes.schema import Labels, Source
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 SHARD_SIZE = 100 * 10**6
@@ -66,7 +66,7 @@ def check_source(file: RecipeFile) -> None:
         return
     if classic:
         raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
-    names = ("folders", "files", "manifest", "tar", "imagenet")
+    names = source_keys()
     given = [name for name in names if getattr(recipe.source, name) is not None]
     if len(given) != 1:
         what = f"{' and '.join(given)} at once" if given else "nothing in it"
@@ -76,6 +76,18 @@ def check_source(file: RecipeFile) -> None:
     is_flat = recipe.source.files is not None or recipe.source.manifest is not None
     if is_flat:
         _check_flat(file)
+
+
+def source_keys() -> list[str]:
+    """The kinds of sources, by their keys."""
+    from imagenet_prep.recipes.schema import Source
+
+    return [name for name in Source.__struct_fields__ if name != "tar_folders"]
+
+
+def source_key(source: Source) -> str:
+    """The one kind of source that a recipe names."""
+    return next(name for name in source_keys() if getattr(source, name) is not None)
 
 
 def _check_flat(file: RecipeFile) -> None:
