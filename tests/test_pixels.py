@@ -130,7 +130,7 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     assert manifest is not None
     assert manifest.settings["reencode"] == {"resize": 128, "max_side": None, "quality": 85, "codec": pixels.codec()}
     assert "libjpeg-turbo" in pixels.codec()
-    with pytest.raises(UsageError, match="`overwrite`"):
+    with pytest.raises(UsageError, match="--overwrite"):
         convert(layout, engine, replace(options, reencode=replace(how, quality=86)))
 
 
