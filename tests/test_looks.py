@@ -22,10 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.fetch.looks import check_look, look_at, look_of
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.target import check_look, look_at, look_of
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.stages.download import download
 from imagenet_prep.storage.layout import Layout

@@ -16,20 +16,9 @@ from typing import NoReturn, TypeAlias
 import requests
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
-from imagenet_prep.fetch import SIGN_UP_URL
+from imagenet_prep.fetch import SIGN_UP_URL, reply
 from imagenet_prep.fetch.login import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import Pace, Patience
-from imagenet_prep.fetch.reply import (
-    PROBE,
-    RefusedError,
-    access_error,
-    check_status,
-    is_page,
-    name_of,
-    read_head,
-    says_empty,
-    schemes,
-)
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
 from imagenet_prep.storage.files import find_plain
 
@@ -218,24 +207,24 @@ def _ask(session: Session, url: str, pace: Pace) -> _Door | None:
     """Ask for the first bytes of a file; None if they come."""
 
     def ask() -> _Door | None:
-        with session.get_as_is(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+        with session.get_as_is(url, {"Range": f"bytes=0-{reply.PROBE - 1}"}) as response:
             return _understand(session, response, url)
 
-    return Patience(name_of(url), pace, note=session.note).until(ask)
+    return Patience(reply.name_of(url), pace, note=session.note).until(ask)
 
 
 def _understand(session: Session, response: requests.Response, url: str) -> _Door | None:
     status = response.status_code
-    if says_empty(response):
+    if reply.says_empty(response):
         return None
     if status not in (401, 403):
-        check_status(response, url)
-    head = read_head(response)
-    page = is_page(response, head)
+        reply.check_status(response, url)
+    head = reply.read_head(response)
+    page = reply.is_page(response, head)
     if status in (200, 206) and not page:
         return None
-    offers_basic = status == 401 and "basic" in schemes(response.headers.get("WWW-Authenticate", ""))
-    form = find_login_form(head + read_head(response, _PAGE_BYTES), response.url) if page else None
+    offers_basic = status == 401 and "basic" in reply.schemes(response.headers.get("WWW-Authenticate", ""))
+    form = find_login_form(head + reply.read_head(response, _PAGE_BYTES), response.url) if page else None
     return _Door(status, offers_basic and origin(response.url) == session.home, form)
 
 
@@ -274,15 +263,16 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
 
 def _missing(url: str, cookies: Path | None) -> AccessError:
     if cookies is not None:
-        return access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
-    return access_error(
-        f"{host_of(url)} wants you to sign in for {name_of(url)}", "found no credentials in the environment or netrc"
+        return reply.access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
+    return reply.access_error(
+        f"{host_of(url)} wants you to sign in for {reply.name_of(url)}",
+        "found no credentials in the environment or netrc",
     )
 
 
 def _refused(url: str, credentials: Credentials) -> AccessError:
     origin = f" ({credentials.origin})" if credentials.origin else ""
-    return RefusedError(
+    return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
         "expected a user name and access key it knows",
         f"check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
@@ -293,4 +283,6 @@ def _refused(url: str, credentials: Credentials) -> AccessError:
 def _no_way_in(url: str, status: int) -> AccessError:
     is_page = status not in (401, 403)
     got = "a web page without a sign-in form that can be recognised" if is_page else f"HTTP status {status}"
-    return access_error(f"{host_of(url)} gave no access to {name_of(url)}", f"expected the archive, got {got}")
+    return reply.access_error(
+        f"{host_of(url)} gave no access to {reply.name_of(url)}", f"expected the archive, got {got}"
+    )

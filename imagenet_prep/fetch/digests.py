@@ -7,7 +7,7 @@ import hashlib
 import threading
 import timeit
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Union
 
 from imagenet_prep.errors import WriteError
 from imagenet_prep.fetch.partial import PartialFile
@@ -18,18 +18,6 @@ from imagenet_prep.tfrecord.crc import crc32c
 _CHUNK = 4 << 20
 _BEHIND = 64 << 20  # bytes that the disk is given time for: what lies so far back is on it
 _LOOK = 0.1  # seconds between two looks at whether to stop
-
-
-class Hasher(Protocol):
-    """A digest that is computed bit by bit."""
-
-    def update(self, data: bytes | memoryview, /) -> None:
-        """Continue with these bytes."""
-        ...
-
-    def hexdigest(self) -> str:
-        """The digest (hex) of all of them."""
-        ...
 
 
 class _Crc32c:
@@ -43,6 +31,10 @@ class _Crc32c:
 
     def hexdigest(self) -> str:
         return f"{self._crc:08x}"
+
+
+Hasher = Union[_Crc32c, "hashlib._Hash"]
+"""A digest that is computed bit by bit."""
 
 
 def hasher(algorithm: str) -> Hasher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, TypeVar
 
 from urllib3 import Retry
@@ -17,6 +17,7 @@ _TRIES_OF_LASTING = 3
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class CutError(Exception):
     """A request that failed in a way that another attempt may mend.
 
@@ -28,19 +29,11 @@ class CutError(Exception):
         lasting: what it is where it stays after a few attempts.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        retry_after: float = 0,
-        *,
-        kind: Literal["cut", "unknown", "refused", "slow"] = "cut",
-        lasting: Exception | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.retry_after = retry_after
-        self.kind = kind
-        self.lasting = lasting
+    reason: str
+    retry_after: float = 0
+    _: KW_ONLY
+    kind: Literal["cut", "unknown", "refused", "slow"] = "cut"
+    lasting: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)

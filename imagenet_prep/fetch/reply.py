@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import requests
 import urllib3
 
-from imagenet_prep.errors import AccessError, NetworkError
+from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.network import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
@@ -147,6 +147,66 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
         return None
     start, last, total = map(int, match.groups())
     return (start, last + 1, total) if start <= last < total else None
+
+
+def read_range(session: Getter, url: str, start: int, stop: int, remote: Remote, pace: Pace) -> bytes:
+    """The bytes from ``start`` to ``stop`` of a file, tried again while that may help; all of it needs no parts.
+
+    Raises:
+        AccessError, InputError, NetworkError: the server has another version by now, serves no parts, sends a page or
+            what is encoded, or can't be reached.
+    """
+    if start and not remote.ranges:
+        raise no_parts_error(url)
+
+    def read() -> bytes:
+        with session.get(url, {"Range": f"bytes={start}-{stop - 1}"} if remote.ranges else None) as response:
+            check_status(response, url, was_seen=True)
+            refuse_encoding(response, url)
+            body = Body(response, pace)
+            data = body.head(stop - start)
+            check_is_no_page(response, b"" if start else data, url)
+            total = part_total(response, start, stop) if remote.ranges else remote.total
+            if not remote_of(response, url, total, remote.ranges).may_join(remote, has_digest=True):
+                raise CutError("the file on the server has changed", lasting=changed_error(url))
+            if len(data) < stop - start:
+                raise CutError("the answer was too short")
+            body.release()
+            return data
+
+    try:
+        return Patience(name_of(url), pace, note=session.note, was_answered=True).until(read)
+    except RestartError:
+        raise no_parts_error(url) from None
+
+
+def no_parts_error(url: str) -> NetworkError:
+    """The error for a server that does not answer Range requests."""
+    return NetworkError(
+        f"{host_of(url)} doesn't serve parts of {name_of(url)}",
+        "expected an answer to a Range request: single classes can't be fetched without",
+        "name another server with --base-url, or fetch all classes: leave out --classes",
+    )
+
+
+def changed_error(url: str) -> NetworkError:
+    """The error for a file that is replaced while parts of it are fetched."""
+    return NetworkError(
+        f"{name_of(url)} on {host_of(url)} has changed while parts of it were fetched",
+        "expected the same file throughout",
+        "run the same command again: what is whole is kept",
+    )
+
+
+def refuse_encoding(response: requests.Response, url: str) -> None:
+    """Raise InputError if the bytes of an answer are not those of the file, but encoded."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise InputError(
+            f"{host_of(url)} sends {name_of(url)} encoded, though identity was asked for",
+            f"expected the file as it is, got Content-Encoding: {encoding[:40]!r}",
+            "use another server, or one whose files have a digest that tells what arrived",
+        )
 
 
 def part_total(response: requests.Response, start: int, stop: int) -> int:

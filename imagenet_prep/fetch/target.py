@@ -1,17 +1,19 @@
-"""Target: a file that belongs into raw-data: where it goes, what is expected of it, what was seen of it before."""
+"""Target: a file that belongs into raw-data: where it goes, what is expected of it, and what it must look like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.digests import fastest, hasher
-from imagenet_prep.fetch.looks import check_look
 from imagenet_prep.fetch.partial import finish, forget, kept_bytes
-from imagenet_prep.fetch.reply import Remote
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import PROBE, Remote, is_page_start, read_range
+from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
 from imagenet_prep.state.checked import seen_digests
@@ -22,6 +24,7 @@ from imagenet_prep.storage.location import local_path
 
 _CHUNK = 1 << 22
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
+_TAIL = 22 + 0xFFFF  # bytes: a zip's end record and the longest comment behind it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,3 +143,129 @@ class Target:
             detail,
             f"move it away (mv {quoted(str(self.path))} ELSEWHERE) and run the same command again to fetch it",
         )
+
+
+# where no digest is known --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """How files of a kind begin and end.
+
+    Args:
+        what: what they are, in words.
+        begins: whether these bytes are the first of such a file of so many bytes.
+        ends: whether these are its last; None where the end tells nothing.
+    """
+
+    what: str
+    begins: Callable[[bytes, int], bool]
+    ends: Callable[[bytes, int], bool] | None = None
+
+    def fault(self, head: bytes, tail: bytes | None, total: int) -> str:
+        """What is wrong with a file of ``total`` bytes, "" if nothing is; ``tail`` is None where it isn't known yet."""
+        if not total or not self.begins(head, total):
+            return f"expected {self.what}, got {_seen(head, total)}"
+        if self.ends and tail is not None and not self.ends(tail, total):
+            return f"expected {self.what}, got one that is cut: its {total:,} bytes don't end like one"
+        return ""
+
+
+def _is_tar(head: bytes, total: int) -> bool:
+    """POSIX.1-1988 (ustar), GNU and pax archives have this at 257; all consist of blocks of 512 bytes."""
+    return head[257:262] == b"ustar" and total % 512 == 0 and total >= 1024
+
+
+def _is_gzip(head: bytes, total: int) -> bool:
+    """RFC 1952, section 2.3: the two bytes, deflate as the method, no flag that is reserved."""
+    return head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and head[3] < 0x20 and total >= 18
+
+
+def _has_end_record(tail: bytes, total: int) -> bool:
+    """APPNOTE.TXT, section 4.3.16: the end record stands last, but for a comment whose length it tells."""
+    at = tail.rfind(b"PK\x05\x06")
+    while at >= 0:
+        if len(tail) - at >= 22 and struct.unpack_from("<H", tail, at + 20)[0] == len(tail) - at - 22:
+            return True
+        at = tail.rfind(b"PK\x05\x06", 0, at)
+    return False
+
+
+def _has_footer(tail: bytes, total: int) -> bool:
+    """Apache Parquet, file format: the length of the metadata (4 bytes), then the magic once more."""
+    return tail[-4:] == b"PAR1" and len(tail) >= 8 and 0 < struct.unpack("<I", tail[-8:-4])[0] <= total - 12
+
+
+def _is_something(head: bytes, total: int) -> bool:
+    return not is_page_start(head) and not _is_text(head)
+
+
+_GZIP = Appearance("gzip data", _is_gzip)
+_LOOKS = {
+    ".tar": Appearance("a tar archive", _is_tar),
+    ".gz": _GZIP,
+    ".tgz": _GZIP,
+    ".zip": Appearance("a zip archive", lambda head, total: head[:4] == b"PK\x03\x04", _has_end_record),
+    ".parquet": Appearance("a parquet file", lambda head, total: head[:4] == b"PAR1", _has_footer),
+}
+_ANY = Appearance("a file of data", _is_something)
+
+
+def look_of(name: str) -> Appearance:
+    """How a file of this name must look; of a name that tells nothing, that it is no text."""
+    return _LOOKS.get(Path(name).suffix.lower(), _ANY)
+
+
+def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -> None:
+    """Look at the ends of a file on a server that is to be called ``name``, before much of it is fetched.
+
+    Raises:
+        InputError: it does not look like what it should be, or the server encodes it.
+        AccessError, NetworkError: as ``inspect``.
+    """
+    look = look_of(name)
+    total = remote.total
+    head = read_range(session, url, 0, min(PROBE, total), remote, pace) if total else b""
+    start = max(0, total - _TAIL)
+    has_tail = total and look.ends and (remote.ranges or not start)
+    tail = read_range(session, url, start, total, remote, pace) if has_tail else None
+    if fault := look.fault(head, tail, total):
+        raise InputError(
+            f"{host_of(url)} has something else under the name {name}",
+            fault,
+            "check the address given with --base-url; nothing was fetched",
+        )
+
+
+def check_look(path: Path, name: str) -> None:
+    """Look at both ends of a file that has arrived, and is to be called ``name``.
+
+    Raises:
+        InputError: it does not look like what it should be.
+    """
+    with path.open("rb") as file:
+        head = file.read(PROBE)
+        total = file.seek(0, 2)
+        file.seek(max(0, total - _TAIL))
+        fault = look_of(name).fault(head, file.read(), total)
+    if fault:
+        raise InputError(
+            f"{name} arrived, but is something else; it is kept as {path}",
+            fault,
+            f"rm {quoted(str(path))}, check the address given with --base-url, and run the same command again",
+        )
+
+
+def _seen(head: bytes, total: int) -> str:
+    if not total:
+        return "an empty file"
+    if is_page_start(head):
+        return "a web page"
+    if _is_text(head):
+        return "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
+    return f"{total:,} bytes that begin with {head[:8].hex(' ')}"
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether these are the first bytes of a text: none of them is a control character of a kind that texts lack."""
+    return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))

@@ -8,30 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 import requests
 
 from imagenet_prep.errors import NetworkError, PrepError
+from imagenet_prep.fetch import reply
 from imagenet_prep.fetch.digests import FrontHasher
-from imagenet_prep.fetch.looks import refuse_encoding
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import (
-    NO_VALIDATOR,
-    PROBE,
-    Body,
-    Remote,
-    RestartError,
-    check_is_no_page,
-    check_status,
-    content_length,
-    inspect,
-    name_of,
-    no_parts,
-    part_total,
-    remote_of,
-)
 from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.model import Progress
 from imagenet_prep.text import number_of
@@ -39,7 +23,7 @@ from imagenet_prep.text import number_of
 _CHUNK = 256 << 10
 _TICK = 0.1  # seconds between two looks at a running transfer
 _IDLE = 0.02  # seconds between two looks of a connection for something to do
-_GRACE = 2.0  # seconds that connections get to end after an interrupt
+_GRACE = 0.5  # seconds that connections get to end after an interrupt: who is silent is not waited for
 _REFUSALS = 3  # in a row: then a connection ends, if others work
 
 
@@ -51,7 +35,7 @@ class Fetched:
     whether it is the expected one.
     """
 
-    remote: Remote
+    remote: reply.Remote
     algorithm: str = ""
     digest: str = ""
     is_right: bool = True
@@ -63,7 +47,7 @@ def fetch(
     path: Path,
     progress: Progress,
     *,
-    remote: Remote | None = None,
+    remote: reply.Remote | None = None,
     digests: Mapping[str, str] | None = None,
     connections: int = 4,
     pace: Pace | None = None,
@@ -87,7 +71,7 @@ def fetch(
     """
     pace, digests = pace or Pace(), digests or {}
     for is_last in (False, True):
-        remote = remote or inspect(session, url, pace)
+        remote = remote or reply.inspect(session, url, pace)
         left = find_leftover(path)
         if left and (obstacle := left.obstacle(remote, has_digest=bool(digests))):
             _note_restart(progress, url, obstacle, left.size)
@@ -95,7 +79,7 @@ def fetch(
             transfer = Connections(session, url, part, pace, has_digest=bool(digests))
             try:
                 return _fetch_and_hash(transfer, part, digests, connections, progress)
-            except RestartError as restart:
+            except reply.RestartError as restart:
                 if is_last:
                     raise _hopeless(url, restart) from None
                 _note_restart(progress, url, str(restart), part.size)
@@ -113,19 +97,19 @@ def _fetch_and_hash(
         return Fetched(part.remote)
     with FrontHasher(part, digests) as front:
         transfer.run(connections, progress)
-        digest = front.digest(progress, f"checking {name_of(part.remote.url)}")
+        digest = front.digest(progress, f"checking {reply.name_of(part.remote.url)}")
     return Fetched(part.remote, front.algorithm, digest, digest == digests[front.algorithm])
 
 
 def _note_restart(progress: Progress, url: str, reason: str, size: int) -> None:
     """Say why bytes are thrown away, while they are still there."""
     cost = f"; {size:,} bytes that are there are thrown away" if size else ""
-    progress.note(f"{name_of(url)}: starting over: {reason}{cost}")
+    progress.note(f"{reply.name_of(url)}: starting over: {reason}{cost}")
 
 
-def _hopeless(url: str, restart: RestartError) -> NetworkError:
+def _hopeless(url: str, restart: reply.RestartError) -> NetworkError:
     return NetworkError(
-        f"{name_of(url)}: the server doesn't go on where it broke off",
+        f"{reply.name_of(url)}: the server doesn't go on where it broke off",
         f"started over once, then again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
@@ -224,16 +208,15 @@ class Connections:
         self._segments = Segments(part, 1, pace)
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self._notes: SimpleQueue[str] = SimpleQueue()
+        self._note: Callable[[str], object] = session.note
         self._lock = threading.Lock()
         self._all: list[_Connection] = []
-        self._live: set[requests.Response] = set()
 
     def _find_obstacle(self) -> str:
         """Why a transfer that broke off can't continue, and each byte must come in one request; "" if it can."""
         if not self._part.remote.ranges:
             return "the server sends the file only as a whole"
-        return "" if self._has_digest or self._part.remote.has_validator else NO_VALIDATOR
+        return "" if self._has_digest or self._part.remote.has_validator else reply.NO_VALIDATOR
 
     def run(self, connections: int, progress: Progress) -> None:
         """Fetch all that is missing over so many connections; whatever ends this, what has arrived is durable.
@@ -242,6 +225,7 @@ class Connections:
             AccessError, NetworkError, SpaceError, WriteError: what ended it.
             RestartError: nothing can come of what is there.
         """
+        self._note = progress.note
         self._segments = Segments(self._part, 1 if self._obstacle else connections, self._pace)
         count = min(1 if self._obstacle else connections, self._segments.count())
         self._all = [_Connection(self._patience()) for _ in range(count)]
@@ -251,23 +235,22 @@ class Connections:
             self._watch(threads, progress)
         finally:
             self._end(threads)
-        self._tell(progress)
         if self._error is not None:
             raise self._error
 
     def _patience(self) -> Patience:
         return Patience(
-            name_of(self._url),
+            reply.name_of(self._url),
             self._pace,
             self._stop.wait,
-            note=self._notes.put,
+            note=self._note,
             kept=lambda: self._part.size,
             was_answered=True,
         )
 
     def _watch(self, threads: list[threading.Thread], progress: Progress) -> None:
         total, shown, saved_at = self._part.remote.total, 0, time.monotonic()
-        progress.begin(name_of(self._url), total, "B", self._part.size)
+        progress.begin(reply.name_of(self._url), total, "B", self._part.size)
         try:
             for thread in threads:
                 thread.start()
@@ -279,7 +262,6 @@ class Connections:
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received
-                self._tell(progress)
                 self._part.note()
                 if time.monotonic() - saved_at >= self._pace.save_every:
                     self._part.save()
@@ -287,16 +269,8 @@ class Connections:
         finally:
             progress.end()
 
-    def _tell(self, progress: Progress) -> None:
-        with contextlib.suppress(Empty):
-            while True:
-                progress.note(self._notes.get_nowait())
-
     def _end(self, threads: list[threading.Thread]) -> None:
         self._stop.set()
-        for response in list(self._live):
-            with contextlib.suppress(OSError, RuntimeError, TypeError, ValueError):  # it ended by itself meanwhile
-                response.raw.shutdown()
         deadline = time.monotonic() + _GRACE
         for thread in threads:
             if thread.ident is not None:
@@ -329,7 +303,7 @@ class Connections:
         if cut is None or self._stop.is_set():
             return
         if self._obstacle and segment.position:
-            raise RestartError(f"{cut.reason}, and {self._obstacle}")
+            raise reply.RestartError(f"{cut.reason}, and {self._obstacle}")
         self._retry(connection, cut)
 
     def _retry(self, connection: _Connection, cut: CutError) -> None:
@@ -352,7 +326,7 @@ class Connections:
             self._all.remove(connection)
         if any(each.is_working for each in others):
             at_a_time = number_of(len(others), "connection")
-            self._notes.put(f"{name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
+            self._note(f"{reply.name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
@@ -363,26 +337,22 @@ class Connections:
         """
         span = {} if self._is_whole(segment) else {"Range": f"bytes={segment.position}-{segment.stop - 1}"}
         with self._session.get(self._url, span) as response:
-            self._live.add(response)
-            try:
-                body = Body(response, self._pace)
-                data = self._check(response, body, segment)
-                while data and not self._stop.is_set():
-                    connection.is_working, connection.refusals = True, 0
-                    self._part.write(segment.position, data)
-                    segment.position, segment.heard = segment.position + len(data), time.monotonic()
-                    if segment.left <= 0:
-                        body.release()
-                        return
-                    data = body.read(min(_CHUNK, segment.left))
-            finally:
-                self._live.discard(response)
+            body = reply.Body(response, self._pace)
+            data = self._check(response, body, segment)
+            while data and not self._stop.is_set():
+                connection.is_working, connection.refusals = True, 0
+                self._part.write(segment.position, data)
+                segment.position, segment.heard = segment.position + len(data), time.monotonic()
+                if not segment.left:
+                    body.release()
+                    return
+                data = body.read(min(_CHUNK, segment.left))
         raise CutError("the answer was too short")
 
     def _is_whole(self, segment: Segment) -> bool:
         return (segment.position, segment.stop) == (0, self._part.remote.total)
 
-    def _check(self, response: requests.Response, body: Body, segment: Segment) -> bytes:
+    def _check(self, response: requests.Response, body: reply.Body, segment: Segment) -> bytes:
         """The first bytes of an answer, once it is sure that they are those of the segment.
 
         Raises:
@@ -390,23 +360,23 @@ class Connections:
             InputError: it is encoded, and no digest would tell.
             CutError: anything else; if it stays, RestartError, AccessError or NetworkError.
         """
-        check_status(response, self._url, was_seen=True)
+        reply.check_status(response, self._url, was_seen=True)
         if not self._has_digest:
-            refuse_encoding(response, self._url)
-        head = body.head(min(PROBE, segment.left))
+            reply.refuse_encoding(response, self._url)
+        head = body.head(min(reply.PROBE, segment.left))
         remote = self._part.remote
         if response.status_code == 206:
-            check_is_no_page(response, b"" if segment.position else head, self._url)
-            total = part_total(response, segment.position, segment.stop)
+            reply.check_is_no_page(response, b"" if segment.position else head, self._url)
+            total = reply.part_total(response, segment.position, segment.stop)
         else:
-            check_is_no_page(response, head, self._url)
+            reply.check_is_no_page(response, head, self._url)
             if not self._is_whole(segment):
-                raise no_parts("the server sent the whole file where a part was asked for")
+                raise reply.no_parts("the server sent the whole file where a part was asked for")
             is_told = "Content-Length" in response.headers
-            length = content_length(response) if is_told else remote.total
+            length = reply.content_length(response) if is_told else remote.total
             total = -1 if length is None else length
-        found = remote_of(response, self._url, total, remote.ranges)
+        found = reply.remote_of(response, self._url, total, remote.ranges)
         if found != remote and not found.may_join(remote, has_digest=self._has_digest):
             reason = "the file on the server has changed"
-            raise CutError(reason, lasting=RestartError(reason))
+            raise CutError(reason, lasting=reply.RestartError(reason))
         return head

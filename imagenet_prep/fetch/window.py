@@ -7,19 +7,9 @@ from pathlib import Path
 
 import requests
 
-from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch.partial import Span
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import (
-    Body,
-    Remote,
-    RestartError,
-    check_status,
-    content_range,
-    name_of,
-    part_total,
-    remote_of,
-)
+from imagenet_prep.fetch.patience import CutError, Pace
+from imagenet_prep.fetch.reply import Remote, changed_error, content_range, name_of, no_parts_error, read_range
 from imagenet_prep.fetch.session import Getter, host_of
 
 
@@ -58,12 +48,14 @@ class Window:
         response = self._session.get(self._url, {**(headers or {}), "Range": f"bytes={start}-{stop - 1}"})
         if response.status_code == 200:
             response.close()
-            raise CutError("the server sent the whole file where a part was asked for", lasting=_no_parts(self._url))
+            raise CutError(
+                "the server sent the whole file where a part was asked for", lasting=no_parts_error(self._url)
+            )
         found = content_range(response) if response.status_code == 206 else None
         if found is not None:
             if found[2] != self._total:
                 response.close()
-                raise CutError("the file on the server has changed", lasting=_changed(self._url))
+                raise CutError("the file on the server has changed", lasting=changed_error(self._url))
             moved = f"bytes {found[0] - self._start}-{found[1] - 1 - self._start}/{self._stop - self._start}"
             response.headers["Content-Range"] = moved
         return response
@@ -92,43 +84,4 @@ class RemoteSlices:
         return self._remote.total
 
     def __getitem__(self, where: slice) -> bytes:
-        patience = Patience(name_of(self._url), self._pace, note=self._session.note, was_answered=True)
-        while True:
-            try:
-                return self._read(where.start, where.stop)
-            except CutError as cut:
-                if isinstance(cut.lasting, RestartError):  # the server did not heed the range
-                    raise _no_parts(self._url) from None
-                patience.wait(cut)
-
-    def _read(self, start: int, stop: int) -> bytes:
-        with self._session.get(self._url, {"Range": f"bytes={start}-{stop - 1}"}) as response:
-            check_status(response, self._url, was_seen=True)
-            if response.status_code == 200:
-                raise _no_parts(self._url)
-            found = remote_of(response, self._url, part_total(response, start, stop), ranges=True)
-            if not found.may_join(self._remote, has_digest=True):
-                raise CutError("the file on the server has changed", lasting=_changed(self._url))
-            body = Body(response, self._pace)
-            data = body.head(stop - start)
-            if len(data) < stop - start:
-                raise CutError("the answer was too short")
-            body.release()
-            return data
-
-
-def _no_parts(url: str) -> NetworkError:
-    """The error for a server that does not answer Range requests."""
-    return NetworkError(
-        f"{host_of(url)} doesn't serve parts of {name_of(url)}",
-        "expected an answer to a Range request: single classes can't be fetched without",
-        "name another server with --base-url, or fetch all classes: leave out --classes",
-    )
-
-
-def _changed(url: str) -> NetworkError:
-    return NetworkError(
-        f"{name_of(url)} on {host_of(url)} has changed while parts of it were fetched",
-        "expected the same file throughout",
-        "run the same command again: what is whole is kept",
-    )
+        return read_range(self._session, self._url, where.start, where.stop, self._remote, self._pace)

@@ -10,12 +10,11 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, NetworkError, UsageError
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
-from imagenet_prep.fetch.looks import look_at
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site, explained
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
-from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.target import Target, look_at
 from imagenet_prep.fetch.transfer import fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
