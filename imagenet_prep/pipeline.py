@@ -22,7 +22,7 @@ from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source, has_images, own_images
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.made import refuse_made
+from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow

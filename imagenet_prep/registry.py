@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
-from imagenet_prep.recipes.made import MadeByRecipe, find_made
-from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_set import MadeByRecipe, find_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 

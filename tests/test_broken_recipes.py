@@ -14,7 +14,7 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.recipes.reading import read_recipe
+from imagenet_prep.recipes.recipe_file import read_recipe
 
 FOLDERS = "source: {folders: flowers}\n"
 FILES = "source: {files: 'arrays/*.npy'}\n"

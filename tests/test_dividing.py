@@ -13,9 +13,9 @@ import pytest
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.recipes.dividing import Shares
-from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.splits import Shares
 from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint, names_and_sizes
 
 

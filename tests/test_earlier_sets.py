@@ -15,7 +15,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes import by_folder
+from imagenet_prep.recipes import labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -51,7 +51,7 @@ def begun(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         Image.new("RGB", (8, 6), (number, 0, 0)).save(path)
     (tmp_path / "recipe.yaml").write_text(recipe)
     with monkeypatch.context() as earlier:
-        earlier.setattr(by_folder, "misread", lambda *_: None)
+        earlier.setattr(labels, "misread", lambda *_: None)
         earlier.setattr(order, "most_shards", lambda count: 99_999)
         plan = load(tmp_path / "recipe.yaml", None, ENGINE)
         convert(Layout(tmp_path / "out"), ENGINE, ConvertOptions(), dataset=plan)

@@ -12,8 +12,8 @@ from PIL import Image
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 
 ENGINE = make_engine("threads", 2)
 

@@ -16,7 +16,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.reading import read_recipe
+from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.storage.files import read_plain
 

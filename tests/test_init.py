@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,8 @@ from PIL import Image
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.listed import RecipeDataset
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recorders import MappedRecorder
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.stages.convert import convert
@@ -100,6 +101,16 @@ def test_arrays(tmp_path: Path, depth: str) -> None:
     made = proposed(tmp_path / "arrays", tmp_path / "r.yaml")
     assert {"raw", "dtype", "shape"} <= set(made.features)
     assert sum(len(split.catalog) for split in made.splits) == 25
+
+
+def test_shards_of_very_much_data(tmp_path: Path) -> None:
+    """Lengths are added up without an end: 60 files of 100 MB fill as many shards."""
+    (tmp_path / "arrays").mkdir()
+    for number in range(60):
+        with (tmp_path / "arrays" / f"{number}.npy").open("wb") as file:
+            file.truncate(100_000_000)  # no block of it is written
+    text = init(tmp_path / "arrays", tmp_path / "r.yaml", ENGINE).text
+    assert sum(int(count) for count in re.findall(r"^  (?:train|validation): (\d+)$", text, re.M)) == 60
 
 
 def test_arrays_in_class_folders_and_tiffs(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
-from imagenet_prep.recipes.dividing import Shares
-from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.splits import Shares
 from imagenet_prep.sources.fingerprint import fingerprint
 
 CLASSES = ("daisy", "rose", "tulip")

@@ -21,7 +21,7 @@ from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.tfrecord.compression import Compression
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.reading import RecipeFile
+    from imagenet_prep.recipes.recipe_file import RecipeFile
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.tfrecord.example import Kind
 
 Content = Literal["image", "pixels", "array"]

@@ -15,16 +15,23 @@ from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import labelling, rules
-from imagenet_prep.recipes.by_folder import label_by_folder
+from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.dividing import ONLY, Division, divide
+from imagenet_prep.recipes.features import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
-from imagenet_prep.recipes.labelling import Classes, Labelled, first_label, given_classes
+from imagenet_prep.recipes.labels import (
+    Classes,
+    Labelled,
+    first_label,
+    given_classes,
+    label_by_folder,
+    label_by_table,
+    read_table,
+)
 from imagenet_prep.recipes.layouts import counted
-from imagenet_prep.recipes.listed import RecipeDataset, SplitPlan
-from imagenet_prep.recipes.promising import extra_columns, make_recorder, settings_of
-from imagenet_prep.recipes.reading import RecipeFile, read_recipe
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
+from imagenet_prep.recipes.splits import ONLY, Division, divide
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
@@ -134,7 +141,7 @@ class _Sorted:
 
 
 def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
-    table = inputs.labels or labelling.read_table(file, root)
+    table = inputs.labels or read_table(file, root)
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:
@@ -148,7 +155,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     first = first_label(file, is_inception=is_inception)
     given = given_classes(file, root, first)
     if table is not None:
-        labelled = labelling.label_by_table(file, inputs, listing, *table, given, first)
+        labelled = label_by_table(file, inputs, listing, *table, given, first)
         divisions = [_without_left_out(file, each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from imagenet_prep.datasets.order import SEED
-from imagenet_prep.recipes.reading import Key, RecipeFile
+from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
 from imagenet_prep.text import byte_count
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.looking import look_at
-from imagenet_prep.recipes.proposing import in_words, render
+from imagenet_prep.recipes.proposal import describe, render_recipe
+from imagenet_prep.recipes.survey import survey_folder
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
@@ -35,7 +35,7 @@ class InitSummary:
 
 
 def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progress | None = None) -> InitSummary:
-    """Look at a folder and write a recipe for it; by default to its own name with .yaml, in the current folder.
+    """Survey at a folder and write a recipe for it; by default to its own name with .yaml, in the current folder.
 
     Raises:
         InputError: there is nothing in the folder that a recipe could be made of, or something that it would misread;
@@ -50,8 +50,8 @@ def init(folder: Path, output: Path | None, engine: Engine, *, progress: Progres
         raise UsageError(f"{target} is there already", "expected a new file", "name another one with --output")
     progress = progress or Silent()
     progress.note(f"looking at {folder}")
-    look = look_at(folder, engine)
-    text = render(look, folder, target)
+    survey = survey_folder(folder, engine)
+    text = render_recipe(survey, folder, target)
     with writing(target):
         save_bytes(target, text.encode())
-    return InitSummary(target, text, in_words(look), look.classes or {}, look.passed)
+    return InitSummary(target, text, describe(survey), survey.classes or {}, survey.passed)

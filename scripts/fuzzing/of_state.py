@@ -25,7 +25,7 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import options_from
-from imagenet_prep.recipes.made import find_made
+from imagenet_prep.recipes.recipe_set import find_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending

@@ -13,7 +13,6 @@ from typing import Any
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, is_odd, is_of
-from imagenet_prep.recipes.dividing import split_folders
 from imagenet_prep.recipes.labels_file import (
     PATHS,
     LabelsFault,
@@ -25,6 +24,7 @@ from imagenet_prep.recipes.labels_file import (
     typed,
 )
 from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixed_masks, nested, suffix_of
+from imagenet_prep.recipes.splits import split_folders
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
 from imagenet_prep.sources.names import Names
@@ -40,7 +40,7 @@ _LOOKED_INTO = 3  # files of a type that may be annotations
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Survey:
     """What a folder holds.
 
     Args:
@@ -73,8 +73,8 @@ class Look:
         return bool(self.classes)
 
 
-def look_at(folder: Path, engine: Engine) -> Look:
-    """Look at a folder.
+def survey_folder(folder: Path, engine: Engine) -> Survey:
+    """Survey at a folder.
 
     Raises:
         InputError: there is nothing that records could be made of; or something is in the way, or would be misread:
@@ -107,15 +107,15 @@ def look_at(folder: Path, engine: Engine) -> Look:
         obstacles += _wrong_shape(folder, shape)
     if obstacles:
         raise all_of(obstacles)
-    lengths, passed = [inside.lengths[row] for row in rows], [*passed, *_apart(remarks)]
+    lengths, passed = inside.lengths[rows].tolist(), [*passed, *_apart(remarks)]
     if tables.taken is None:
         tars = archives if kind == "tar" else ()
         of = (shape.lead, tars, shape.splits, shape.classes)
-        return Look(shape.kind, content, shape.names, lengths, *of, passed=tuple(passed))
+        return Survey(shape.kind, content, shape.names, lengths, *of, passed=tuple(passed))
     counts: Counter[int | str] = Counter(tables.taken.labels or ())
     classes = {str(label): counts[label] for label in sorted(counts)}
     names = [shape.lead + name for name in shape.names]
-    return Look("files", content, names, lengths, classes=classes, table=tables.taken, passed=tuple(passed))
+    return Survey("files", content, names, lengths, classes=classes, table=tables.taken, passed=tuple(passed))
 
 
 def _main_content(listing: Catalog) -> Content | None:
@@ -152,7 +152,7 @@ def _wrong_formats(folder: Path, listing: Catalog, content: Content) -> list[Inp
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How files lie: as ``Look`` has it; ``loose`` are those beside class folders, ``files`` those of each class."""
+    """How files lie: as ``Survey`` has it; ``loose`` are those beside class folders, ``files`` those of each class."""
 
     kind: str
     names: Sequence[str]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.recipes.columns import Content, column_name, usual
-from imagenet_prep.recipes.dividing import Shares
-from imagenet_prep.recipes.looking import Look
 from imagenet_prep.recipes.rules import SHARD_SIZE
+from imagenet_prep.recipes.splits import Shares
+from imagenet_prep.recipes.survey import Survey
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.layout import MAX_SHARDS
 
@@ -23,31 +23,31 @@ FEWEST = 50
 """A smaller set is not split."""
 
 
-def in_words(look: Look) -> str:
+def describe(survey: Survey) -> str:
     """What was found, in a line."""
-    what = {"image": "images", "pixels": "images, as numbers", "array": "arrays"}[look.content]
-    text = f"{len(look.names):,} {what}"
-    if look.classes:
-        text += f" in {len(look.classes):,} classes"
-    if look.splits:
-        text += f", in {' and '.join(look.splits.values())}"
-    if look.archives:
-        text += f", in {len(look.archives):,} tar{'s' if len(look.archives) > 1 else ''}"
-    return text + (f", with {look.table.where}" if look.table else "")
+    what = {"image": "images", "pixels": "images, as numbers", "array": "arrays"}[survey.content]
+    text = f"{len(survey.names):,} {what}"
+    if survey.classes:
+        text += f" in {len(survey.classes):,} classes"
+    if survey.splits:
+        text += f", in {' and '.join(survey.splits.values())}"
+    if survey.archives:
+        text += f", in {len(survey.archives):,} tar{'s' if len(survey.archives) > 1 else ''}"
+    return text + (f", with {survey.table.where}" if survey.table else "")
 
 
-def render(look: Look, folder: Path, recipe: Path) -> str:
+def render_recipe(survey: Survey, folder: Path, recipe: Path) -> str:
     """The text of a recipe for a folder, to be written to ``recipe``."""
     where = _where(folder, recipe)
     use = f"{NAME} convert DATA_DIR --config {quoted(recipe.name)}"
     blocks = [
-        f"# {escaped(in_words(look))}.\n# To use it: {escaped(use)}",
-        _render_source(look, where),
-        *([_render_labels(look, where)] if look.table else []),
-        f"content: {look.content}" + _CONTENT_NOTES[look.content],
-        _render_splits(look),
-        _render_shards(look),
-        _render_record(look),
+        f"# {escaped(describe(survey))}.\n# To use it: {escaped(use)}",
+        _render_source(survey, where),
+        *([_render_labels(survey, where)] if survey.table else []),
+        f"content: {survey.content}" + _CONTENT_NOTES[survey.content],
+        _render_splits(survey),
+        _render_shards(survey),
+        _render_record(survey),
         "compression: none           # or gzip, zlib",
         "shuffle: true               # the same order every time\nseed: 12345",
     ]
@@ -79,24 +79,24 @@ def _below(where: str, name: str) -> str:
     return posixpath.normpath(name if where == "." else f"{where.rstrip('/')}/{name}") if name else where
 
 
-def _render_source(look: Look, where: str) -> str:
-    if look.kind == "folders":
-        note = "the splits, and in each a folder a class" if look.splits else "a folder a class"
-        return f"source:\n  folders: {_quoted(_below(where, look.lead.rstrip('/')))}   # {note}"
-    if look.kind == "tar":
-        names = [_quoted(literal(_below(where, name))) for name in look.archives]
+def _render_source(survey: Survey, where: str) -> str:
+    if survey.kind == "folders":
+        note = "the splits, and in each a folder a class" if survey.splits else "a folder a class"
+        return f"source:\n  folders: {_quoted(_below(where, survey.lead.rstrip('/')))}   # {note}"
+    if survey.kind == "tar":
+        names = [_quoted(literal(_below(where, name))) for name in survey.archives]
         text = names[0] if len(names) == 1 else "\n" + "\n".join(f"    - {name}" for name in names)
         return f"source:\n  tar: {text}   # read in place".replace(":  ", ": ")
-    endings = sorted({name.rpartition(".")[2] for name in look.names})
-    deep = "**/" if any("/" in name for name in look.names) else ""
+    endings = sorted({name.rpartition(".")[2] for name in survey.names})
+    deep = "**/" if any("/" in name for name in survey.names) else ""
     patterns = [_quoted(_below(literal(where), f"{deep}*.{literal(ending)}")) for ending in endings]
     text = patterns[0] if len(patterns) == 1 else "\n" + "\n".join(f"    - {pattern}" for pattern in patterns)
     return f"source:\n  files: {text}"
 
 
-def _render_labels(look: Look, where: str) -> str:
-    assert look.table is not None
-    found, table = look.table, look.table.table
+def _render_labels(survey: Survey, where: str) -> str:
+    assert survey.table is not None
+    found, table = survey.table, survey.table.table
     name = _quoted(_below(where, found.where))
     more = [] if found.path is None else [f"path: {_quoted(found.path)}"]
     if table.labels is not None and not found.has_labels:
@@ -108,66 +108,66 @@ def _render_labels(look: Look, where: str) -> str:
     return text if found.has_labels else text + hint
 
 
-def _render_splits(look: Look) -> str:
-    if look.splits:
-        return f"# splits: the folders {', '.join(look.splits)} are recognised"
-    if len(_sizes(look)) == 1:
+def _render_splits(survey: Survey) -> str:
+    if survey.splits:
+        return f"# splits: the folders {', '.join(survey.splits)} are recognised"
+    if len(_sizes(survey)) == 1:
         return "# splits: {train: 0.9, validation: 0.1}   # one split, train, as it is"
     shares = "".join(f"\n  {name}: {share}" for name, share in SHARES.items())
     return f"splits:                     # by a hash of the name: files that come later move none{shares}"
 
 
-def _sizes(look: Look) -> dict[str, int]:
+def _sizes(survey: Survey) -> dict[str, int]:
     """Bytes of each split: of the given ones, else of those proposed, or of one if none of these may be empty.
 
     Names as the recipe's source gives them hash alike only in folders and tars: the fractions tell as much.
     """
-    split_of = (lambda name: look.splits[name.partition("/")[0]]) if look.splits else Shares(SHARES).split_of
-    sizes = dict.fromkeys(look.splits.values() if look.splits else SHARES, 0)
+    split_of = (lambda name: survey.splits[name.partition("/")[0]]) if survey.splits else Shares(SHARES).split_of
+    sizes = dict.fromkeys(survey.splits.values() if survey.splits else SHARES, 0)
     counts = dict(sizes)
-    for name, length in zip(look.names, look.lengths, strict=True):
+    for name, length in zip(survey.names, survey.lengths, strict=True):
         sizes[split_of(name)] += length
         counts[split_of(name)] += 1
-    if look.splits:
+    if survey.splits:
         return sizes
     total = sum(sizes.values())
-    is_small = len(look.names) < FEWEST or min(counts.values()) == 0
+    is_small = len(survey.names) < FEWEST or min(counts.values()) == 0
     return {"train": total} if is_small else {name: round(total * share) for name, share in SHARES.items()}
 
 
-def _render_shards(look: Look) -> str:
-    counts = {name: min(MAX_SHARDS, max(1, round(size / SHARD_SIZE))) for name, size in _sizes(look).items()}
+def _render_shards(survey: Survey) -> str:
+    counts = {name: min(MAX_SHARDS, max(1, round(size / SHARD_SIZE))) for name, size in _sizes(survey).items()}
     lines = [f"  {name}: {count}" for name, count in counts.items()]
     return "\n".join(["shards:                     # files of about 100 MB each, at least one", *lines])
 
 
-def _render_record(look: Look) -> str:
-    extra = _extra(look)
-    numbers = _numbers(look)
-    if look.content == "image" and look.is_labelled and not extra and min(numbers, default=0) >= 0:
+def _render_record(survey: Survey) -> str:
+    extra = _extra(survey)
+    numbers = _numbers(survey)
+    if survey.content == "image" and survey.is_labelled and not extra and min(numbers, default=0) >= 0:
         labels = "labels count from 1"
-        if numbers and look.table:
+        if numbers and survey.table:
             labels = (
-                f"labels are the numbers of {escaped(Path(look.table.where).name)}, {min(numbers)} to {max(numbers)}"
+                f"labels are the numbers of {escaped(Path(survey.table.where).name)}, {min(numbers)} to {max(numbers)}"
             )
         return f"record: inception           # the fifteen features of ImageNet's records; {labels}"
-    wishes = usual(look.content, look.is_labelled, is_rescaled=False)
+    wishes = usual(survey.content, survey.is_labelled, is_rescaled=False)
     lines = [f"  {_quoted(wish.feature)}: {wish.column}" for wish in wishes]
     lines += [f"  {_quoted(name)}: {{from: {_quoted(column_name(name))}, optional: true}}" for name in extra]
     return "\n".join(["record:                     # feature: column", *lines])
 
 
-def _extra(look: Look) -> list[str]:
+def _extra(survey: Survey) -> list[str]:
     """The columns that become features: of labels that are no classes, that one too."""
-    if look.table is None:
+    if survey.table is None:
         return []
-    table = look.table.table
-    label = ["label"] if table.labels is not None and not look.table.has_labels else []
+    table = survey.table.table
+    label = ["label"] if table.labels is not None and not survey.table.has_labels else []
     return [*label, *table.columns]
 
 
-def _numbers(look: Look) -> list[int]:
+def _numbers(survey: Survey) -> list[int]:
     """The labels of a file where they are numbers: records get those."""
-    if look.table is None:
+    if survey.table is None:
         return []
-    return [label for label in set(look.table.labels or ()) if isinstance(label, int)]
+    return [label for label in set(survey.table.labels or ()) if isinstance(label, int)]

@@ -13,7 +13,7 @@ import numpy as np
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
-from imagenet_prep.recipes.reading import RecipeFile, shortened
+from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.file_lists import pick_listed, read_file_list
 from imagenet_prep.sources.names import Rows, places_of

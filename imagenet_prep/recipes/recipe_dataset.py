@@ -13,9 +13,9 @@ from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.recipes import promising
+from imagenet_prep.recipes import features
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.recipes.labelling import Classes
+from imagenet_prep.recipes.labels import Classes
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, usable_manifest
@@ -147,7 +147,7 @@ class RecipeDataset:
         if self.says_turning or "upright" not in self.settings:
             return None
         splits = tuple(
-            dataclasses.replace(each, recorder=promising.without_turning(each.recorder)) for each in self.splits
+            dataclasses.replace(each, recorder=features.without_turning(each.recorder)) for each in self.splits
         )
         settings = {key: value for key, value in self.settings.items() if key != "upright"}
         note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"

@@ -12,11 +12,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import labelling, rules
+from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import Content, Mapped
-from imagenet_prep.recipes.labelling import Classes, Labelled
+from imagenet_prep.recipes.labels import Classes, Labelled, at_line
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
-from imagenet_prep.recipes.reading import RecipeFile
+from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
 from imagenet_prep.sources.catalog import Catalog
 
@@ -72,7 +72,7 @@ def _from_table(
     try:
         kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
     except LabelsFault as fault:
-        raise labelling.at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
+        raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
     by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
     lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
     if lacking and not wish.optional:
