@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from existing import existing
 
 import imagenet_prep
@@ -24,7 +23,6 @@ LAYERS = re.findall(
 ORDER = [line.split(" | ") for line in reversed(LAYERS)] + [["__init__"]]
 RANK = {part: rank for rank, line in enumerate(ORDER) for part in line}
 MODULES = sorted(str(path.relative_to(ROOT)) for path in existing(ROOT, "**/*.py"))
-every_module = pytest.mark.parametrize("module", MODULES)
 
 
 def _part(module: str) -> str:
@@ -72,14 +70,18 @@ def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
         pending += ast.iter_child_nodes(node)
 
 
-@every_module
-def test_modules_import_leftwards_only(module: str) -> None:
+def test_modules_import_leftwards_only() -> None:
     """Every import of ours, lazy ones included, is of an earlier part or of the module's own folder."""
-    part = _part(module)
-    assert part in RANK, f"{part} has no place in the order of imports yet"
-    for other, name in _own_imports(module):
-        assert other in RANK, f"{module} imports {name}, which has no place in the order of imports"
-        assert other == part or RANK[other] < RANK[part], f"{module} imports {name}"
+    wrong = []
+    for module in MODULES:
+        part = _part(module)
+        assert part in RANK, f"{part} has no place in the layers of pyproject.toml"
+        wrong += [
+            f"{module} imports {name}"
+            for other, name in _own_imports(module)
+            if other != part and RANK.get(other, len(RANK)) >= RANK[part]
+        ]
+    assert wrong == []
 
 
 def test_one_name_for_one_thing() -> None:
@@ -95,40 +97,42 @@ def test_few_modules_stand_loose() -> None:
     assert len([module for module in MODULES if "/" not in module]) <= 8
 
 
-@every_module
-def test_nobody_asks_whether_there_is_a_recipe(module: str) -> None:
+def test_nobody_asks_whether_there_is_a_recipe() -> None:
     """A data set is asked what it is: that of a recipe is one among others."""
-    if _part(module) not in ("recipes", "cli"):
-        assert not re.search(r"recipe is (not )?None|if recipe\b", (ROOT / module).read_text())
+    asks = re.compile(r"recipe is (not )?None|if recipe\b")
+    others = [module for module in MODULES if _part(module) not in ("recipes", "cli")]
+    assert [module for module in others if asks.search((ROOT / module).read_text())] == []
 
 
-@every_module
-def test_training_libraries_are_not_loaded_by_an_import(module: str) -> None:
+def test_training_libraries_are_not_loaded_by_an_import() -> None:
     """tensorflow, torch and ray are imported within functions, if at all, but in the room that is named for one."""
-    found = set().union(*map(_foreign_imports, _at_module_level(_tree(module))))
-    assert not found & {"tensorflow", "torch", "ray"} - {_part(module)}
+    for module in MODULES:
+        found = set().union(*map(_foreign_imports, _at_module_level(_tree(module))))
+        assert not found & {"tensorflow", "torch", "ray"} - {_part(module)}, module
 
 
-@every_module
-def test_only_the_command_line_talks(module: str) -> None:
+def _calls(tree: ast.Module) -> set[str]:
+    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+
+
+def test_only_the_command_line_talks() -> None:
     """click, print, input and sys.exit belong to cli."""
-    if _part(module) == "cli":
-        return
-    tree = _tree(module)
-    assert "click" not in _foreign_imports(tree)
-    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    assert not calls & {"print", "input", "exit", "quit", "sys.exit", "getpass.getpass", "getpass"}
+    talk = {"print", "input", "exit", "quit", "sys.exit", "getpass.getpass", "getpass"}
+    for module in MODULES:
+        if _part(module) != "cli":
+            tree = _tree(module)
+            assert "click" not in _foreign_imports(tree), module
+            assert not _calls(tree) & talk, module
 
 
-@every_module
-def test_formats_are_pure(module: str) -> None:
+def test_formats_are_pure() -> None:
     """Bytes in, values out: these rooms open no file, start no process and write no log."""
-    if _part(module) not in ("tfrecord", "images"):
-        return
-    tree = _tree(module)
-    assert not _foreign_imports(tree) & {"os", "pathlib", "shutil", "subprocess", "logging", "socket", "tempfile"}
-    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    assert "open" not in calls
+    system = {"os", "pathlib", "shutil", "subprocess", "logging", "socket", "tempfile"}
+    for module in MODULES:
+        if _part(module) in ("tfrecord", "images"):
+            tree = _tree(module)
+            assert not _foreign_imports(tree) & system, module
+            assert "open" not in _calls(tree), module
 
 
 def test_the_check_sees_what_it_should_see() -> None:
