@@ -9,7 +9,6 @@ import statistics
 import struct
 import tarfile
 import warnings
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import IO
 
@@ -71,21 +70,13 @@ def _members(file: IO[bytes]) -> list[tuple[str, bytes]]:
 
 
 def test_photographs_have_the_bytes_and_pixels_of_imagenet() -> None:
-    """Sixty photographs take 90 to 130 kB on average, all decode, and their sizes vary as stated."""
-    made = [photographs.photograph_bytes(seed) for seed in range(60)]
+    """Thirty photographs take 90 to 130 kB on average, all decode, and their sizes vary as stated."""
+    made = [photographs.photograph_bytes(seed) for seed in range(30)]
     assert 90_000 < statistics.mean(len(content) for content, _ in made) < 130_000
     assert all(opened(content).size == size and opened(content).mode == "RGB" for content, size in made)
     sizes = [size for _, size in made]
     assert len(set(sizes)) >= 6
-    assert 0.25 < sizes.count((500, 375)) / 60 < 0.55
-
-
-@pytest.mark.parametrize("size", [(1, 1), (7, 500), (200, 150), (1024, 768)])
-def test_photograph_depends_on_its_arguments_alone(size: tuple[int, int]) -> None:
-    """The same seed and size give the same pixels; another seed gives others. Any size will do."""
-    first = photographs.photograph(1, size)
-    assert first.size == size
-    assert photographs.photograph(1, size).tobytes() == first.tobytes() != photographs.photograph(2, size).tobytes()
+    assert 0.25 < sizes.count((500, 375)) / 30 < 0.55
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -114,27 +105,11 @@ def test_kinds_are_what_they_claim(kind: Kind, tiny: bool) -> None:
     assert (0xE1 in found) == (kind in (Kind.ROTATED, Kind.CORRUPT_EXIF))
 
 
-def test_rotated_image_says_so_in_exif() -> None:
-    """The EXIF orientation of the rotated kind is 6, and its stored size is not turned."""
-    image = opened(photographs.encode(photographs.photograph(3, SIZE), Kind.ROTATED))
-    assert image.getexif()[0x0112] == 6
-    assert image.size == SIZE
-
-
 def test_corrupt_exif_warns() -> None:
     """Reading the EXIF of the corrupt kind warns, as the one in ImageNet does."""
     content = photographs.tiny(3, Kind.CORRUPT_EXIF)
     with pytest.warns(UserWarning, match="Corrupt EXIF"):
         Image.open(io.BytesIO(content)).getexif()
-
-
-def test_cmyk_and_ycck_hold_the_same_inks() -> None:
-    """A decoder that knows the Adobe transform gets the same four inks from both, black among them."""
-    picture = photographs.photograph(4, SIZE)
-    cmyk, ycck = (opened(photographs.encode(picture, kind, 95)) for kind in (Kind.CMYK, Kind.YCCK))
-    assert cmyk.mode == ycck.mode == "CMYK"
-    assert max(ImageStat.Stat(ImageChops.difference(cmyk, ycck)).mean) < 6
-    assert ImageStat.Stat(cmyk).mean[3] > 10
 
 
 def test_tiny_images_are_tiny_and_differ() -> None:
@@ -183,13 +158,6 @@ def test_a_shape_fills_its_box() -> None:
         found = draw_thing(Motif(kind, "plain", colours), (200, 160))[1].point([0] * 96 + [255] * 160).getbbox()
         assert found is not None
         assert max(found[0], found[1], 200 - found[2], 160 - found[3]) < 40
-
-
-def test_classes_of_the_demo_differ() -> None:
-    """No two of the demo's twenty classes look alike: another shape, or another pattern and colour."""
-    looks = [motif_of(wnid) for wnid in facts.synsets()[::50]]
-    assert len({(each.kind, each.pattern, each.colours["body"]) for each in looks}) == 20
-    assert len({each.kind for each in looks}) >= 15
 
 
 # archives --------------------------------------------------------------------------------------------------------
@@ -249,18 +217,6 @@ def test_annotations_are_of_what_is_to_be_seen(made: MadeSet) -> None:
         assert len(image.boxes) in (1, 2, 3)
 
 
-def test_labels_are_true(made: MadeSet) -> None:
-    """Train names carry their class, validation names are those whose true class is among the chosen, unsorted."""
-    assert all(facts.train_wnid(image.filename) == image.wnid for image in made.of(TRAIN))
-    validation = [facts.validation_number(image.filename) for image in made.of(VALIDATION)]
-    assert validation != sorted(validation, key=str)
-    for number, image in zip(validation, made.of(VALIDATION), strict=True):
-        assert number is not None
-        assert image.wnid == facts.validation_wnids()[number - 1]
-        assert image.wnid in made.wnids
-    assert all(image.label == facts.labels()[image.wnid] for image in made.images.values())
-
-
 @pytest.mark.parametrize("fixture", ["made", "made_tiny"])
 def test_every_odd_image_is_there(fixture: str, request: pytest.FixtureRequest) -> None:
     """Every odd kind is in the split it belongs to, grey ones in both."""
@@ -315,36 +271,6 @@ def test_sample_files_are_the_samples() -> None:
     assert files == {path: each.xml for path, each in samples().items()}
 
 
-def test_plain_sample_gives_the_golden_line() -> None:
-    """The plain sample's line has the numbers of the original's example."""
-    assert made_sample(Quirk.NONE).lines == ("n01440764_1.JPEG,0.0060,0.2620,0.7545,0.9940",)
-
-
-def test_samples_carry_their_quirks() -> None:
-    """What is odd about each sample can be seen in its text."""
-    text = {quirk: made_sample(quirk).xml.decode() for quirk in Quirk}
-    assert "<filename>%s</filename>" in text[Quirk.PERCENT_NAME]
-    assert "<width>668</width>" in text[Quirk.OTHER_SIZE]
-    assert "<xmin>252</xmin>" in text[Quirk.SWAPPED]
-    assert "<xmin>-7</xmin>" in text[Quirk.BEYOND]
-    assert text[Quirk.NO_AREA].count("<object>") == 4
-    assert "<name>Scottish_deerhound</name>" in text[Quirk.BREED_NAME]
-    assert "<xmin>-1</xmin>" in text[Quirk.MINUS_ONE]
-    assert "<width>0</width>" in text[Quirk.ZERO_SIZE]
-    assert "<size>" not in text[Quirk.NO_SIZE]
-    names = {
-        quirk: [each.text for each in ElementTree.fromstring(text[quirk]).iter("name")]
-        for quirk in Quirk
-        if quirk is not Quirk.BROKEN
-    }
-    other = "n03042490"
-    assert names[Quirk.OTHER_CLASS] == [other, "n01440764"]
-    assert names[Quirk.FIRST_NAME] == ["n01440764", other]
-    assert other in facts.labels()
-    with pytest.raises(ElementTree.ParseError):
-        ElementTree.fromstring(text[Quirk.BROKEN])
-
-
 @pytest.mark.parametrize(
     ("quirk", "boxes"),
     [
@@ -393,20 +319,6 @@ def test_box_archives_hold_the_annotations(fixture: str, request: pytest.Fixture
     assert all(f"{each.name}.JPEG" in made.images for each in made.annotations)
 
 
-def test_box_archive_has_folder_entries(made: MadeSet) -> None:
-    """The folder of each class comes before its files, as in the real archive."""
-    with tarfile.open(made.archives["boxes"]) as tar:
-        entries = tar.getmembers()
-    assert tuple(entry.name for entry in entries if entry.isdir()) == made.wnids
-    assert entries[0].isdir()
-
-
-def test_breed_name_falls_on_a_dog(made: MadeSet) -> None:
-    """Where there is a dog among the classes, it is a dog that is called by its breed."""
-    breed = next(each for each in made.annotations if each.quirk is Quirk.BREED_NAME)
-    assert facts.labels()[breed.wnid] in archives.DOGS
-
-
 # the guard -------------------------------------------------------------------------------------------------------
 
 
@@ -414,10 +326,3 @@ def test_no_credentials_reach_a_test() -> None:
     """A tester's own ImageNet account and netrc file are out of sight."""
     assert not {"IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"} & set(os.environ)
     assert not Path(os.environ["NETRC"]).exists()
-
-
-def test_data_dir_holds_copies_of_the_archives(data_dir: Path, made: MadeSet) -> None:
-    """A test may damage the archives in its own DATA_DIR without harm to the others."""
-    copy = data_dir / "raw-data" / made.archives["train"].name
-    assert copy.read_bytes() == made.archives["train"].read_bytes()
-    assert not copy.samefile(made.archives["train"])

@@ -186,16 +186,6 @@ def test_classes_are_sorted_by_numbers(scripted: Any, head: str, column: int) ->
         assert sorted_heads.get_attribute("aria-sort") == order
 
 
-def test_classes_are_sorted_by_words(scripted: Any) -> None:
-    """And by WordNet id, and by label."""
-    head, every = scripted.locator("table.classes thead"), names(scripted)
-    head.get_by_role("button", name="class", exact=True).click()
-    assert names(scripted) == sorted(every, key=str.lower)
-    for key in ("WordNet id", "label"):
-        head.get_by_role("button", name=key).click()
-        assert names(scripted) == every
-
-
 def test_a_class_shows_its_images(scripted: Any, layout: Layout) -> None:
     """Some beside its name once it comes into view; a click on the name shows them with boxes and records."""
     row = scripted.locator("table.classes tbody tr").nth(1)
@@ -241,15 +231,6 @@ def test_a_split_is_left_out(page: Any, made: MadeSet) -> None:
     page.get_by_role("checkbox", name="train").check()
     assert page.locator(".tile:visible").count() == tiles
     assert sum(numbers(page, 1)) == len(made.images)
-
-
-def test_a_split_left_out_does_not_count(scripted: Any, made: MadeSet) -> None:
-    """Classes are sorted by what is shown of them."""
-    scripted.locator("table.classes thead").get_by_role("button", name="images").click()
-    scripted.get_by_role("checkbox", name="train").uncheck()
-    found = numbers(scripted, 1)
-    assert found == sorted(found, reverse=True)
-    assert set(found) == set(Counter(image.label for image in made.of("validation")).values())
 
 
 # who can use it --------------------------------------------------------------------------------------------------

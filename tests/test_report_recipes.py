@@ -384,15 +384,6 @@ def test_a_damaged_set_is_still_spoken_of_by_its_name(mapped: Layout) -> None:
     assert "1 record holds other features, too." in page.text
 
 
-def test_the_same_shards_make_the_same_page(mapped: Layout) -> None:
-    """Engine, workers and moment make no difference."""
-    before = mapped.report_path.read_bytes()
-    for engine in (make_engine("processes", 2), make_engine("threads", 1)):
-        mapped.report_path.unlink()
-        report(mapped, engine)
-        assert mapped.report_path.read_bytes() == before
-
-
 def test_optional_features_and_records_set_aside(tmp_path: Path, flowers: Path) -> None:
     """Records may lack what is optional; a file that was left out is named, and the totals allow for it."""
     shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
