@@ -35,6 +35,7 @@ from imagenet_prep.errors import (
 )
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.model import Silent
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
@@ -321,7 +322,7 @@ def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
     inner[1024] ^= 1
     archive = write_train(layout, bytes(inner))
     error = refused(layout)
-    assert (error.exit_code, error.what) == (4, f"{archive} is damaged at byte 1,536")
+    assert (error.exit_code, error.what) == (4, f"{archive} ({WNID}.tar) is damaged at byte 1,536")
     assert "checksum" in error.detail
     assert "imagenet-prep download" in error.hint
     content = archive.read_bytes()
@@ -445,7 +446,7 @@ def test_a_full_disk_goes_before_other_failures(tiny_data_dir: Path, monkeypatch
     def fail(*_: object) -> None:
         raise next(answers)
 
-    monkeypatch.setattr(untar_module, "_fill", fail)
+    monkeypatch.setattr(untar_module, "write_rows", fail)
     progress = Silent()
     with pytest.raises(SpaceError, match="full"):
         untar(layout, ThreadEngine(1), progress=progress)
@@ -487,14 +488,14 @@ def test_a_worker_in_trouble_is_told_with_its_class(
 ) -> None:
     """A class whose worker is killed again and again, or has a bug, is named with its split; the others are done."""
     wnid = made_tiny.wnids[3]
-    list_members = untar_module._index
+    list_class = untar_module._list_class
 
-    def index(task: Any, *rest: Any) -> Any:
+    def list_or_not(task: untar_module.ClassTask) -> Catalog:
         if (task.split, task.wnid) == (TRAIN, wnid):
             trouble()
-        return list_members(task, *rest)
+        return list_class(task)
 
-    monkeypatch.setattr(untar_module, "_index", index)
+    monkeypatch.setattr(untar_module, "_list_class", list_or_not)
     layout = Layout(tiny_data_dir)
     with pytest.raises(error, match=f"train {wnid}: {said}"):
         untar(layout, ProcessEngine(2))
@@ -530,18 +531,17 @@ def test_an_archive_that_changes_meanwhile_is_noticed(
     layout = Layout(tiny_data_dir)
     archive = layout.archive_path(ARCHIVES[split])
     content = archive.read_bytes()
-    list_classes = untar_module._list_classes
+    list_all = untar_module._list
 
-    def change(path: Path, of: str) -> Any:
-        listed = list_classes(path, of)
-        if of == split and way == "replaced":
+    def change(*given: Any) -> Any:
+        listed = list_all(*given)
+        if way == "replaced":
             archive.unlink()
-        if of == split:
-            archive.write_bytes(bytes(len(content)))
-            os.utime(archive, ns=(0, 0))  # whatever the clock's grain is
+        archive.write_bytes(bytes(len(content)))
+        os.utime(archive, ns=(0, 0))  # whatever the clock's grain is
         return listed
 
-    monkeypatch.setattr(untar_module, "_list_classes", change)
+    monkeypatch.setattr(untar_module, "_list", change)
     assert refused(layout).what == f"{archive} changed while it was read"
     assert not layout.images_dir(split).exists()
     archive.write_bytes(content)
@@ -557,13 +557,13 @@ def test_an_archive_that_changes_while_a_class_is_copied_is_noticed(
     """The class on which it happened stays aside, and is made anew by the next run."""
     layout = Layout(tiny_data_dir)
     archive = layout.archive_path(ARCHIVES[VALIDATION])
-    fill = untar_module._fill
+    write_rows = untar_module.write_rows
 
-    def touch(*given: Any) -> None:
-        fill(*given)
+    def touch(*given: Any) -> Iterator[int]:
+        yield from write_rows(*given)
         os.utime(archive, ns=(0, 0))
 
-    monkeypatch.setattr(untar_module, "_fill", touch)
+    monkeypatch.setattr(untar_module, "write_rows", touch)
     assert refused(layout).what == f"{archive} changed while it was read"
     assert not layout.images_dir(VALIDATION).exists()
     monkeypatch.undo()
@@ -615,14 +615,14 @@ def test_an_archive_that_changed_since_it_was_listed_is_not_copied(
 ) -> None:
     """Inode, size and time each tell that it is another one, before a single image of it is copied."""
     archive = write_train(layout, pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)]))
-    list_classes = untar_module._list_classes
+    list_all = untar_module._list
 
-    def change_then(path: Path, split: str) -> Any:
-        listed = list_classes(path, split)
-        change(path)
+    def change_then(*given: Any) -> Any:
+        listed = list_all(*given)
+        change(archive)
         return listed
 
-    monkeypatch.setattr(untar_module, "_list_classes", change_then)
+    monkeypatch.setattr(untar_module, "_list", change_then)
     assert refused(layout).what == f"{archive} changed while it was read"
     assert copied == []
     assert not layout.images_dir(TRAIN).exists()
@@ -636,18 +636,18 @@ def test_an_archive_that_changes_under_the_work_is_noticed(
     """Changed before a class is indexed, or between two of its images, it is not called damaged, nor is it used."""
     contents = pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)])
     archive = write_train(layout, contents)
-    index, copy = untar_module._index, FileSlices.copy
+    list_class, copy = untar_module._list_class, FileSlices.copy
 
-    def index_changed(*given: Any) -> Any:
+    def list_changed(task: untar_module.ClassTask) -> Catalog:
         change(archive)
-        return index(*given)
+        return list_class(task)
 
     def copy_then_change(view: FileSlices, *given: int) -> None:
         copy(view, *given)
         change(archive)
 
     if moment == "indexed":
-        monkeypatch.setattr(untar_module, "_index", index_changed)
+        monkeypatch.setattr(untar_module, "_list_class", list_changed)
     else:
         monkeypatch.setattr(FileSlices, "copy", copy_then_change)
     assert refused(layout).what == f"{archive} changed while it was read"

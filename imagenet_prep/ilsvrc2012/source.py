@@ -16,6 +16,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
+_LONGEST = 100  # bytes of a name; a tar's own limit without extensions
+
 
 @dataclass(frozen=True, slots=True)
 class ImageSource(ABC):
@@ -84,7 +86,7 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
     """The label of an image by its official name, or None if it isn't one of ``wnid``; of validation, "" is any."""
     if split == facts.TRAIN:
         is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
-        return facts.labels().get(wnid) if is_ours else None
+        return facts.labels().get(wnid) if is_ours and len(name) <= _LONGEST else None
     found = facts.class_of(name.decode("ascii", "replace"), split)
     return facts.labels()[found] if found and wnid in ("", found) else None
 

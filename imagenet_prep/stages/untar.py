@@ -16,21 +16,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError, named
+from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.estimates import folders_need
-from imagenet_prep.ilsvrc2012.official import OfficialTar, class_tars
+from imagenet_prep.ilsvrc2012.official import ArchiveIndex, OfficialTar, TarTask, class_tars
 from imagenet_prep.ilsvrc2012.raw_data import find_packed
-from imagenet_prep.ilsvrc2012.source import ImageSource
-from imagenet_prep.ilsvrc2012.unpacking import ClassRows, classes_of, folders_of, sizes_in, write_class, write_in_order
-from imagenet_prep.model import Done, Engine, Outcomes, Progress, Silent
-from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
+from imagenet_prep.ilsvrc2012.source import ImageSource, finished
+from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
+from imagenet_prep.sources.archive_faults import duplicate
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tar_members import Member
-from imagenet_prep.sources.tars import walk
-from imagenet_prep.storage.durable import begin_write_out, fsync_dir, sync_file_system
+from imagenet_prep.sources.written_out import refuse_changed, write_rows
+from imagenet_prep.storage.durable import fsync_dir, sync_file_system
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.lock import hold
@@ -39,10 +37,6 @@ from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 _SYNC_SECONDS = 5.0
-_LONGEST_NAME = 100  # bytes; a tar's own limit without extensions
-
-_Places = dict[str, tuple[int, int]]
-"""Offset in the archive and length in bytes of each image, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +62,25 @@ class UntarSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Archive:
-    """An archive, and what shows whether it is still the one whose members were listed."""
+class ClassTask:
+    """A class of a split whose images are to be written.
 
-    path: Path
-    stamp: tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Class:
-    """A class of a split: the tar at ``start`` to ``stop`` of its archive, or, if that is empty, ``members``."""
+    Args:
+        rows: of the split's catalog; of a ``catalog`` of its own, as a worker gets it, all.
+        tar: in place of both, a class's tar in the train archive: the worker lists it, so that one harms no other.
+    """
 
     split: str
     wnid: str
     size: int
-    start: int = 0
-    stop: int = 0
-    members: tuple[Member, ...] = ()
+    rows: range = range(0)
+    catalog: Catalog | None = None
+    tar: TarTask | None = None
 
 
-_Task = _Class | ClassRows
+_Classes = Mapping[str, Sequence[ClassTask]]
+_Stamps = dict[str, tuple[Path, tuple[int, int, int]]]
+"""The official archives by split, and what shows whether they are still those whose members were listed."""
 
 
 def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> UntarSummary:
@@ -105,9 +98,9 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     progress = progress or Silent()
     with hold(layout.lock_paths):
         sources = _find_sources(layout, progress)
-        archives, catalogs, classes = _list(layout, sources, engine, progress)
+        stamps, catalogs, classes = _list(layout, sources, engine, progress)
         refuse_lack(_needs(layout, classes))
-        found = _untar_classes(classes, catalogs, _Unpacker(layout, archives), engine, progress)
+        found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
         partial = local_path(layout.raw_partial_dir)
         for folder in (*(partial / split for split in sources), partial):
             with contextlib.suppress(OSError):  # something is left in it
@@ -147,31 +140,42 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
 
 def _list(
     layout: Layout, sources: Mapping[str, ImageSource], engine: Engine, progress: Progress
-) -> tuple[dict[str, _Archive], dict[str, Catalog], dict[str, Sequence[_Task]]]:
-    """The official archives, the images of other copies, and the classes of both."""
+) -> tuple[_Stamps, dict[str, Catalog], _Classes]:
+    """The official archives, the images of all but that of train, and the classes."""
     _refuse_links(layout, sources)
-    archives, catalogs = _stamped(sources), _listed(sources, engine, progress)
-    classes: dict[str, Sequence[_Task]]
-    classes = {split: _list_classes(archive.path, split) for split, archive in archives.items()}
-    classes |= {split: classes_of(catalog) for split, catalog in catalogs.items()}
-    return archives, catalogs, classes
-
-
-def _stamped(sources: Mapping[str, ImageSource]) -> dict[str, _Archive]:
-    """The official archives: a class's tar is listed by the worker that writes it out, so that one harms no other."""
-    archives: dict[str, _Archive] = {}
+    stamps: _Stamps = {}
+    catalogs: dict[str, Catalog] = {}
+    classes: dict[str, Sequence[ClassTask]] = {}
     for split, source in sources.items():
+        path = local_path(source.path)
         if isinstance(source, OfficialTar):
-            path = local_path(source.path)
             with FileSlices(path) as view:
-                archives[split] = _Archive(path, view.stamp)
-    return archives
+                stamps[split] = path, view.stamp
+        if not isinstance(source, OfficialTar):
+            catalogs[split] = source.catalog(engine, progress)
+        elif split == facts.VALIDATION:
+            catalogs[split] = finished([ArchiveIndex(split)((path, "", 0, None))], split)
+        classes[split] = _classes_of(catalogs[split]) if split in catalogs else _class_tars(path)
+    return stamps, catalogs, classes
 
 
-def _listed(sources: Mapping[str, ImageSource], engine: Engine, progress: Progress) -> dict[str, Catalog]:
-    """All images of other copies."""
-    others = {split: source for split, source in sources.items() if not isinstance(source, OfficialTar)}
-    return {split: source.catalog(engine, progress) for split, source in others.items()}
+def _class_tars(archive: Path) -> list[ClassTask]:
+    """A task for each tar of the train archive."""
+    with FileSlices(archive) as view:
+        return [
+            ClassTask(facts.TRAIN, wnid, length, tar=(archive, wnid, offset, offset + length))
+            for wnid, (offset, length) in class_tars(view).items()
+        ]
+
+
+def _classes_of(catalog: Catalog) -> list[ClassTask]:
+    """One class after the other, as the rows of a split's catalog are sorted."""
+    tasks, start = [], 0
+    for label, count in catalog.count_by_label().items():
+        rows = range(start, start + count)
+        tasks.append(ClassTask(catalog.split, catalog.classes[label][0], catalog.size(rows), rows))
+        start += count
+    return tasks
 
 
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
@@ -194,37 +198,14 @@ def _subfolders(folder: Path) -> list[Path]:
     return [folder / entry.name for entry in os.scandir(folder) if facts.is_wnid(entry.name)]
 
 
-def _list_classes(archive: Path, split: str) -> list[_Class]:
-    """The work, a class at a time: a tar each of the train archive, some 50 members of the validation archive."""
-    with FileSlices(archive) as view:
-        if split == facts.VALIDATION:
-            return _sort_validation(view, split)
-        tars = class_tars(view)
-    return [_Class(split, wnid, length, offset, offset + length) for wnid, (offset, length) in tars.items()]
-
-
-def _sort_validation(view: FileSlices, split: str) -> list[_Class]:
-    found: dict[str, list[Member]] = {}
-    for member in walk(view, hint=REMEDY):
-        name, offset, _ = member
-        number = facts.validation_number(name.decode("ascii", "replace"))
-        if number is None:
-            raise stranger(view.path, name, offset, f"names like {facts.validation_filename(1)}")
-        found.setdefault(facts.validation_wnids()[number - 1], []).append(member)
-    return [
-        _Class(split, wnid, sum(length for _, _, length in found[wnid]), members=tuple(found[wnid]))
-        for wnid in sorted(found)
-    ]
-
-
-def _needs(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> Iterator[Need]:
+def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
     """A class takes about its archive's bytes; one that has its folder is taken as whole."""
     for split, tasks in classes.items():
         folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
         aside = [each for each in _subfolders(local_path(layout.raw_partial_dir) / split) if each.name not in present]
-        size = sum(task.size for task in todo) - sum(sum(sizes_in(each).values()) for each in aside)
+        size = sum(task.size for task in todo) - sum(sum(_sizes_in(each).values()) for each in aside)
         yield folders_need(layout, split, classes=len(todo), size=size)
 
 
@@ -232,7 +213,7 @@ def _needs(layout: Layout, classes: Mapping[str, Sequence[_Task]]) -> Iterator[N
 
 
 def _untar_classes(
-    classes: Mapping[str, Sequence[_Task]],
+    classes: _Classes,
     catalogs: Mapping[str, Catalog],
     unpacker: _Unpacker,
     engine: Engine,
@@ -274,12 +255,12 @@ def _untar_classes(
 
 
 def _outcomes(
-    classes: Mapping[str, Sequence[_Task]], catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine
-) -> Outcomes[_Task, tuple[int, int]]:
+    classes: _Classes, catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine
+) -> Outcomes[ClassTask, tuple[int, int]]:
     """How many images each class has, and how many were written: by workers, but of copies that are read in order."""
     ordered = {split for split, catalog in catalogs.items() if catalog.is_in_order}
     tasks = (
-        task.alone(catalogs[split]) if isinstance(task, ClassRows) else task
+        replace(task, rows=range(len(task.rows)), catalog=catalogs[split].whole(task.rows)) if task.rows else task
         for split in classes
         if split not in ordered
         for task in classes[split]
@@ -288,7 +269,7 @@ def _outcomes(
         yield from outcomes
     for split in classes:
         if split in ordered:
-            yield from write_in_order(classes_of(catalogs[split]), catalogs[split], unpacker.layout)
+            yield from _write_in_order(classes[split], catalogs[split], unpacker.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,73 +277,101 @@ class _Unpacker:
     """Puts together, in a partial folder, what the final folder of a class lacks. Runs in workers."""
 
     layout: Layout
-    archives: dict[str, _Archive]
+    stamps: _Stamps
 
-    def __call__(self, task: _Task) -> tuple[int, int]:
+    def __call__(self, task: ClassTask) -> tuple[int, int]:
         """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
-        if isinstance(task, ClassRows):
-            return write_class(task, self.layout)
-        archive = self.archives[task.split]
-        final, partial = folders_of(self.layout, task)
-        with FileSlices(archive.path) as view, _unchanged(archive, view):
-            wanted = _index(task, view)
-            with writing(final):
-                present = sizes_in(final)
-            missing = {name: where for name, where in wanted.items() if present.get(name) != where[1]}
-            with writing(partial):
-                if partial.exists():  # of an earlier run; what it holds may not have reached the disk
-                    shutil.rmtree(partial)
-                if missing:
-                    _fill(partial, missing, view)
-        return len(wanted), len(missing)
+        if task.split not in self.stamps:
+            return self._write(task)
+        with _unchanged(*self.stamps[task.split]):
+            return self._write(task)
+
+    def _write(self, task: ClassTask) -> tuple[int, int]:
+        catalog = task.catalog or _list_class(task)
+        row = catalog.names.first_twice()
+        if row is not None:
+            raise duplicate(
+                catalog.container(row).path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist())
+            )
+        missing, partial = _begin(self.layout, task, catalog, range(len(catalog))), _folders_of(self.layout, task)[1]
+        with writing(partial):
+            written = sum(1 for _ in write_rows(catalog, missing, lambda _: partial))
+        return len(catalog), written
+
+
+def _list_class(task: ClassTask) -> Catalog:
+    assert task.tar is not None
+    return ArchiveIndex(task.split)(task.tar)
 
 
 @contextlib.contextmanager
-def _unchanged(archive: _Archive, view: FileSlices) -> Iterator[None]:
+def _unchanged(path: Path, stamp: tuple[int, int, int]) -> Iterator[None]:
     """Let nothing that is found in a file count, good or bad, unless it is the archive that was listed, to the end."""
-
-    def check() -> None:
-        if view.stamp != archive.stamp:
-            raise InputError(
-                f"{archive.path} changed while it was read",
-                "another file took its place, or something wrote to it",
-                "run the same command again once nothing does",
-            )
-
-    check()
-    try:
-        yield
-    except InputError:
-        check()
-        raise
-    check()
-
-
-def _index(task: _Class, view: FileSlices) -> _Places:
-    """Where each image is, by name; every name is safe to make a path of."""
-    wanted: _Places = {}
-    members: Iterable[Member] = task.members or walk(view, task.start, task.stop, hint=REMEDY)
-    for raw, offset, length in members:
-        name = raw.decode("ascii", "replace")
-        is_ours = bool(task.members) or facts.train_wnid(name) == task.wnid
-        if not is_ours or len(name) > _LONGEST_NAME:
-            raise stranger(view.path, raw, offset, f"names like {task.wnid}_1.JPEG")
-        if name in wanted:
-            raise duplicate(view.path, name, wanted[name][0], offset)
-        wanted[name] = offset, length
-    return wanted
-
-
-def _fill(folder: Path, missing: _Places, view: FileSlices) -> None:
-    """Make a folder that holds just ``missing``."""
-    folder.mkdir(parents=True)
-    for name, (offset, length) in missing.items():
-        descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with FileSlices(path) as view:
+        refuse_changed(path, view.stamp == stamp)
         try:
-            view.copy(offset, length, descriptor)
-            begin_write_out(descriptor)
-        finally:
-            os.close(descriptor)
+            yield
+        except InputError:
+            refuse_changed(path, view.stamp == stamp)
+            raise
+        refuse_changed(path, view.stamp == stamp)
+
+
+def _write_in_order(
+    tasks: Sequence[ClassTask], catalog: Catalog, layout: Layout
+) -> Outcomes[ClassTask, tuple[int, int]]:
+    """What workers do, for all classes of a split in one pass: each is done when the last of its images has come."""
+    left: dict[int, int] = {}
+    by_label = {catalog.labels[task.rows.start]: task for task in tasks}
+    wanted: list[int] = []
+    for label, task in by_label.items():
+        missing = _begin(layout, task, catalog, task.rows)
+        wanted += missing
+        left[label] = len(missing)
+        if not missing:
+            yield Done(task, (len(task.rows), 0))
+    written = dict(left)
+    partial = {label: _folders_of(layout, task)[1] for label, task in by_label.items()}
+    try:
+        with writing(layout.raw_partial_dir):
+            for row in write_rows(catalog, wanted, lambda row: partial[catalog.labels[row]]):
+                label = catalog.labels[row]
+                left[label] -= 1
+                if not left[label]:
+                    yield Done(by_label[label], (len(by_label[label].rows), written[label]))
+    except PrepError as error:
+        yield Failed(next(by_label[label] for label, rows in left.items() if rows), error)
+
+
+def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> list[int]:
+    """The rows of a class that its final folder lacks; if there are any, an empty folder for them."""
+    final, partial = _folders_of(layout, task)
+    with writing(final):
+        present = _sizes_in(final)
+    missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
+    with writing(partial):
+        if partial.exists():  # of an earlier run; what it holds may not have reached the disk
+            shutil.rmtree(partial)
+        if missing:
+            partial.mkdir(parents=True)
+    return missing
+
+
+def _folders_of(layout: Layout, task: ClassTask) -> tuple[Path, Path]:
+    """Where the images of a class go in the end, and where they are put together."""
+    partial = local_path(layout.raw_partial_dir)
+    return local_path(layout.images_dir(task.split)) / task.wnid, partial / task.split / task.wnid
+
+
+def _sizes_in(folder: Path) -> dict[str, int]:
+    """The size of each file in a folder by name, -1 for what is not a plain file; nothing if there is no folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return {
+                entry.name: entry.stat().st_size if entry.is_file(follow_symlinks=False) else -1 for entry in entries
+            }
+    except FileNotFoundError:
+        return {}
 
 
 class _Publisher:
@@ -371,10 +380,10 @@ class _Publisher:
     def __init__(self, layout: Layout, failures: list[Exception]) -> None:
         self._layout = layout
         self._failures = failures
-        self._waiting: list[_Task] = []
+        self._waiting: list[ClassTask] = []
         self._last = time.monotonic()
 
-    def add(self, task: _Task) -> None:
+    def add(self, task: ClassTask) -> None:
         """Take a class whose partial folder is complete."""
         self._waiting.append(task)
         if time.monotonic() - self._last > _SYNC_SECONDS:
@@ -394,8 +403,8 @@ class _Publisher:
         self._waiting.clear()
         self._last = time.monotonic()
 
-    def _publish_class(self, task: _Task) -> bool:
-        final, partial = folders_of(self._layout, task)
+    def _publish_class(self, task: ClassTask) -> bool:
+        final, partial = _folders_of(self._layout, task)
         try:
             with writing(final):
                 _move(partial, final)
