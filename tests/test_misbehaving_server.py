@@ -64,7 +64,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def _pace(stall: float) -> Pace:
     waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
     return Pace(
-        tries=4, stall=stall, silent=0.3, least_speed=1000, slow_after=1, save_every=0.05, segment=64 << 10, **waits
+        tries=4, stall=stall, silent=5, least_speed=1000, slow_after=1, save_every=0.05, segment=64 << 10, **waits
     )
 
 
