@@ -110,7 +110,7 @@ def main() -> int:
     folders, walk = made_up(given.images, given.classes)
     empty = functools.partial(class_folders._Found, rows=CatalogBuilder())
     class_folders._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
-    class_folders._Walk.__call__ = walk  # type: ignore[method-assign]
+    class_folders._Walk._below = walk  # type: ignore[method-assign]
     for where, name, step in (
         (loading, "find_inputs", "list: join the parts"),
         (loading, "_decide", "look at the endings"),

@@ -185,6 +185,21 @@ def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch:
     assert list(layout.raw_dir.glob("t[re]*-of-*.parquet")) == [layout.raw_dir / "test-00000-of-00001.parquet"]
 
 
+def test_a_set_that_is_done_gives_the_space_back(layout: Layout, few: MadeSet, expected: dict[str, bytes]) -> None:
+    """After an ordinary conversion the archives go all the same; with them back, a lost shard is repaired."""
+    made(layout, PLAIN)
+    assert made(layout) == made(layout) == [0, 0]
+    assert states(layout) == expected
+    assert not list(layout.data_dir.rglob("ILSVRC2012_img_*"))
+    assert verify_and_repair(layout, ENGINE).repair.made == ()
+    layout.shard_path("train-00001-of-00003").unlink()
+    with pytest.raises(InputError, match=r"img_train.tar was consumed"):
+        verify_and_repair(layout, ENGINE)
+    shutil.copy2(few.archives["train"], layout.raw_dir)
+    assert verify_and_repair(layout, ENGINE).repair.made == ("train-00001-of-00003",)
+    assert states(layout) == expected
+
+
 def test_shards_that_stood_before_are_kept(layout: Layout, expected: dict[str, bytes]) -> None:
     """After an ordinary conversion that was cut short, only the images of the others go through bundles."""
     made(layout, PLAIN)
@@ -501,9 +516,36 @@ def test_a_bundle_that_is_too_short_is_not_filled_up(layout: Layout) -> None:
     midway(layout)
     bundle = next(path for path in existing(layout.consumed("train").bundles, "*") if path.stat().st_size)
     os.truncate(bundle, bundle.stat().st_size - 1)
-    with pytest.raises(InputError, match="is damaged, and what it is to hold is nowhere else") as found:
+    with pytest.raises(InputError, match="is damaged, and what it is to hold may be nowhere else") as found:
         made(layout)
     assert str(bundle) in found.value.what
+
+
+def test_a_bundle_with_another_bit_makes_no_shard(layout: Layout) -> None:
+    """It is the only copy of its images: each is compared with its checksum, whatever its header says."""
+    midway(layout)
+    for bundle in existing(layout.consumed("train").bundles, "*"):
+        data = bytearray(bundle.read_bytes())
+        if data:
+            data[-9] ^= 1  # within the last image, before its checksum
+            bundle.write_bytes(data)
+    with pytest.raises(InputError, match="may be nowhere else any more") as found:
+        made(layout)
+    assert "does not match its checksum" in found.value.detail
+    assert not layout.manifest_path.exists()
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_without_its_record_a_split_is_not_left_out(layout: Layout, is_over: bool) -> None:
+    """Midway and afterwards: what else is kept tells that there was one, and convert refuses to make less."""
+    made(layout) if is_over else midway(layout)
+    before = states(layout) if is_over else {}
+    layout.consumed("train").record.unlink()
+    for options in (CONSUME, PLAIN):
+        with pytest.raises(InputError, match=r"record.json has changed since it was written, or is gone") as found:
+            made(layout, options)
+        assert f"move {layout.consumed('train').folder} away" in found.value.hint
+    assert not is_over or states(layout) == before
 
 
 def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few: MadeSet, tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def label_by_folder(
     if without:
         notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
     place = {name: label for label, name in enumerate(classes.names, 1)}
-    labels = np.full(len(listing), -1, np.int32)
+    labels = np.full(len(listing), -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
     for name, runs in files.runs.items():
         if name in place:
             for division, start, stop in runs:

@@ -193,6 +193,8 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
             begun.append(work)
             continue
         found.take_files()
+        if not work.plans and not found.is_read:
+            found.end_pass(len(split.catalog))
         if found.is_read:
             _remove_used(found, work)
         begun.append(dataclasses.replace(work, consumption=found))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -84,8 +85,10 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
 
     def parts() -> Iterator[Catalog]:
         """The files of the top between those of the folders, as their names are sorted."""
-        row = 0
-        for folder, (rows, said) in zip(folders, in_order(engine, walk, folders), strict=True):
+        row, step = 0, max(1, len(folders) // (16 * engine.workers))  # small folders take less than to send a task
+        groups = [folders[start : start + step] for start in range(0, len(folders), step)]
+        found = itertools.chain.from_iterable(in_order(engine, walk, groups))
+        for folder, (rows, said) in zip(folders, found, strict=True):
             before = files.names.find(os.fsencode(f"{folder}/"), row)
             yield files.picked(range(row, before))
             yield rows
@@ -106,7 +109,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Lists one folder below ``base``, with all below it.
+    """Lists folders below ``base``, with all below them.
 
     ``begin`` is where the search starts; ``accept`` what a path must match, ``depth`` how many folders deep it can lie.
     """
@@ -128,8 +131,11 @@ class _Walk:
                 folders.append(name)
         return found, folders
 
-    def __call__(self, folder: str) -> tuple[Catalog, Remarks]:
-        """The files below one folder, in the order of the bytes of their names."""
+    def __call__(self, folders: Sequence[str]) -> list[tuple[Catalog, Remarks]]:
+        """The files below each of some folders, in the order of the bytes of their names."""
+        return [self._below(folder) for folder in folders]
+
+    def _below(self, folder: str) -> tuple[Catalog, Remarks]:
         found = self._empty()
         pending = [*self._entries(folder, found)][::-1]
         while pending:

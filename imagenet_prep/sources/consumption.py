@@ -77,8 +77,11 @@ class Consumption:
         """
         if local_or_none(layout.data_dir) is None:
             return None  # only files of a disk give their space back
-        path = layout.consumed(split).record
+        paths = layout.consumed(split)
+        path = paths.record
         if not path.exists():
+            if any(each.exists() for each in (paths.position, paths.files, paths.bundles)):
+                raise _changed(path)  # what it told is not known: the images would be missing from the set
             return None
         value = _unsealed(path)
         try:
@@ -88,14 +91,15 @@ class Consumption:
             raise _changed(path) from error
 
     def begin(self, catalog: Catalog) -> None:
-        """Put on record what is to be consumed; a record of an earlier time is taken away first."""
-        with writing(self.paths.folder):
-            make_folder(self.paths.folder)
-            for path in (self.paths.record, self.paths.position):  # in this order: without a record nothing counts
-                path.unlink(missing_ok=True)
-                fsync_dir(self.paths.folder)
-            for folder in (self.paths.files, self.paths.bundles, self.paths.listing):
-                shutil.rmtree(folder, ignore_errors=True)
+        """Put on record what is to be consumed; a record of an earlier time is taken away first, all at once."""
+        folder = self.paths.folder
+        earlier = folder.with_name(f"{folder.name}.old")
+        with writing(folder):
+            shutil.rmtree(earlier, ignore_errors=True)
+            if folder.exists():
+                folder.rename(earlier)
+                fsync_dir(folder.parent)
+                shutil.rmtree(earlier, ignore_errors=True)
             make_folder(self.paths.listing)
         catalog.save(self.paths.listing)
         value = {"files": [asdict(each) for each in self.files], "shards": self.shards, "partition": self.partition}
@@ -125,6 +129,10 @@ class Consumption:
         """Whether all images are in shards."""
         position = self.position
         return position is not None and position["over"] is True
+
+    def end_pass(self, rows: int) -> None:
+        """Remember that the shards that stand hold all ``rows`` images: there is nothing to pass over."""
+        _save_sealed(self.paths.position, {"rows": rows, "of": rows, "over": False})
 
     def finish(self) -> None:
         """Remove what is left of the files and the bundles, then remember that all images are in shards."""
@@ -254,7 +262,7 @@ def _unsealed(path: Path) -> dict[str, Any]:
 
 def _changed(path: Path) -> InputError:
     return InputError(
-        f"{path} has changed since it was written",
+        f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
         f"move {path.parent} away and get the raw data again with imagenet-prep download; finished shards are kept",
     )

@@ -38,7 +38,8 @@ def places_of(rows: Rows) -> Any:
 
 def edges_of(lengths: Column) -> Column:
     """Where pieces of these lengths begin, one behind the other, and the last one ends."""
-    edges = np.zeros(len(lengths) + 1, np.int64)
+    most = int(lengths.sum(dtype=np.int64))
+    edges = np.zeros(len(lengths) + 1, np.int32 if most < 1 << 31 else np.int64)
     np.cumsum(lengths, out=edges[1:])
     return edges
 
@@ -96,17 +97,15 @@ class Names(Sequence[str]):
             starts = self.starts[rows.start : rows.stop + 1]
             return Names(self.blob[starts[0] : starts[-1]], starts - starts[0]) if len(rows) else Names()
         places = places_of(rows)
-        begins = self.starts[places]
-        lengths = self.starts[places + 1] - begins
+        lengths = np.diff(self.starts)[places]
         edges = edges_of(lengths)
         blob = np.empty(edges[-1], np.uint8)
         for part in chunks(len(lengths)):
             where = slice(part.start, part.stop)
             start, stop = edges[part.start], edges[part.stop]
-            blob[start:stop] = self.blob[
-                np.repeat(begins[where] - edges[where], lengths[where]) + np.arange(start, stop)
-            ]
-        return Names(blob, edges.astype(self.starts.dtype) if edges[-1] <= self.starts[-1] else edges)
+            shifts = self.starts[places[where]] - edges[where]
+            blob[start:stop] = self.blob[np.repeat(shifts, lengths[where]) + np.arange(start, stop)]
+        return Names(blob, edges)
 
     # what is asked of them -------------------------------------------------------------------------------------
 

@@ -12,21 +12,24 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import struct
+import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container
+from imagenet_prep.sources.container import Container, Reading, Row
 from imagenet_prep.sources.slices import Buffer
-from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.local import map_file
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import space_errors, writing
 
 CHUNK = 16 << 20
@@ -36,6 +39,35 @@ _GAP = 1 << 20  # what lies between two images is read along with them if it is 
 
 ReadAt = Callable[[int, int, int], bytes]
 """os.pread: descriptor, length, offset."""
+
+
+_CRC = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The images of one shard, each with its CRC-32 behind it: there may be no other copy of them any more."""
+
+    path: AnyPath
+    is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "anywhere"
+
+    def place(self, row: Row) -> str:
+        """Where a row lies, in words."""
+        return f"{self.path.name}, byte {row.offset:,}"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """What reads rows: parts of the bundle's map, once they agree with their CRC."""
+        content = map_file(local_path(self.path))
+
+        def read(row: Row) -> Buffer:
+            stop = row.offset + row.length
+            data = content[row.offset : stop]
+            if content[stop : stop + _CRC.size] != _CRC.pack(zlib.crc32(data)):
+                raise _damaged(self.path, f"{row.name} at byte {row.offset:,} does not match its checksum")
+            return data
+
+        return read
 
 
 class Keeper(Protocol):
@@ -100,13 +132,13 @@ def regroup(
             held = sizes.copy()
         number = bundle_of[row]
         offsets[row], container_ids[row] = sizes[number], len(catalog.containers) + number
-        sizes[number] += int(catalog.lengths[row])
+        sizes[number] += int(catalog.lengths[row]) + _CRC.size
     if keeper:
         _take_up(paths, held if start < len(wanted) else sizes)
         keeper.keep(start, (), _place_of(catalog, wanted, start))
     if start < len(wanted):
         _copy(catalog, wanted, start, bundle_of, bundles, progress, read, keeper)
-    containers = [*catalog.containers, *map(Archive, paths)]
+    containers = [*catalog.containers, *map(Bundle, paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 
@@ -149,14 +181,18 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
     for path, size in zip(paths, sizes, strict=True):
         found = path.stat().st_size if path.exists() else 0
         if found < size:
-            raise InputError(
-                f"{path} is damaged, and what it is to hold is nowhere else any more",
-                f"expected at least {size:,} bytes, got {found:,}",
-                f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
-            )
+            raise _damaged(path, f"expected at least {size:,} bytes, got {found:,}")
         if found > size:
             with writing(path):
                 os.truncate(path, size)
+
+
+def _damaged(path: AnyPath, detail: str) -> InputError:
+    return InputError(
+        f"{path} is damaged, and what it is to hold may be nowhere else any more",
+        detail,
+        f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
+    )
 
 
 def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
@@ -246,8 +282,8 @@ class _Bundles:
 
     def add(self, number: int, data: bytes) -> Sequence[Path]:
         """Append to bundle ``number``; returns the bundles that were written if all that was collected was."""
-        self._pending[number].append(data)
-        self._held += len(data)
+        self._pending[number] += (data, _CRC.pack(zlib.crc32(data)))
+        self._held += len(data) + _CRC.size
         if self._held < self._memory:
             return ()
         self._flush()
