@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from imagenet_prep.engines import make_engine
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-    from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.pipeline import DownloadOptions, report, run
     from imagenet_prep.raw.opening import open
     from imagenet_prep.stages.annotate import annotate
@@ -38,13 +36,11 @@ _HOMES = {
     "DownloadOptions": "pipeline",
     "Layout": "storage.layout",
     "PrepError": "errors",
-    "Reencode": "images.pixels",
     "annotate": "stages.annotate",
     "convert": "stages.convert",
     "diff": "stages.diff",
     "download": "stages.download",
     "export": "stages.export",
-    "find_part": "ilsvrc2012.part",
     "make_engine": "engines",
     "open": "raw.opening",
     "repair": "stages.repair",
@@ -62,13 +58,11 @@ __all__ = [
     "DownloadOptions",
     "Layout",
     "PrepError",
-    "Reencode",
     "annotate",
     "convert",
     "diff",
     "download",
     "export",
-    "find_part",
     "make_engine",
     "open",
     "records",

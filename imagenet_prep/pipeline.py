@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
@@ -152,8 +151,6 @@ def verify_and_repair(
     engine: Engine,
     *,
     depth: Depth = "full",
-    read_order: Literal["auto", "shuffled", "sequential"] = "auto",
-    memory: int | None = None,
     progress: Progress | None = None,
 ) -> RepairRun:
     """Verify, make the shards again that are wrong or missing, and verify again, if there were any.
@@ -168,7 +165,7 @@ def verify_and_repair(
         known_set(layout, manifest).refuse_without_source()  # better to say now than when every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
-        summary = repair(layout, engine, faulty, read_order=read_order, memory=memory, progress=progress)
+        summary = repair(layout, engine, faulty, progress=progress)
         changed = summary.made or summary.corrected
         verdict = verify(layout, engine, depth=depth, progress=progress) if changed else found
     return RepairRun(found, summary, verdict)
@@ -268,7 +265,7 @@ class _Wanted:
         is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
         if self.options.consume or not (has_fitting_site and is_plain and set(facts.SPLITS) <= set(self.keys)):
             return None
-        consuming = dataclasses.replace(self.options, consume=True)
+        consuming = self.options.replace(consume=True)
         return dataclasses.replace(self, options=consuming).needs(layout, incoming)
 
 

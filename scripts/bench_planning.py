@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, os.environ.get("PLANNED_BY", str(Path(__file__).resolve().parent.parent)))
 
 from imagenet_prep.datasets import order, plan
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks

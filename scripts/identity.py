@@ -42,13 +42,13 @@ SETS = (
     MadeBy("imagenet", ("annotate {out} --raw {raw}", CONVERT)),
     MadeBy(
         "validation-boxes",
-        ("annotate {out} --raw {raw} --validation-boxes", f"{CONVERT} --validation-boxes --no-shuffle"),
+        ("annotate {out} --raw {raw} --validation-boxes", f"{RECIPE}boxes.yaml"),
     ),
-    MadeBy("part", (f"{CONVERT} --classes {{raw}}/classes.txt --relabel 0 --seed 7",)),
+    MadeBy("part", (f"{RECIPE}part.yaml",)),
     MadeBy("resized", (f"{CONVERT} --resize 64 --quality 80",)),
     MadeBy("decoded", (f"{CONVERT} --check decode",)),
-    MadeBy("gzip", (f"{CONVERT} --compression gzip",)),
-    MadeBy("zlib", (f"{CONVERT} --compression zlib",)),
+    MadeBy("gzip", (f"{RECIPE}gzip.yaml",)),
+    MadeBy("zlib", (f"{RECIPE}zlib.yaml",)),
     MadeBy("untarred", ("untar {out} --raw {raw}", CONVERT.replace(" --raw {raw}", ""))),
     MadeBy("recipe-folders", (f"{RECIPE}folders.yaml",)),
     MadeBy("recipe-split", (f"{RECIPE}split.yaml",)),
@@ -61,10 +61,15 @@ SETS = (
     MadeBy("export-recipe", (f"{RECIPE}labels.yaml", "export webdataset {out} {out}/exported")),
 )
 
+IMAGENET = "source: {imagenet: true}\nshards: {train: 5, validation: 2}\nallow_incomplete: true\n"
+
 RECIPES = {
+    "boxes.yaml": IMAGENET + "validation_boxes: true\nshuffle: false\n",
+    "part.yaml": IMAGENET + "classes: classes.txt\nrelabel: 0\nseed: 7\n",
+    "gzip.yaml": IMAGENET + "compression: gzip\n",
+    "zlib.yaml": IMAGENET + "compression: zlib\n",
     "folders.yaml": """
 source: {folders: pictures}
-images: {resize: 96, quality: 85}
 shards: 3
 """,
     "split.yaml": """

@@ -149,9 +149,9 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
     recipe = ("convert", ".", "--config", "recipe.yaml", *by)
     found = (
         Scenario("convert", convert, _archives),
-        Scenario("sequential", (*convert, "--read-order", "sequential"), _archives),
-        Scenario("consume", (*convert, "--consume", "--memory", "1.5KB"), _archives_seen),
-        Scenario("gzip", (*convert, "--compression", "gzip"), _archives),
+        Scenario("sequential", (*convert, "--set", "read_order=sequential"), _archives),
+        Scenario("consume", (*convert, "--consume", "--set", "memory=1500"), _archives_seen),
+        Scenario("gzip", (*convert, "--set", "compression=gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),
         Scenario("repair", ("repair", ".", *by), _damaged(convert)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import shutil
@@ -106,7 +105,9 @@ def test_what_is_there_is_counted_off(tmp_path: Path) -> None:
 def test_a_part_takes_its_share(tmp_path: Path) -> None:
     """Of ten classes, a hundredth of the train archive is fetched, and of all images made to shards."""
     part = find_part("imagenette")
-    found = _by_name(foresee(Layout(tmp_path), extract=True, options=ConvertOptions(part=part, read_order="shuffled")))
+    found = _by_name(
+        foresee(Layout(tmp_path), extract=True, options=ConvertOptions(recorded=part, read_order="shuffled"))
+    )
     size = ARCHIVES["train"].about // 100
     assert found["download: 10 classes of ILSVRC2012_img_train.tar"] == (size, 10)
     assert found["download: ILSVRC2012_img_val.tar"] == (ARCHIVES["validation"].size, 1)
@@ -122,7 +123,7 @@ def test_no_step_takes_more(tiny_data_dir: Path) -> None:
     """What convert and untar said that they need is what they take, and no more; after that nothing."""
     layout = Layout(tiny_data_dir)
     folders = untar.foresee(layout, ENGINE)
-    shards = convert.foresee(layout, ENGINE, dataclasses.replace(SMALL, read_order="shuffled"))
+    shards = convert.foresee(layout, ENGINE, SMALL.replace(read_order="shuffled"))
     assert not layout.state_dir.exists()
     before = set(existing(tiny_data_dir, "**/*"))
     make(layout, ENGINE, SMALL)
@@ -175,7 +176,7 @@ def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kin
         write_hugging_face(tmp_path / "files", made_tiny)
     files = {path.name: path.read_bytes() for path in existing(tmp_path / "files", "*")}
     layout, progress = Layout(tmp_path / "data"), Silent()
-    options = dataclasses.replace(SMALL, part=find_part("imagenette"))
+    options = SMALL.replace(classes="imagenette")
     with stand_in(kind, tmp_path / "served", files) as site:
         token = Token(TOKEN, "the test")
         who = KaggleSite(site.url, token) if kind == "kaggle" else HuggingFaceSite(site.url, token)

@@ -118,7 +118,7 @@ def _assert_whole(layout: Layout, tars: dict[str, bytes], part: Part = PART) -> 
 
 def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
     """run --classes makes a whole part, and the server sends these classes, the rest of it, and 2 MB at most."""
-    options = ConvertOptions(**SHARDS, part=find_part("imagenette", 0))
+    options = ConvertOptions(**SHARDS, classes="imagenette", relabel=0)
     wanted = sum(len(content) for content in _members(served / TRAIN).values())
     others = sum(path.stat().st_size for path in existing(served, "*") if path.name != TRAIN)
     with paced_server(served) as url:
@@ -156,7 +156,7 @@ def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, 
 def test_class_tars_become_folders(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """run --extract makes a folder of each class that came, and of all classes of the validation archive."""
     fetching = DownloadOptions(base_url=server.url, check_digest=False)
-    options = ConvertOptions(**SHARDS, part=PART, allow_incomplete=True)
+    options = ConvertOptions(**SHARDS, recorded=PART, allow_incomplete=True)
     summary = run(layout, ENGINE, fetching=fetching, extract=True, options=options)
     assert summary.untar is not None
     assert {each.split: each.classes for each in summary.untar.splits} == {"train": 10, "validation": 10}

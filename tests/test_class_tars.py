@@ -13,7 +13,6 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import ClassTars
-from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
@@ -71,7 +70,7 @@ def test_some_classes_are_a_part(tiny_data_dir: Path, made_tiny: MadeSet, tmp_pa
         (folder / f"{wnid}.tar").unlink()
     path = tmp_path / "three.txt"
     path.write_text("\n".join(made_tiny.wnids[:3]))
-    options = ConvertOptions(train_shards=4, validation_shards=2, part=find_part(str(path)))
+    options = ConvertOptions(train_shards=4, validation_shards=2, classes=str(path))
     with pytest.raises(IncompleteError) as caught:
         convert(layout, ENGINE, options)
     assert f"1 class without any: {made_tiny.wnids[2]}" in caught.value.detail

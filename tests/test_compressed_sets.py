@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -36,7 +35,7 @@ TRAILER = {"gzip": 8, "zlib": 4}
 @pytest.fixture(scope="module", params=["gzip", "zlib"])
 def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """Compressed shards of ``made_tiny`` beside its archives. Read only."""
-    options = dataclasses.replace(PART, compression=request.param)
+    options = PART.replace(compression=request.param)
     return converted(tmp_path_factory.mktemp(request.param) / "data", made_tiny, options)
 
 
@@ -148,7 +147,7 @@ def test_a_set_of_an_earlier_version(layout: Layout) -> None:
     path.write_bytes(content[:-20])
     assert verify_and_repair(layout, ENGINE).repair.made == (SHARD,)
     assert path.read_bytes() == content
-    options = dataclasses.replace(PART, compression=compression_of(layout))  # type: ignore[arg-type]
+    options = PART.replace(compression=compression_of(layout))  # type: ignore[arg-type]
     summary = convert(layout, ENGINE, options)
     assert [split.made for split in summary.splits] == [0, 0]
     assert b"file_digest" not in layout.manifest_path.read_bytes() + layout.journal_path.read_bytes()

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,7 +25,6 @@ from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
 from imagenet_prep.fetch.target import Target
-from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
@@ -43,7 +41,7 @@ from imagenet_prep.storage.layout import Layout
 pytestmark = pytest.mark.once
 
 PLAIN = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True, check="header")
-CONSUME = replace(PLAIN, consume=True, memory=2000)
+CONSUME = PLAIN.replace(consume=True, memory=2000)
 ENGINE = make_engine("threads", 1)
 
 
@@ -155,7 +153,7 @@ def test_the_disk_never_holds_much_more_than_the_shards(data_dir: Path, monkeypa
         def advance(self, amount: int = 1) -> None:
             peaks.append(occupied(data_dir) - beside)
 
-    options = replace(CONSUME, memory=50_000, train_shards=48, validation_shards=24)
+    options = CONSUME.replace(memory=50_000, train_shards=48, validation_shards=24)
     convert(layout, ENGINE, options, progress=Measured())
     left = occupied(data_dir) - beside
     assert left > 7_000_000
@@ -179,7 +177,7 @@ def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch:
             left.append(len(list(folder.glob("*.parquet"))) if folder.is_dir() else -1)
 
     monkeypatch.setattr(consumption, "punch", lambda *_: pytest.fail(f"no holes: {true}"))
-    convert(layout, ENGINE, replace(CONSUME, memory=100_000), progress=Watched())
+    convert(layout, ENGINE, CONSUME.replace(memory=100_000), progress=Watched())
     assert states(layout) == states(plain)
     assert {4, 3, 2, 1, 0} <= set(left)
     assert list(layout.raw_dir.glob("t[re]*-of-*.parquet")) == [layout.raw_dir / "test-00000-of-00001.parquet"]
@@ -230,9 +228,9 @@ def test_other_shards_are_refused_before_anything_is_removed(
 ) -> None:
     """Another number of shards takes the images again: the finished ones stay, --overwrite or not."""
     made(layout)
-    for options in (replace(PLAIN, train_shards=2), replace(PLAIN, seed=1), replace(PLAIN, train_shards=2, seed=4)):
+    for options in (PLAIN.replace(train_shards=2), PLAIN.replace(seed=1), PLAIN.replace(train_shards=2, seed=4)):
         with pytest.raises(InputError, match=r"img_train.tar was consumed: its images are in the shards") as refused:
-            made(layout, replace(options, overwrite=True, consume=consume))
+            made(layout, options.replace(overwrite=True, consume=consume))
         assert "imagenet-prep download" in refused.value.hint
     assert states(layout) == expected
 
@@ -346,7 +344,7 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
         made(layout, PLAIN)
     assert "--consume" in refused.value.hint
     with pytest.raises(InputError, match="was consumed"):
-        made(layout, replace(CONSUME, seed=3, overwrite=True))
+        made(layout, CONSUME.replace(seed=3, overwrite=True))
     assert {path: Path(path).read_bytes() for path in kept} == kept
     assert missing_archives(layout) == ()
     begun = load_beginning(layout)
@@ -418,7 +416,7 @@ def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> Non
 def test_shards_elsewhere_and_parts(layout: Layout, tmp_path: Path) -> None:
     """The shards take the place of the raw data, and all of it is theirs."""
     assert "can't give its space to shards in" in refused(replace_output(layout, tmp_path / "out")).what
-    assert "expected all classes" in str(refused(layout, replace(CONSUME, part=find_part("imagenette", None))).detail)
+    assert "expected all classes" in str(refused(layout, CONSUME.replace(classes="imagenette")).detail)
 
 
 def replace_output(layout: Layout, output: Path) -> Layout:

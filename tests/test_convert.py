@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import os
@@ -10,7 +9,6 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,7 +228,7 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
 def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) -> None:
     """Without --allow-incomplete nothing is written; the error counts what is missing and names classes."""
     with pytest.raises(IncompleteError) as caught:
-        convert(Layout(tiny_data_dir), make_engine("processes", 2), replace(PART, allow_incomplete=False))
+        convert(Layout(tiny_data_dir), make_engine("processes", 2), PART.replace(allow_incomplete=False))
     message = "\n".join(caught.value.lines)
     assert "300 of 1,281,167 images" in message
     assert "80 of 50,000 images" in message
@@ -288,7 +286,7 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made:
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
     # With the image set aside everything is made.
-    summary = convert(layout, make_engine("processes", 2), replace(PART, skip_bad=True))
+    summary = convert(layout, make_engine("processes", 2), PART.replace(skip_bad=True))
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1
     assert summary.splits[0].set_aside == 1
@@ -355,10 +353,10 @@ def test_no_images_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda options: replace(options, seed=1),
-        lambda options: replace(options, shuffle=False),
-        lambda options: replace(options, compression="gzip"),
-        lambda options: replace(options, train_shards=8),
+        lambda options: options.replace(seed=1),
+        lambda options: options.replace(shuffle=False),
+        lambda options: options.replace(compression="gzip"),
+        lambda options: options.replace(train_shards=8),
     ],
 )
 def test_changed_settings_are_asked_about_first(
@@ -372,7 +370,7 @@ def test_changed_settings_are_asked_about_first(
         convert(layout, make_engine("processes", 2), change(PART))
     assert shard_digests(tiny_data_dir) == before
     options = change(PART)
-    convert(layout, make_engine("processes", 2), replace(options, overwrite=True))
+    convert(layout, make_engine("processes", 2), options.replace(overwrite=True))
     assert len(list(tiny_data_dir.glob("train-*"))) == options.train_shards
     fresh = Layout(tiny_data_dir, output=tiny_data_dir / "fresh")
     convert(fresh, make_engine("processes", 2), options)
@@ -390,7 +388,7 @@ def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: 
     layout.boxes_csv.write_text("\n".join(lines[1:]) + "\n")
     with pytest.raises(UsageError, match="1 finished shard was made from other inputs"):
         convert(layout, engine, PART)
-    summary = convert(layout, engine, replace(PART, overwrite=True))
+    summary = convert(layout, engine, PART.replace(overwrite=True))
     assert sum(split.made for split in summary.splits) == 1
     after = shard_digests(tiny_data_dir)
     assert sum(after[name] != before[name] for name in before) == 1
@@ -410,7 +408,7 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
 def test_overwrite_is_offered_where_it_helps(tiny_data_dir: Path, name: str, helps: bool) -> None:
     """--overwrite replaces shards in the way, not those of another count: then, and if it was given, it is no hint."""
     (tiny_data_dir / name).write_bytes(b"from 2016")
-    for options in (PART, replace(PART, overwrite=True))[: 1 if helps else 2]:
+    for options in (PART, PART.replace(overwrite=True))[: 1 if helps else 2]:
         with pytest.raises(UsageError, match="not made here") as refused:
             convert(Layout(tiny_data_dir), make_engine("threads", 2), options)
         assert ("--overwrite" in refused.value.hint) == helps
@@ -421,7 +419,7 @@ def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: 
     """Inflated, a compressed shard is the uncompressed one, byte for byte."""
     engine = make_engine("processes", 2)
     convert(Layout(tiny_data_dir, output=tmp_path / "plain"), engine, PART)
-    options = replace(PART, compression=compression)  # type: ignore[arg-type]
+    options = PART.replace(compression=compression)  # type: ignore[arg-type]
     convert(Layout(tiny_data_dir, output=tmp_path / "small"), engine, options)
     for shard in existing(tmp_path / "plain", "*-of-*"):
         inflated = zlib.decompress((tmp_path / "small" / shard.name).read_bytes(), wbits=47)
@@ -480,8 +478,8 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tm
         with pytest.raises(SpaceError, match="not enough space"):
             convert(layout, make_engine("processes", 2), PART)
         with pytest.raises(SpaceError, match="not enough space"):
-            convert(layout, make_engine("processes", 2), dataclasses.replace(PART, reencode=pixels.Reencode()))
-        smaller = dataclasses.replace(PART, reencode=pixels.Reencode(resize=32))
+            convert(layout, make_engine("processes", 2), PART.replace(quality=90))
+        smaller = PART.replace(resize=32)
         convert(Layout(data_dir, output=small / "smaller"), make_engine("processes", 2), smaller)
         shutil.rmtree(small / "smaller")
         ballast.unlink()
@@ -524,7 +522,7 @@ def test_the_published_digest_spares_the_decoding(
     decoded.clear()
     convert(Layout(data_dir, output=data_dir / "b"), make_engine("threads", 1), PART)
     assert len(decoded) <= 2  # the CMYK images, before their repair
-    convert(Layout(data_dir, output=data_dir / "c"), make_engine("threads", 1), replace(PART, check="decode"))
+    convert(Layout(data_dir, output=data_dir / "c"), make_engine("threads", 1), PART.replace(check="decode"))
     assert len(decoded) == plain
     assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b") == shard_digests(data_dir / "c")
 
@@ -568,7 +566,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_dat
     convert(layout, make_engine("processes", 2), PART)
     before = shard_digests(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES["validation"]).unlink()
-    for options in (PART, replace(PART, overwrite=True), replace(PART, overwrite=True, train_shards=8)):
+    for options in (PART, PART.replace(overwrite=True), PART.replace(overwrite=True, train_shards=8)):
         with pytest.raises(UsageError, match="nothing to make them from"):
             convert(layout, make_engine("processes", 2), options)
     assert shard_digests(tiny_data_dir) == before
@@ -602,7 +600,7 @@ def test_an_interrupted_overwrite_leaves_one_set_and_no_stale_manifest(
     convert(layout, make_engine("processes", 2), PART)
     monkeypatch.setattr("imagenet_prep.stages.convert._run", _interrupt)
     with pytest.raises(KeyboardInterrupt):
-        convert(layout, make_engine("processes", 2), replace(PART, train_shards=8, overwrite=True))
+        convert(layout, make_engine("processes", 2), PART.replace(train_shards=8, overwrite=True))
     assert not layout.manifest_path.exists()
     assert not list(tiny_data_dir.glob("train-*-of-00016"))
     assert len(list(tiny_data_dir.glob("validation-*-of-00008"))) == 8
@@ -648,5 +646,5 @@ def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], de
     if not change:
         os.utime(layout.archive_path(facts.ARCHIVES["train"]), ns=(1, 1))
     with pytest.raises(UsageError) as caught:
-        convert(layout, make_engine("threads", 2), replace(options, **change))
+        convert(layout, make_engine("threads", 2), options.replace(**change))
     assert caught.value.detail.startswith(detail)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layou
 @pytest.fixture(scope="module")
 def other_order(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """The same in another order. Read only."""
-    return _bare(converted(tmp_path_factory.mktemp("order") / "data", made_tiny, dataclasses.replace(PART, seed=7)))
+    return _bare(converted(tmp_path_factory.mktemp("order") / "data", made_tiny, PART.replace(seed=7)))
 
 
 def _bare(layout: Layout) -> Layout:
@@ -91,7 +90,7 @@ def test_a_copy_in_an_order_that_is_not_known(other_order: Layout, tmp_path: Pat
 
 def test_shards_without_records_are_no_copies(made_tiny: MadeSet, tmp_path: Path) -> None:
     """Empty shards of a set with more shards than images are not called copies of each other."""
-    options = dataclasses.replace(PART, train_shards=8, validation_shards=96)
+    options = PART.replace(train_shards=8, validation_shards=96)
     layout = converted(tmp_path / "data", made_tiny, options)
     layout.manifest_path.unlink()
     layout.journal_path.unlink()

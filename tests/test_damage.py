@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,6 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts, part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Item, Problem, ProblemKind
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout, shard_name
@@ -139,7 +137,7 @@ def test_records_lost_and_added(layout: Layout) -> None:
 
 def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
     """A shard of the same images in another quality is told from a damaged one, with or without its own index."""
-    options = dataclasses.replace(PART, reencode=Reencode(quality=40))
+    options = PART.replace(quality=40)
     other = Layout(made(tmp_path / "other", made_tiny, options))
     shutil.copy(other.shard_path(SHARD), layout.shard_path(SHARD))
     problem = one(look(layout).problems)
@@ -320,7 +318,7 @@ def test_shuffled_shards_written_by_tensorflow(bare: Layout, tmp_path: Path, tf:
 
 def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
     """The fingerprint is the same for compressed shards and for any maker's, and another one for other records."""
-    options = dataclasses.replace(PART, compression="gzip")
+    options = PART.replace(compression="gzip")
     own = look(layout).fingerprint
     assert len(own) == 64
     assert look(Layout(made(tmp_path / "gzip", made_tiny, options))).fingerprint == own

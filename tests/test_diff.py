@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -43,7 +42,7 @@ def prep(*arguments: object) -> subprocess.CompletedProcess[str]:
 def other_shards(made: MadeSet, folder: Path, train_shards: int) -> Layout:
     """The same images in another number of shards."""
     layout = Layout(folder, raw=made.archives["train"].parent)
-    convert(layout, ENGINE, dataclasses.replace(PART, train_shards=train_shards))
+    convert(layout, ENGINE, PART.replace(train_shards=train_shards))
     return layout
 
 
@@ -172,7 +171,7 @@ def test_the_command(plain: Layout, boxed: Layout, tmp_path: Path) -> None:
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
     assert other.stdout.count("    image/object/bbox/xmin: [] / ") == 1
     assert "more\n" in other.stdout
-    value = json.loads(prep(plain.data_dir, boxed.data_dir, "--json").stdout)
+    value = json.loads(prep(plain.data_dir, boxed.data_dir, "--json", "-").stdout)
     assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (False, False, True)
     broken = tmp_path / "manifest.json"
     broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -357,7 +356,7 @@ def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, mad
     export(layout, "folders", tmp_path / "out", ENGINE)
     before = files_below(tmp_path / "out")
     again = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
-    convert(again, ENGINE, dataclasses.replace(PART, seed=7, overwrite=True))
+    convert(again, ENGINE, PART.replace(seed=7, overwrite=True))
     with pytest.raises(InputError, match="an export of another set, or of this one before it changed"):
         export(again, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == before
@@ -387,7 +386,7 @@ def test_a_part_of_imagenet_with_any_labels(
     listing.write_text("\n".join(wnids))
     layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
     part = find_part(str(listing), relabel)
-    convert(layout, ENGINE, dataclasses.replace(PART, part=part, compression="gzip"))
+    convert(layout, ENGINE, PART.replace(recorded=part, compression="gzip"))
     export(layout, "webdataset", tmp_path / "out", ENGINE)
     samples, records = samples_of(existing(tmp_path / "out", "imagenet-train-*")), records_of(layout)
     assert [int(sample["cls"]) for sample in samples] == [record.label - first for record in records]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 from pathlib import Path
@@ -17,7 +16,6 @@ from test_recipe_sets import command
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
@@ -100,7 +98,7 @@ def test_a_part_has_its_own_labels(tfds: Any, tmp_path: Path, made_tiny: MadeSet
     listing = tmp_path / "classes.txt"
     listing.write_text("n01440764\nn01860187\nn02097474\n")
     layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
-    convert(layout, ENGINE, dataclasses.replace(PART, part=find_part(str(listing), 0)))
+    convert(layout, ENGINE, PART.replace(classes=str(listing), relabel=0))
     label = tfds.builder_from_directory(export_tfds(layout)).info.features["image/class/label"]
     assert label.names == ["n01440764", "n01860187", "n02097474"]
 
@@ -135,7 +133,7 @@ def test_shards_of_other_makers(tfds: Any, tmp_path: Path) -> None:
 def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tiny: MadeSet) -> None:
     """Compressed shards; a folder with something else; a set that lacks a shard. Nothing is written."""
     packed = Layout(tmp_path / "packed", raw=made_tiny.archives["train"].parent)
-    convert(packed, ENGINE, dataclasses.replace(PART, compression="gzip"))
+    convert(packed, ENGINE, PART.replace(compression="gzip"))
     with pytest.raises(UsageError, match="is compressed with gzip"):
         export_tfds(packed)
     stray = tmp_path / "stray"

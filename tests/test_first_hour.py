@@ -20,8 +20,8 @@ import pytest
 from pseudo_terminals import rest_shown
 
 import imagenet_prep
+from imagenet_prep.cli import COMMANDS
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.sections import COMMANDS, OPTIONS
 from imagenet_prep.ilsvrc2012.raw_data import own_images
 from imagenet_prep.storage.layout import Layout
 
@@ -54,33 +54,22 @@ def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_help_has_every_command_on_a_line() -> None:
-    """The sections have each command once, in at most 80 columns, none cut; -V is --version."""
-    listed = [name for commands in COMMANDS.values() for name in commands]
-    assert sorted(listed) == sorted(cli.commands)
+    """Each command once, in at most 80 columns, none cut; -V is --version."""
+    assert sorted(COMMANDS) == sorted(cli.commands)
     text = prep("--help").stdout
     assert max(map(len, text.splitlines())) <= 80
-    assert "..." not in text[text.index("Make:") :]
-    assert [line for line in text.splitlines() if line.rstrip(":") in COMMANDS] == [f"{title}:" for title in COMMANDS]
-    for commands in COMMANDS.values():
-        for name, words in commands.items():
-            assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
+    for name, words in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
     assert prep("-V").stdout == prep("--version").stdout
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))
 def test_help_of_a_command_has_every_option_once(command: str) -> None:
-    """Whether in sections or not, each option begins one line; no argument is listed as one."""
+    """Each option begins one line; no argument is listed as one."""
     text = prep(command, "--help").stdout
     for each in cli.commands[command].params:
         found = re.findall(rf"^  (?:-\w, )?{each.opts[0]}\b", text, re.MULTILINE)
         assert len(found) == isinstance(each, click.Option), each.opts
-
-
-def test_sections_name_options_that_exist() -> None:
-    """Nothing stands in a section, or in two, that no command has."""
-    names = [name for group in OPTIONS.values() for name in group]
-    assert len(names) == len(set(names))
-    assert set(names) <= {each.name for command in cli.commands.values() for each in command.params}
 
 
 # shells ----------------------------------------------------------------------------------------------------------
@@ -177,7 +166,7 @@ def test_status_says_who_is_at_work(tmp_path: Path) -> None:
     code = "import sys, time; from imagenet_prep.storage.lock import hold; from pathlib import Path\n"
     code += "with hold([Path(sys.argv[1])]): print('held', flush=True); time.sleep(60)"
     lock = tmp_path / "imagenet-prep" / "lock"
-    assert json.loads(prep("status", tmp_path, "--json").stdout)["running"] == ""
+    assert json.loads(prep("status", tmp_path, "--json", "-").stdout)["running"] == ""
     with subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
@@ -182,7 +181,7 @@ def test_canonical_order_by_the_settings(
     tmp_path: Path, made_tiny: MadeSet, change_to: dict[str, object], canonical: bool
 ) -> None:
     """Of a sound set the settings tell the order: the seed of 2016, and shuffled. Its names say the same."""
-    layout = converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, **change_to))  # type: ignore[arg-type]
+    layout = converted(tmp_path / "data", made_tiny, PART.replace(**change_to))  # type: ignore[arg-type]
     expected = "canonical" if canonical else "not canonical"
     assert verify(layout, ENGINE).order == expected
     shutil.rmtree(layout.state_dir)
@@ -220,7 +219,7 @@ def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeS
     """A shard whose changed record was framed with right CRCs is made again, whatever is said to be wrong with it."""
     import zlib
 
-    options = dataclasses.replace(PART, compression="gzip" if compress else "none")
+    options = PART.replace(compression="gzip" if compress else "none")
     layout = converted(tmp_path / "data", made_tiny, options)
     path = layout.shard_path(SHARD)
     sound = path.read_bytes()

@@ -85,7 +85,7 @@ def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny
         for key in ("boxes", "validation-boxes"):
             shutil.copy(made_tiny.archives[key], layout.raw_dir)
         annotate(layout, ENGINE, validation=True)
-        convert(layout, ENGINE, replace(PART, validation_boxes=True, overwrite=True))
+        convert(layout, ENGINE, PART.replace(validation_boxes=True, overwrite=True))
         found.append(_digests(layout))
     assert found[0] == found[1]
 
@@ -261,7 +261,7 @@ def test_it_goes_through_bundles_by_itself(hub_dir: Path, monkeypatch: pytest.Mo
 def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
     """--read-order shuffled would decode a group of rows once an image."""
     with pytest.raises(UsageError, match="in a shuffled order") as caught:
-        convert(Layout(hub_dir), ENGINE, replace(PART, read_order="shuffled"))
+        convert(Layout(hub_dir), ENGINE, PART.replace(read_order="shuffled"))
     assert "leave the option out" in caught.value.hint
 
 
@@ -306,7 +306,7 @@ def test_a_shard_costs_the_row_groups_of_its_images(hub_dir: Path, monkeypatch: 
 @pytest.mark.parametrize("memory", [1, 30_000])
 def test_little_memory_gives_the_same_shards(official: Layout, hub_dir: Path, memory: int) -> None:
     """However often bundles are written out."""
-    convert(Layout(hub_dir), ENGINE, replace(PART, memory=memory))
+    convert(Layout(hub_dir), ENGINE, PART.replace(memory=memory))
     assert _digests(Layout(hub_dir)) == _digests(official)
 
 
@@ -327,7 +327,7 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
         (data / name).unlink()
     (data / "train-00000-of-00003.parquet").write_bytes(b"no parquet")
     with pytest.raises(IncompleteError) as caught:
-        convert(Layout(hub_dir), ENGINE, replace(PART, allow_incomplete=False))
+        convert(Layout(hub_dir), ENGINE, PART.replace(allow_incomplete=False))
     assert caught.value.detail == (
         "train lacks train-00001-of-00003.parquet | validation lacks validation-00002-of-00003.parquet"
     )

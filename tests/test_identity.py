@@ -7,7 +7,6 @@ import os
 import shutil
 import tarfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def contents(layout: Layout) -> dict[str, bytes]:
 
 def made(layout: Layout, **options: bool) -> list[int]:
     """How many shards of each split convert makes."""
-    return [split.made for split in convert(layout, ENGINE, replace(PART, **options)).splits]
+    return [split.made for split in convert(layout, ENGINE, PART.replace(**options)).splits]
 
 
 def to_folders(layout: Layout) -> None:
@@ -305,7 +304,7 @@ def test_a_move_is_looked_at_once(layout: Layout, tmp_path: Path, monkeypatch: p
 def test_a_closer_look_than_then_is_no_other_image(layout: Layout, tmp_path: Path) -> None:
     """An image that just the headers were looked at of, and that doesn't decode, is not another one for that."""
     other_bytes(archive_of(layout), b"\xff\xda", 12)
-    options = replace(PART, check="header", overwrite=True)
+    options = PART.replace(check="header", overwrite=True)
     assert [split.made for split in convert(layout, ENGINE, options).splits] == [8, 0]
     elsewhere = Layout(
         layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
@@ -341,7 +340,7 @@ def test_what_is_left_out_now_is_not_an_other_shard(layout: Layout) -> None:
     for path in existing(layout.output_dir, "train-*"):
         path.unlink()
     progress = Silent()
-    assert convert(layout, ENGINE, replace(PART, skip_bad=True), progress=progress).set_aside == 1
+    assert convert(layout, ENGINE, PART.replace(skip_bad=True), progress=progress).set_aside == 1
     assert not [note for note in map(str, progress.notes) if "differs from the one made before" in note]
 
 
@@ -570,4 +569,4 @@ def test_a_set_of_the_version_before_is_known(before_last: Layout) -> None:
 def test_another_set_than_that_of_the_version_before_is_told(before_last: Layout) -> None:
     """Other settings, another order: its fingerprints are not those of what would be made now."""
     with pytest.raises(UsageError, match=OTHERS):
-        convert(before_last, ENGINE, replace(PART, seed=1))
+        convert(before_last, ENGINE, PART.replace(seed=1))

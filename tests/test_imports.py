@@ -177,4 +177,4 @@ def test_the_package_starts_light() -> None:
 def test_converting_loads_little() -> None:
     """A conversion that decodes nothing needs NumPy for its table of images, and no image library or network."""
     loaded = _loaded_by("import imagenet_prep.stages.convert")
-    assert not loaded & (HEAVY - {"multiprocessing", "numpy"})
+    assert not loaded & (HEAVY - {"multiprocessing", "numpy", "msgspec"})

@@ -7,7 +7,6 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ from imagenet_prep.text import size_text
 pytestmark = pytest.mark.once
 
 PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
-PLAIN = replace(PART, validation_boxes=False)
+PLAIN = PART.replace(validation_boxes=False)
 
 
 def _official(folder: Path, made: MadeSet, files: Tree) -> None:
@@ -201,7 +200,7 @@ def test_a_zip_is_read_in_its_order_when_asked(
     layout = Layout(tmp_path, raw=copies[form])
     annotate(layout, ENGINE, validation=True)
     notes = Silent()
-    convert(layout, ENGINE, replace(PART, read_order="sequential", memory=1 << 20), progress=notes)
+    convert(layout, ENGINE, PART.replace(read_order="sequential", memory=1 << 20), progress=notes)
     assert digests(layout) == official
     assert not [note for note in notes.notes if "in its order" in note]
 

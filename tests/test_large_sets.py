@@ -54,7 +54,13 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
     recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
     (tmp_path / "recipe.yaml").write_text(recipe)
     assert f"{images:,} images in {shards:,} shards" in run(tmp_path, "convert", "out", "--config", "recipe.yaml")
-    for more in ((), ("--quick",)):
+    for more in (
+        (),
+        (
+            "--depth",
+            "quick",
+        ),
+    ):
         run(tmp_path, "verify", "out", "--json", "verdict.json", *more)
         verdict = json.loads((tmp_path / "verdict.json").read_bytes())
         totals = verdict["totals"]["train"]

@@ -113,7 +113,7 @@ def state(layout: Layout) -> dict[str, bytes]:
 def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, depth: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Verify names it, and neither a shard nor an image, says what to do, and does not end with status 0."""
     damage(layout, name)
-    words = ["verify", str(layout.data_dir), *(["--quick"] if depth == "quick" else [])]
+    words = ["verify", str(layout.data_dir), *(["--depth", "quick"] if depth == "quick" else [])]
     try:
         code, said = cli.main(words, standalone_mode=False), "".join(capfd.readouterr())
     except PrepError as error:

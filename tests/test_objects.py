@@ -322,13 +322,13 @@ def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, 
 def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None:
     """Two ranks end with the bytes of one run; a run beside them aborts none of their uploads, merge does."""
     url = objects.new_bucket()
-    rank = ("convert", local, "--output", url, *PART, "--world-size", "2", "--rank")
-    right(*rank, "0")
+    rank = ("convert", local, "--output", url, *PART, "--rank")
+    right(*rank, "0/2")
     under_way = locate(url) / "train-00001-of-00003"
     _kept = start_upload(under_way)
     with unfinished(Layout(locate(url)), "the key of a set"):
         assert len(uploads_to(under_way)) == 1
-    right(*rank, "1")
+    right(*rank, "1/2")
     assert contents(locate(url)) == contents(local)
     right("merge", local, "--output", url, "--quiet")
     assert contents(locate(url)) == contents(local)

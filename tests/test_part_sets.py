@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import subprocess
@@ -64,7 +63,7 @@ def _layout(folder: Path, source: MadeSet) -> Layout:
 
 
 def _options(three: Path, first: int | None = None, **more: Any) -> ConvertOptions:
-    return ConvertOptions(**SHARDS, part=find_part(str(three), first), **more)
+    return ConvertOptions(**SHARDS, classes=str(three), relabel=first, **more)
 
 
 @pytest.fixture(scope="module")
@@ -172,13 +171,13 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     layout = _layout(tmp_path / "data", whole)
     path = tmp_path / "two.txt"
     path.write_text(f"{whole.wnids[0]}\nn02102040\n")
-    options = ConvertOptions(**SHARDS, part=find_part(str(path), 0))
+    options = ConvertOptions(**SHARDS, classes=str(path), relabel=0)
     with pytest.raises(IncompleteError, match="not the whole of two") as caught:
         convert(layout, ENGINE, options)
     detail = "732 of at least 1,464 images, 732 missing; 1 class without any: n02102040"
     assert detail in caught.value.detail
     assert "validation: 50 of 100 images, 50 missing" in caught.value.detail
-    convert(layout, ENGINE, dataclasses.replace(options, allow_incomplete=True))
+    convert(layout, ENGINE, options.replace(allow_incomplete=True))
     verdict = verify(layout, ENGINE)
     assert (verdict.problems, verdict.is_part, verdict.is_whole) == ((), True, False)
     assert any("732 of 1,464 train images, 50 of 100 validation images" in note for note in verdict.notes)
@@ -206,7 +205,7 @@ def test_nothing_of_a_part_is_there(whole: MadeSet, tmp_path: Path) -> None:
     """Where no image of the part lies in the archives, the refusal says so."""
     layout = _layout(tmp_path / "data", whole)
     with pytest.raises(IncompleteError, match="not the whole of imagewoof"):
-        convert(layout, ENGINE, ConvertOptions(**SHARDS, part=find_part("imagewoof")))
+        convert(layout, ENGINE, ConvertOptions(**SHARDS, classes="imagewoof"))
 
 
 # verify --------------------------------------------------------------------------------------------------------
@@ -419,7 +418,7 @@ def test_a_recipe_can_say_the_same(
 
 @pytest.mark.parametrize(
     ("keys", "first", "count"),
-    [("classes: imagenette", None, 10), ("relabel: 0", 0, 1000), ("classes: imagewoof\nrelabel: none", None, 10)],
+    [("classes: imagenette", None, 10), ("relabel: 0", 0, 1000), ("classes: imagewoof\nrelabel: ~", None, 10)],
 )
 def test_keys_of_a_recipe(keys: str, first: int | None, count: int, tmp_path: Path) -> None:
     """A list that ships is meant by its name; either key can stand alone."""
@@ -434,8 +433,8 @@ def test_keys_of_a_recipe(keys: str, first: int | None, count: int, tmp_path: Pa
     [
         ("source: {imagenet: true}\nclasses: [n01440764]\n", "line 2"),
         ("source: {imagenet: true}\nrelabel: 2\n", "line 2"),
-        ("source: {folders: x}\nrelabel: 0\n", "only ImageNet has that"),
-        ("source: {folders: x}\nrelabel: none\n", "only ImageNet has that"),
+        ("source: {imagenet: true}\nrelabel: none\n", "line 2"),
+        ("source: {folders: x}\nrelabel: 0\n", "no such key"),
     ],
 )
 def test_keys_that_can_t_be(text: str, said: str, tmp_path: Path) -> None:
@@ -443,12 +442,12 @@ def test_keys_that_can_t_be(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
-        read(path)
+        options_of_recipe(read(path))
     assert said in str(caught.value)
 
 
 def test_python_can_make_a_part() -> None:
     """The public face has what names a part."""
-    script = "import imagenet_prep as p; print(p.ConvertOptions(part=p.find_part('imagewoof', 0)).part.words)"
+    script = "import imagenet_prep as p; print(p.ConvertOptions(classes='imagewoof', relabel=0).part.words)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("10 of the 1,000 classes of ILSVRC2012, labelled 0 to 9")

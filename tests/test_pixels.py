@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +111,7 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     engine = make_engine("processes", 2)
     annotate(layout, engine)
     how = Reencode(resize=128, quality=85)
-    options = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True, reencode=how)
+    options = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True, resize=128, quality=85)
     convert(layout, engine, options)
     boxes = 0
     for shard in existing(data_dir, "*-of-*"):
@@ -131,15 +130,13 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     assert manifest.settings["reencode"] == {"resize": 128, "max_side": None, "quality": 85, "codec": pixels.codec()}
     assert "libjpeg-turbo" in pixels.codec()
     with pytest.raises(UsageError, match="--overwrite"):
-        convert(layout, engine, replace(options, reencode=replace(how, quality=86)))
+        convert(layout, engine, options.replace(quality=86))
 
 
 @pytest.mark.parametrize("engine", ["processes", "threads"])
 def test_any_number_of_workers_encodes_the_same_bytes(data_dir: Path, engine: str) -> None:
     """Re-encoded shards do not depend on workers or engine."""
-    options = ConvertOptions(
-        train_shards=8, validation_shards=8, allow_incomplete=True, reencode=Reencode(max_side=200)
-    )
+    options = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True, max_side=200)
     convert(Layout(data_dir, output=data_dir / "one"), make_engine("processes", 1), options)
     convert(Layout(data_dir, output=data_dir / "many"), make_engine(engine, 3), options)
     for shard in existing(data_dir / "one", "*-of-*"):

@@ -58,8 +58,8 @@ def test_auto_trusts_the_published_digest_alone(tiny_data_dir: Path) -> None:
     assert _checks(layout) == {"train": "decode", "validation": "decode"}
     _remember(layout)
     assert _checks(layout) == {"train": "header", "validation": "decode"}
-    assert _checks(layout, dataclasses.replace(PART, check="decode")) == {"train": "decode", "validation": "decode"}
-    assert _checks(layout, dataclasses.replace(PART, check="header")) == {"train": "header", "validation": "header"}
+    assert _checks(layout, PART.replace(check="decode")) == {"train": "decode", "validation": "decode"}
+    assert _checks(layout, PART.replace(check="header")) == {"train": "header", "validation": "header"}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     layout = Layout(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES[gone]).unlink()
     with pytest.raises(IncompleteError) as caught:
-        ImageNet().plan(layout, ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+        ImageNet().plan(layout, ENGINE, PART.replace(allow_incomplete=False), Silent())
     assert gone in caught.value.detail
     planned = ImageNet().plan(layout, ENGINE, PART, Silent())
     (rest,) = (split for split in facts.SPLITS if split != gone)
@@ -129,7 +129,7 @@ def test_a_whole_split_does_not_make_up_for_the_other(
         imagenet, "missing_text", lambda catalog, split, part: split != whole and true_text(catalog, split)
     )
     with pytest.raises(IncompleteError) as caught:
-        ImageNet().plan(Layout(tiny_data_dir), ENGINE, dataclasses.replace(PART, allow_incomplete=False), Silent())
+        ImageNet().plan(Layout(tiny_data_dir), ENGINE, PART.replace(allow_incomplete=False), Silent())
     assert whole not in caught.value.detail
 
 
@@ -162,7 +162,7 @@ def _boxes(layout: Layout, split: str, shards: int) -> dict[str, int]:
 def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, asked: bool) -> None:
     """--validation-boxes, from the archive of annotations to the records; without it no validation image has a box."""
     layout = Layout(tiny_data_dir)
-    options = dataclasses.replace(PART, validation_boxes=asked)
+    options = PART.replace(validation_boxes=asked)
     annotate(layout, ENGINE, validation=True)
     convert(layout, ENGINE, options)
     table = parse_boxes(layout.validation_boxes_csv.read_bytes())
@@ -182,7 +182,7 @@ def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, ask
 
 def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -> None:
     """Asked for by name, they are not left out with a note; a set that was begun without them is gone on with."""
-    layout, options = Layout(tiny_data_dir), dataclasses.replace(PART, validation_boxes=True)
+    layout, options = Layout(tiny_data_dir), PART.replace(validation_boxes=True)
     with pytest.raises(InputError, match="no boxes for validation") as caught:
         convert(layout, ENGINE, options)
     assert str(layout.validation_boxes_csv) in caught.value.what
@@ -223,7 +223,7 @@ def manifest(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Ma
 )
 def test_names_in_a_manifest_are_of_its_shards(manifest: Manifest, name: str) -> None:
     """A name beyond the number of shards, of another number, of no split, or none at all, is not understood."""
-    assert options_from(manifest) == dataclasses.replace(PART, check="auto")
+    assert options_from(manifest) == PART.replace(check="auto")
     info = next(iter(manifest.shards.values()))
     with pytest.raises(InputError, match="names of shards"):
         options_from(dataclasses.replace(manifest, shards={**manifest.shards, name: info}))

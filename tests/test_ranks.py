@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import shutil
@@ -20,7 +19,7 @@ from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, PART
 
-from imagenet_prep.cli.schedulers import find_share
+from imagenet_prep.cli.options import find_share
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -102,9 +101,7 @@ def play(folder: Path, raw: Path, draw: random.Random) -> int:
     while waiting or running:
         while waiting and len(running) < 4:
             rank = waiting.pop(0)
-            running.append(
-                (rank, run("convert", folder, "--raw", raw, *OPTIONS, "--rank", rank, "--world-size", WORLD))
-            )
+            running.append((rank, run("convert", folder, "--raw", raw, *OPTIONS, "--rank", f"{rank}/{WORLD}")))
         for rank, process in running:
             is_at_work = any(folder.glob(f"imagenet-prep/journal-rank-{rank}-of-*"))
             if rank in killed and is_at_work and process.poll() is None:
@@ -203,7 +200,7 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     told = said(run("convert", plain, *options), 3).splitlines()
     assert {"convert: validation: 79 images in 2 shards, 2 made now", "  set aside: 1 image"} <= set(told)
     for rank in range(2):
-        run("convert", folder, *options, "--rank", rank, "--world-size", 2).communicate(timeout=120)
+        run("convert", folder, *options, "--rank", f"{rank}/2").communicate(timeout=120)
     for _ in range(2):
         told = said(run("merge", folder), 3).splitlines()
         assert told[-2:] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
@@ -241,12 +238,12 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
     """A rank does not make shards beside others of another set; with overwrite all ranks do, and merge takes theirs."""
     convert(layout, ENGINE, PART)
     before = contents(layout.data_dir)
-    other = dataclasses.replace(PART, compression="gzip")
+    other = PART.replace(compression="gzip")
     with pytest.raises(UsageError, match="made from other inputs or with other settings"):
         convert(layout, ENGINE, other, share=Share(0, 2))
     assert contents(layout.data_dir) == before
     for rank in (1, 0):
-        convert(layout, ENGINE, dataclasses.replace(other, overwrite=True), share=Share(rank, 2))
+        convert(layout, ENGINE, other.replace(overwrite=True), share=Share(rank, 2))
     merge(layout)
     assert verify(layout, ENGINE).problems == ()
     assert all(path.read_bytes()[:2] == b"\x1f\x8b" for path in existing(layout.output_dir, "*-of-*"))
@@ -256,13 +253,13 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
 def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
     """One rank would take away what another reads."""
     with pytest.raises(UsageError, match="rank 0 of 2: raw data that several ranks read"):
-        convert(layout, ENGINE, dataclasses.replace(PART, consume=True), share=Share(0, 2))
+        convert(layout, ENGINE, PART.replace(consume=True), share=Share(0, 2))
     assert not layout.data_dir.exists()
 
 
 def test_a_bundle_each_where_a_file_is_read_in_its_order(layout: Layout) -> None:
     """Sequential reading with ranks: each passes over the archives for its own shards."""
-    options = dataclasses.replace(PART, read_order="sequential")
+    options = PART.replace(read_order="sequential")
     for rank in (1, 0):
         convert(layout, ENGINE, options, share=Share(rank, 2))
     merge(layout)
@@ -295,7 +292,7 @@ def test_a_set_that_is_finished_or_replaced_stops_ranks(
     def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
         if own.run.startswith("rank-") and not begun:
             begun.append(own.run)
-            convert(layout, ENGINE, dataclasses.replace(PART, train_shards=4) if is_other else PART)
+            convert(layout, ENGINE, PART.replace(train_shards=4) if is_other else PART)
         return make_shards(tasks, own, *rest)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
@@ -329,7 +326,7 @@ def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypat
 def test_a_rank_of_another_set_is_stopped_at_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the convert with other settings has made anything: nothing of the former set comes in its way."""
     with pytest.raises(BusyError, match="was not finished"):
-        with_another_begun(layout, monkeypatch, dataclasses.replace(PART, compression="gzip"))
+        with_another_begun(layout, monkeypatch, PART.replace(compression="gzip"))
     assert not list(layout.output_dir.glob("*-of-*"))
 
 
@@ -400,50 +397,29 @@ SLURM = {
 
 
 @pytest.mark.parametrize(
-    ("environment", "world", "expected"),
+    ("environment", "expected"),
     [
-        (SLURM, None, (5, 8)),
-        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "8"}, None, (4, 8)),
-        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2"}, 8, (5, 8)),
-        ({**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None, (5, 8)),
-        ({**SLURM, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}, None, (21, 32)),
-        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, None, (3, 4)),
-        ({"PBS_ARRAY_INDEX": "3"}, 8, (3, 8)),
-        ({"SGE_TASK_ID": "8", "SGE_TASK_FIRST": "1", "SGE_TASK_LAST": "8", "SGE_TASK_STEPSIZE": "1"}, None, (7, 8)),
-        ({"SGE_TASK_ID": "8"}, 8, (7, 8)),
-        ({"LSB_JOBINDEX": "2", "LSB_JOBINDEX_END": "4"}, None, (1, 4)),
-        ({"JOB_COMPLETION_INDEX": "2"}, 3, (2, 3)),
+        (SLURM, (5, 8)),
+        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "8"}, (4, 8)),
+        ({**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, (5, 8)),
+        ({**SLURM, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}, (21, 32)),
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, (3, 4)),
+        ({"RANK": "2", "WORLD_SIZE": "3"}, (2, 3)),
     ],
 )
-def test_the_rank_by_a_scheduler(environment: dict[str, str], world: int | None, expected: tuple[int, int]) -> None:
-    """Slurm, PBS, Grid Engine, LSF, Kubernetes: the number of this task, and of how many."""
-    assert find_share("auto", world, environment) == Share(*expected)
+def test_the_rank_by_the_environment(environment: dict[str, str], expected: tuple[int, int]) -> None:
+    """Slurm's number of this task, and of how many; or the two variables of any launcher."""
+    assert find_share(environment) == Share(*expected)
 
 
 @pytest.mark.parametrize(
-    ("rank", "world", "environment", "match"),
-    [
-        ("auto", None, {}, "no job array"),
-        ("auto", None, {"SGE_TASK_ID": "undefined"}, "no job array"),
-        ("auto", None, {"LSB_JOBINDEX": "0"}, "no job array"),
-        ("auto", None, {"JOB_COMPLETION_INDEX": "2"}, "nothing says how many"),
-        ("auto", None, {**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps"),
-        ("auto", 4, SLURM, "rank 5 of 4"),
-        ("3", None, {}, "without --world-size"),
-        (None, 8, SLURM, "without --rank"),
-    ],
+    ("environment", "match"),
+    [({}, "no task of a Slurm"), ({"RANK": "2"}, "no task"), ({**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps")],
 )
-def test_what_no_scheduler_says_is_refused(
-    rank: str | None, world: int | None, environment: dict[str, str], match: str
-) -> None:
+def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str], match: str) -> None:
     """Rather than make too few shards, or the wrong ones."""
     with pytest.raises(UsageError, match=match):
-        find_share(rank, world, environment)
-
-
-def test_without_rank_the_environment_makes_no_difference() -> None:
-    """A convert that happens to run within a job makes all shards."""
-    assert find_share(None, None, SLURM) is None
+        find_share(environment)
 
 
 # the script of the documentation -------------------------------------------------------------------------------

@@ -25,9 +25,7 @@ from test_consume import CONSUME, see
 import imagenet_prep
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.raw.raw_set import RawSet
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
@@ -118,7 +116,7 @@ def test_every_kind_of_copy_gives_the_same(form: str, photographs: Layout, made:
 OPTIONS = {
     "another order": ConvertOptions(seed=7),
     "archive order, gzip": ConvertOptions(shuffle=False, compression="gzip"),
-    "smaller images": ConvertOptions(reencode=Reencode(None, 8)),
+    "smaller images": ConvertOptions(max_side=8),
     "a part, labels from 0": None,
 }
 
@@ -130,8 +128,8 @@ def test_options_are_those_of_convert(
     """Order, labels, images encoded again: as convert would have them."""
     if options is None:
         (tmp_path / "classes.txt").write_text("\n".join(made_tiny.wnids[3:5]))
-        options = ConvertOptions(part=find_part(str(tmp_path / "classes.txt"), 0))
-    options = dataclasses.replace(options, train_shards=2, validation_shards=1, allow_incomplete=True)
+        options = ConvertOptions(classes=str(tmp_path / "classes.txt"), relabel=0)
+    options = options.replace(train_shards=2, validation_shards=1, allow_incomplete=True)
     convert(dataclasses.replace(tiny, output=tmp_path / "out"), ENGINE, options)
     shards, found = imagenet_prep.open(tmp_path / "out", "train"), opened(tiny, options=options)
     assert [bytes(record.data) for record in found] == [bytes(record.data) for record in shards]

@@ -262,7 +262,7 @@ def test_a_signal_stops_soon(
         "import functools, slow_shards; from imagenet_prep.shards import run; from imagenet_prep.cli import main; "
     )
     patient += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.2); main()"
-    words = ["convert", tmp_path, "--raw", local.raw, *CONVERT, "--engine", "ray", "--ray-address", ray_cluster.address]
+    words = ["convert", tmp_path, "--raw", local.raw, *CONVERT, "--engine", "ray"]
     process = subprocess.Popen(
         [sys.executable, "-c", patient, *map(str, words)], stderr=subprocess.PIPE, start_new_session=True
     )

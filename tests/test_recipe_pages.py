@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import os
 import subprocess
@@ -126,7 +125,7 @@ def test_a_page_does_what_it_says(page: str, inside: Path, tf: Any) -> None:
     engine = make_engine("threads", 2)
     for is_first in (True, False):
         plan = load(inside / "recipe.yaml", None, engine)
-        options = dataclasses.replace(ConvertOptions(), compression=plan.compression)  # type: ignore[arg-type]
+        options = ConvertOptions(compression=plan.compression)
         summary = convert(Layout(inside / "out"), engine, options, dataset=plan)
         assert all(bool(split.made) == is_first for split in summary.splits)
     assert not verify(Layout(inside / "out"), engine).problems

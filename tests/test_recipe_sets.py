@@ -75,7 +75,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     flowers, recipe, out = make_flowers(tmp_path / "flowers", 200), tmp_path / "flowers.yaml", tmp_path / "out"
     command("init", flowers, "--output", recipe)
     command("convert", out, "--config", recipe)
-    assert "A quick look found nothing wrong." in command("verify", out, "--quick").stdout
+    assert "A quick look found nothing wrong." in command("verify", out, "--depth", "quick").stdout
     verdict = command("verify", out).stdout
     assert "These shards are flowers, whole and right." in verdict
     command("report", out)
@@ -104,7 +104,7 @@ def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
     summary = convert(layout, ENGINE, dataset=load(tmp_path / "recipe.yaml", None, ENGINE))
     assert [split.made for split in summary.splits] == [0]
     assert contents(layout) == before
-    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nimages: {resize: 8}\n")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nresize: 8\n")
     failed = command("convert", layout.data_dir, "--config", tmp_path / "recipe.yaml", status=2)
     assert "made from other inputs or with other settings" in failed.stderr
     assert contents(layout) == before
@@ -185,9 +185,7 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
     layout.shard_path("train-00000-of-00002").unlink()
     before = contents(layout)
-    (tmp_path / "recipe.yaml").write_text(
-        "source: {folders: flowers}\nshards: 2\nimages: {quality: 50, reencode: true}\n"
-    )
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 2\nquality: 50\n")
     assert "differs in reencode" in command("repair", layout.data_dir, status=4).stderr
     (tmp_path / "recipe.yaml").unlink()
     assert "isn't there" in command("repair", layout.data_dir, status=4).stderr

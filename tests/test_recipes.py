@@ -333,7 +333,7 @@ def test_shards_follow_from_a_size_or_a_number(flowers: Path) -> None:
     "more",
     [
         "first_label: 3",
-        "images: {resize: 4}",
+        "resize: 4",
         "record: {label: label}",
         "compression: gzip",
         "classes: [tulip, rose, daisy]",
@@ -442,7 +442,7 @@ def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) ->
     """Each key becomes the option of its name."""
     path = tmp_path / "r.yaml"
     path.write_text(
-        "source: {imagenet: true}\nshards: {train: 8}\nimages: {resize: 256, check: header}\nseed: 1\n"
+        "source: {imagenet: true}\nshards: {train: 8}\nresize: 256\ncheck: header\nseed: 1\n"
         "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
     )
     options = options_of_recipe(read(path))

@@ -432,13 +432,13 @@ def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(tmp_path: Pat
     whole = image(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), form)
     file, recipe = tmp_path / f"a.{form.lower()}", "source: {files: 'a.*'}\n"
     file.write_bytes(whole[:-500] + b"\xff\xfe" * 50 + whole[-400:])
-    for images in ("", "images: {check: auto}", "images: {check: decode}"):
+    for images in ("", "check: auto", "check: decode"):
         with pytest.raises(ImageError):
             records(tmp_path, recipe + images)
-    assert records(tmp_path, recipe + "images: {check: header}")[file.name]["image/encoded"] == [file.read_bytes()]
+    assert records(tmp_path, recipe + "check: header")[file.name]["image/encoded"] == [file.read_bytes()]
     file.write_bytes(whole[:-20])
     with pytest.raises(ImageError, match="cut short"):
-        records(tmp_path, recipe + "images: {check: header}")
+        records(tmp_path, recipe + "check: header")
 
 
 def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:

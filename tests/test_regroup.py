@@ -7,7 +7,6 @@ import io
 import itertools
 import os
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
 def test_the_shards_are_the_same(data_dir: Path, engine: str) -> None:
     """Made in one pass over each archive, with little memory, the shards have the bytes of the other way."""
     convert(Layout(data_dir, output=data_dir / "a"), make_engine(engine, 2), PART)
-    options = replace(PART, read_order="sequential", memory=1 << 20)
+    options = PART.replace(read_order="sequential", memory=1 << 20)
     convert(Layout(data_dir, output=data_dir / "b"), make_engine(engine, 2), options)
     assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b")
     assert len(shard_digests(data_dir / "a")) == 24
@@ -103,7 +102,7 @@ def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
     for way in ("shuffled", "sequential"):
         dataset = load(recipe, None, make_engine("threads", 2))
         layout = Layout(tmp_path / way)
-        convert(layout, make_engine("threads", 2), replace(dataset.options, read_order=way), dataset=dataset)
+        convert(layout, make_engine("threads", 2), dataset.options.replace(read_order=way), dataset=dataset)
         found.append({path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")})
     assert found[0] == found[1]
 
@@ -111,7 +110,7 @@ def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
 def test_only_what_is_missing_is_regrouped(data_dir: Path) -> None:
     """With one shard gone, only its images are read again."""
     layout = Layout(data_dir)
-    options = replace(PART, read_order="sequential")
+    options = PART.replace(read_order="sequential")
     convert(layout, make_engine("processes", 2), options)
     before = shard_digests(data_dir)
     layout.shard_path("train-00003-of-00016").unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import json
 import os
@@ -61,13 +60,13 @@ def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
     folder.mkdir(parents=True)
     (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
-    options = dataclasses.replace(PART, train_shards=1)
+    options = PART.replace(train_shards=1)
     said = remedy(Layout(tmp_path), options)
     assert "--check header takes it as it is" in said
     assert "recipe images" not in said
-    convert(Layout(tmp_path), ENGINE, dataclasses.replace(options, check="header"))
+    convert(Layout(tmp_path), ENGINE, options.replace(check="header"))
     (folder / f"{folder.name}_1.JPEG").write_bytes(broken()[:200])
-    said = remedy(Layout(tmp_path), dataclasses.replace(options, check="header", overwrite=True))
+    said = remedy(Layout(tmp_path), options.replace(check="header", overwrite=True))
     assert "header" not in said.partition(" or leave it out")[2]
 
 
@@ -93,15 +92,13 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     text = f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{record}"
     recipe.write_text(text)
     said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
-    assert "images: {check: header} in the recipe takes it as it is" in said
+    assert "check: header in the recipe takes it as it is" in said
     assert "--check" not in said
-    recipe.write_text(f"{text}images: {{check: header}}\n")
+    recipe.write_text(f"{text}check: header\n")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
 
 
-@pytest.mark.parametrize(
-    "more", ["content: pixels\n", "images: {quality: 80, reencode: true}\n", "images: {resize: 8}\n"]
-)
+@pytest.mark.parametrize("more", ["content: pixels\n", "quality: 80\n", "resize: 8\n"])
 def test_an_image_that_must_be_decoded(tmp_path: Path, more: str) -> None:
     """Where an image has to be decoded there is no way to take it as it is."""
     (tmp_path / "a.jpg").write_bytes(broken()[:-200])
@@ -195,7 +192,7 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
         (folder / f"{image.wnid}_1.JPEG").write_bytes(photographs.tiny(1))
     (tmp_path / "raw-data" / "val").mkdir()
     (tmp_path / "raw-data" / "val" / "ILSVRC2012_val_00000001.JPEG").write_bytes(photographs.tiny(2))
-    options = dataclasses.replace(PART, train_shards=1, validation_shards=1)
+    options = PART.replace(train_shards=1, validation_shards=1)
     with serve(tmp_path, "ada", "key") as url:
         fetching = pipeline.DownloadOptions(base_url=url, check_digest=False)
         with pytest.raises(AccessError) as caught:
@@ -251,7 +248,7 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
     with pytest.raises(InputError, match="can't be consumed") as caught:
         cli.main(shlex.split(proposed)[1:], standalone_mode=False)
     assert caught.value.hint.startswith("check it: imagenet-prep download ")
-    for more in (["--output", str(small_disk / "e")], ["--rank", "0", "--world-size", "1"]):
+    for more in (["--output", str(small_disk / "e")], ["--rank", "0/1"]):
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
     monkeypatch.setattr(room, "HELD", 1 << 30)
     assert "--consume" not in told(words, monkeypatch)[-1]
@@ -281,7 +278,7 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
     counts = {split: len(made_tiny.of(split)) for split in ("train", "validation")}
     progress = Silent()
-    foresee(layout, ENGINE, dataclasses.replace(PART, train_shards=1000, validation_shards=128), progress=progress)
+    foresee(layout, ENGINE, PART.replace(train_shards=1000, validation_shards=128), progress=progress)
     assert [note for note in progress.notes if "will be empty" in note] == [
         f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these will be empty "
         "(--train-shards sets how many there are)",
@@ -289,5 +286,5 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
         "(--validation-shards sets how many there are)",
     ]
     progress = Silent()
-    foresee(layout, ENGINE, dataclasses.replace(PART, train_shards=counts["train"]), progress=progress)
+    foresee(layout, ENGINE, PART.replace(train_shards=counts["train"]), progress=progress)
     assert not any("will be empty" in note for note in progress.notes)

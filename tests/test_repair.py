@@ -279,7 +279,7 @@ def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
 
 def test_image_that_was_bad_when_it_was_taken(tmp_path: Path, made_tiny: MadeSet) -> None:
     """What --check header let pass, and --decode finds, is still a problem, but its shard is as it was made: let be."""
-    options = dataclasses.replace(PART, check="header")
+    options = PART.replace(check="header")
     layout = Layout(_converted(tmp_path / "data", made_tiny, options, lambda layout: blot(layout, row=5)))
     before, files = contents(layout), identities(layout)
     run = mend(layout, depth="decode")
@@ -332,7 +332,7 @@ def alter(layout: Layout, row: int, split: str, where: slice) -> str:
 )
 def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, change: dict[str, object]) -> None:
     """A set made with any settings is repaired without naming them."""
-    options = dataclasses.replace(PART, **change)  # type: ignore[arg-type]
+    options = PART.replace(**change)  # type: ignore[arg-type]
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
@@ -352,7 +352,7 @@ def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, cha
 def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None:
     """A shard without the images that --skip-bad left out becomes just that again."""
     bad: list[str] = []
-    options = dataclasses.replace(PART, skip_bad=True)
+    options = PART.replace(skip_bad=True)
     data_dir = _converted(tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9)))
     layout = Layout(data_dir)
     manifest = load_manifest(layout.manifest_path)
@@ -370,7 +370,7 @@ def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None
 def test_photographs_that_were_repaired(data_dir: Path, made: MadeSet) -> None:
     """Shards with a PNG and CMYK images, repaired when they were made, come out the same."""
     layout = Layout(data_dir)
-    convert(layout, ENGINE, dataclasses.replace(PART, train_shards=4, validation_shards=2))
+    convert(layout, ENGINE, PART.replace(train_shards=4, validation_shards=2))
     before = contents(layout)
     for path in existing(layout.output_dir, "*-of-*"):
         path.unlink()
@@ -626,7 +626,7 @@ def test_moved_box(layout: Layout) -> None:
 
 def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Other versions of the codec do no harm if they make the same bytes; if they don't, the error names both."""
-    options = dataclasses.replace(PART, reencode=Reencode(resize=8))
+    options = PART.replace(resize=8)
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
     edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(codec="Pillow 9, by hand"))
     before = contents(layout)
@@ -644,7 +644,7 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
 
 def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same records in a compressed file of another size are refused: the manifest would not fit."""
-    layout = Layout(_converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, compression="gzip")))
+    layout = Layout(_converted(tmp_path / "data", made_tiny, PART.replace(compression="gzip")))
     edit_manifest(layout, lambda manifest: one_more(manifest["shards"][TRAIN], "size"))
     layout.journal_path.unlink()
     before = contents(layout)
@@ -754,7 +754,7 @@ def test_kills(layout: Layout) -> None:
     draw = random.Random(1)
     command = [sys.executable, "-m", "imagenet_prep", "repair", str(layout.data_dir), "--workers", "2", "--quiet"]
     began = time.monotonic()
-    assert subprocess.run([*command, "--quick"], stdout=subprocess.DEVNULL).returncode == 0
+    assert subprocess.run([*command, "--depth", "quick"], stdout=subprocess.DEVNULL).returncode == 0
     latest = 3 * (time.monotonic() - began)
     met = tries = 0
     while met < 5:
@@ -807,9 +807,9 @@ def test_command_repairs(layout: Layout) -> None:
     assert "(missing-shard)" in lines[0]
     assert "whole and right as what they are" in result.stdout.splitlines()[-1]
     assert contents(layout) == before
-    again = prep("repair", layout.data_dir, "--engine", "threads", "--workers", "1", "--decode")
+    again = prep("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert (again.returncode, again.stdout.splitlines()[0]) == (0, "repair: nothing to make again")
-    assert "repair" not in prep("repair", layout.data_dir, "--quick", "--quiet").stdout
+    assert "repair" not in prep("repair", layout.data_dir, "--depth", "quick", "--quiet").stdout
 
 
 def test_command_when_problems_remain(layout: Layout) -> None:
@@ -837,7 +837,7 @@ def test_command_when_the_raw_data_changed(layout: Layout) -> None:
 
 
 def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:
-    """--raw and --output name other places; --quick and --decode exclude each other."""
+    """--raw and --output name other places."""
     away = tmp_path / "away"
     away.mkdir()
     for path in [*layout.data_dir.glob("*-of-*"), layout.state_dir]:
@@ -846,8 +846,7 @@ def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:
     layout.raw_dir.rename(raw)
     (away / TRAIN).unlink()
     arguments = ("repair", layout.data_dir, "--raw", raw, "--output", away)
-    assert prep(*arguments, "--quick", "--decode").returncode == 2
-    assert prep(*arguments, "--read-order", "sequential", "--memory", "1M").returncode == 0
+    assert prep(*arguments, "--set", "read_order=sequential", "--set", "memory=1000000").returncode == 0
     assert (away / TRAIN).is_file()
 
 

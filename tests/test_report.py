@@ -467,7 +467,7 @@ def test_the_choice_does_not_hang_on_the_shards(tmp_path: Path, layout: Layout, 
     """The same images are shown whatever the number of shards."""
     other = Layout(tmp_path / "other", raw=made.archives["train"].parent)
     annotate(other, ENGINE)
-    convert(other, ENGINE, dataclasses.replace(PART, train_shards=2, validation_shards=1))
+    convert(other, ENGINE, PART.replace(train_shards=2, validation_shards=1))
     report(other, ENGINE, samples=12)
     report(layout, ENGINE, samples=12)
     names = [[image["data-name"] for image in Page(page_of(each)).images()] for each in (other, layout)]

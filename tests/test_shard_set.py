@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import hashlib
 import io
@@ -514,7 +513,7 @@ def test_a_damaged_manifest_is_no_missing_one(layout: Layout) -> None:
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same records as of plain shards, in order and by number."""
-    folder = converted(tmp_path / "data", made_tiny, dataclasses.replace(PART, compression=compression)).data_dir
+    folder = converted(tmp_path / "data", made_tiny, PART.replace(compression=compression)).data_dir
     plain = tmp_path / "plain"
     plain.mkdir()
     for path in existing(folder, "train-*"):

@@ -168,7 +168,7 @@ def test_annotate_shows_names_of_its_archive_escaped(tmp_path: Path) -> None:
     assert SHOWN.encode() in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
 def test_show_prints_names_of_a_record_escaped(tmp_path: Path, more: tuple[str, ...]) -> None:
     """So it is with the name of a feature and that of the file; JSON stays JSON."""
     shard = a_shard(tmp_path / "f", f"{FORGED}\x7f")
@@ -272,9 +272,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 TELLING = {
     "show": "show {shard}",
-    "show json": "show {shard} --json",
+    "show json": "show {shard} --json -",
     "status": "status {made}/shards",
-    "status json": "status {made}/shards --json",
+    "status json": "status {made}/shards --json -",
     "verify": "verify {made}/shards",
     "convert": "convert {made}/shards --config {made}/recipe.yaml",
     "repair": "repair {made}/shards --quiet",

@@ -20,7 +20,7 @@ from imagenet_prep import records
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import Box, Item
@@ -34,7 +34,7 @@ from imagenet_prep.tfrecord.example import parse_example
 
 ENGINE = make_engine("threads", 2)
 ORIENTATION = 0x0112
-SMALLER = "images: {resize: 24}\n"
+SMALLER = "resize: 24\n"
 
 
 def photograph(orientation: int = 1, form: str = "JPEG", mode: str = "RGB") -> bytes:
@@ -175,7 +175,7 @@ def test_a_recipe_turns_and_counts(photographs: Path) -> None:
 
 def test_a_recipe_can_leave_them_as_stored(photographs: Path) -> None:
     """With upright: false they are what they were for versions that turned none."""
-    (split,) = made(photographs, "images: {resize: 24, upright: false}\n").splits
+    (split,) = made(photographs, "resize: 24\nupright: false\n").splits
     assert set(sizes(photographs).values()) == {(36, 24)}
     assert split.turned == 0
     assert recorded(photographs)["dataset"]["turned"] == {}
@@ -192,11 +192,9 @@ def test_images_that_are_kept_are_not_counted(photographs: Path) -> None:
 def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:
     """A recipe of ImageNet can't turn images."""
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {imagenet: true}\nimages: {upright: true}\n")
-    with pytest.raises(UsageError, match=r"images\.upright: ImageNet's images stay as in 2016"):
-        read(recipe)
-    recipe.write_text("source: {imagenet: true}\nimages: {upright: false, reencode: true}\n")
-    read(recipe)
+    recipe.write_text("source: {imagenet: true}\nupright: true\n")
+    with pytest.raises(UsageError, match="upright: no such key"):
+        options_of_recipe(read(recipe))
     assert not InceptionRecorder().upright
 
 
@@ -222,7 +220,7 @@ def test_a_set_of_an_earlier_version_is_known(tmp_path: Path) -> None:
 
 def as_earlier(folder: Path, *, finished: bool) -> None:
     """The set that a version made that turned no image, and the recipe of then; with its last shards missing, if so."""
-    made(folder, "images: {resize: 24, upright: false}\n")
+    made(folder, "resize: 24\nupright: false\n")
     (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{SMALLER}")
     if not finished:
         journal = folder / "out/imagenet-prep/journal.jsonl"
@@ -260,7 +258,7 @@ def test_an_earlier_set_is_turned_if_that_is_asked_for(photographs: Path) -> Non
     """Said in the recipe, it is another set, and refused; with overwrite the images are turned."""
     as_earlier(photographs, finished=True)
     with pytest.raises(UsageError, match="changed since then: upright"):
-        made(photographs, "images: {resize: 24, upright: true}\n")
+        made(photographs, "resize: 24\nupright: true\n")
     summary = made(photographs, overwrite=True)
     assert [split.turned for split in summary.splits] == [3]
     assert sizes(photographs)["b/1.jpg"] == (24, 36)
@@ -271,7 +269,7 @@ def test_a_set_of_now_is_not_taken_for_an_earlier_one(photographs: Path) -> None
     made(photographs)
     assert [split.made for split in made(photographs).splits] == [0]
     with pytest.raises(UsageError, match="changed since then: upright"):
-        made(photographs, "images: {resize: 24, upright: false}\n")
+        made(photographs, "resize: 24\nupright: false\n")
     (photographs / "out/train-00001-of-00004").unlink()
     with pytest.raises(InputError, match="it differs in upright"):
         verify_and_repair(Layout(photographs / "out"), ENGINE)

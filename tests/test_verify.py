@@ -179,7 +179,7 @@ def test_photographs_decode(tmp_path: Path, made: MadeSet) -> None:
 def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet, compression: str) -> None:
     """Compressed shards are checked record by record, with or without a manifest; damaged streams are found."""
     raw = next(iter(made_tiny.archives.values())).parent
-    options = dataclasses.replace(PART, compression=compression)  # type: ignore[arg-type]
+    options = PART.replace(compression=compression)  # type: ignore[arg-type]
     layout = Layout(_convert(tmp_path, raw, options))
     assert problems_of(layout) == ()
     path = layout.shard_path(SHARD)

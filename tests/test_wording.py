@@ -75,12 +75,12 @@ def test_the_check_sees_commands_and_options() -> None:
     assert _unknown(tree) == ["imagenet-prep comvert", "--rew"] or _unknown(tree) == ["--rew", "imagenet-prep comvert"]
 
 
-SETTINGS = (("raw", Path("-r")), ("seed", -5), ("shuffle", False), ("skip_bad", True))
+SETTINGS = (("raw", Path("-r")), ("set", "seed=-5"), ("set", "shuffle=false"), ("skip_bad", True))
 
 
 def test_a_command_is_a_line_to_copy() -> None:
     """Settings become options; a shell reads each word as it is."""
-    line = "imagenet-prep convert 'my data' --raw ./-r --seed -5 --no-shuffle --skip-bad"
+    line = "imagenet-prep convert 'my data' --raw ./-r --set seed=-5 --set shuffle=false --skip-bad"
     assert command("convert", Path("my data"), SETTINGS) == line
 
 

@@ -15,7 +15,7 @@ from types import FrameType
 
 import click
 
-from imagenet_prep.cli.commands import cli
+from imagenet_prep import __version__
 from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say, tell
 from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
 from imagenet_prep.escaping import rerun, traced
@@ -26,6 +26,59 @@ ANEW = frozenset(("annotate", "diff", "init", "report", "show", "status", "verif
 """The commands that begin again from the start when they are stopped."""
 
 _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
+
+
+COMMANDS = {
+    "run": "every stage that is needed, in order",
+    "download": "fetch the archives, with your credentials",
+    "untar": "make image folders; convert needs none",
+    "annotate": "bounding boxes: from the archive to a CSV",
+    "init": "propose a recipe for a folder of your own",
+    "convert": "images to shards",
+    "merge": "finish a set that ranks have made",
+    "verify": "prove the shards right, or say what is wrong",
+    "repair": "make again what is wrong or missing",
+    "diff": "which records of two sets differ, and how",
+    "status": "how far each stage has come, and what is next",
+    "report": "a page to look at: totals, charts, images",
+    "show": "the records of any TFRecord file, readable",
+    "export": "the same records in another container",
+    "demo": "all of it on a small ImageNet, without an account",
+    "completion": "let your shell complete commands and options",
+}
+"""What each command does, in the order of work."""
+
+
+class _Commands(click.Group):
+    """The command line, whose commands are loaded when one of them is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them."""
+        from imagenet_prep.cli import commands
+
+        return commands.cli.commands.get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each, without loading it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
+def cli() -> None:
+    """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
+
+    Each command can be run alone, stopped at any moment, and run again: it does what is missing.
+
+    \b
+    Try it without an account:   imagenet-prep demo demo-data
+    The real thing:              imagenet-prep run DATA_DIR
+    """
 
 
 def main() -> None:

@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imagenet_prep import __version__
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.progress import make_progress
-from imagenet_prep.cli.sections import ExportCommand, SectionedGroup
 from imagenet_prep.cli.sites import site_of
 from imagenet_prep.cli.terminal import say
 from imagenet_prep.errors import InputError, UsageError, WriteError
+from imagenet_prep.exports import FORMATS, describe_formats
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.verdict import Depth, Verdict
-    from imagenet_prep.datasets.dataset import Dataset, MakingOptions
+    from imagenet_prep.checks.verdict import Verdict
+    from imagenet_prep.datasets.dataset import Dataset
+    from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.fetch.access import SignIn
-    from imagenet_prep.ilsvrc2012.part import Part
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-    from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import DownloadOptions
     from imagenet_prep.shards.share import Share
@@ -39,75 +37,54 @@ if TYPE_CHECKING:
 
 PROBLEMS_FOUND = 3
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-
-
-@click.group(cls=SectionedGroup, context_settings=CONTEXT)
-@click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
-def cli() -> None:
-    """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
-
-    Each command can be run alone, stopped at any moment, and run again: it does what is missing.
-
-    \b
-    Try it without an account:   imagenet-prep demo demo-data
-    The real thing:              imagenet-prep run DATA_DIR
-    """
+cli = click.Group()
+"""All commands by name."""
 
 
 @cli.command()
 @o.places
 @o.fetching
 @click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
+@o.settings_for("run")
 @o.dry_run
-@o.boxes
-@o.part
-@o.converting
-@o.verifying
 @o.working
 def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Every stage that is needed, in order.
 
     \b
     imagenet-prep run /data/imagenet
+    imagenet-prep run /data/imagenette --classes imagenette --relabel 0
     """
     from imagenet_prep import pipeline
 
-    layout = Layout(data_dir, raw, output)
+    layout, options, progress = Layout(data_dir, raw, output), _convert_options(given), make_progress(quiet)
     layout.refuse_urls()
+    fetching = _download_options(given)
     if given["dry_run"]:
         needs = pipeline.foresee(
-            layout,
-            fetching=_download_options(given),
-            extract=given["extract"],
-            boxes=given["boxes"],
-            options=_convert_options(given),
-            progress=make_progress(quiet),
+            layout, fetching=fetching, extract=given["extract"], options=options, progress=progress
         )
         return _conclude_dry_run(needs)
-    options = _convert_options(given)
     missing = pipeline.missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
-    is_official = given["source"] == "imagenet"
     summary = pipeline.run(
         layout,
         _engine(given),
-        credentials=_credentials(given) if missing and is_official else None,
-        fetching=_download_options(given),
+        credentials=_credentials(given) if missing and fetching.site is None else None,
+        fetching=fetching,
         extract=given["extract"],
-        boxes=given["boxes"],
         options=options,
-        depth=_depth(given),
-        progress=make_progress(quiet),
+        progress=progress,
     )
     printing.print_run(summary, quiet)
-    return _conclude(summary.verify, given["json_file"], set_aside=summary.convert.set_aside)
+    return _conclude(summary.verify, set_aside=summary.convert.set_aside)
 
 
 @cli.command()
 @o.data_dir
 @o.only
-@o.part
+@click.option("--classes", metavar="FILE|NAME", help="These classes alone, as of convert.")
 @o.fetching
+@click.option("--cookies", type=o.existing_file, help="A cookies.txt exported from a browser that is signed in.")
 @o.dry_run
 @o.quiet
 def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
@@ -121,10 +98,11 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
+    from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy, pending
 
     layout, progress = Layout(data_dir), make_progress(quiet)
-    keys, part = _archive_keys(only), _part(given)
+    keys, part = _archive_keys(only), find_part(given["classes"])
     site = site_of(given, keys)
     if site is not None:
         if given["dry_run"]:
@@ -181,8 +159,8 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
 @cli.command()
 @o.data_dir
 @o.raw
-@o.boxes
-@o.validation_boxes
+@click.option("--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml.")
+@click.option("--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that).")
 @o.workers
 @o.quiet
 def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
@@ -206,7 +184,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 
 @cli.command()
 @o.folder
-@click.option("--output", type=o.new_file(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
+@click.option("--output", type=o.NewFile(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
 @o.workers
 @o.quiet
 def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
@@ -222,10 +200,9 @@ def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
 
 @cli.command()
 @o.places
-@o.config
-@o.part
-@o.converting
-@o.ranks
+@click.option("--config", "-c", type=o.existing_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
+@o.settings_for("convert")
+@o.rank
 @o.dry_run
 @o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
@@ -241,7 +218,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     from imagenet_prep.stages.convert import convert, foresee
 
     engine, progress = _engine(given), make_progress(quiet)
-    share = _share(given, progress)
+    share = _noted(given["share"], progress)
     layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
     if given["config"] is None:
         _data_must_be_there(raw or data_dir)
@@ -275,9 +252,10 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 
 @cli.command()
 @o.data_dir
-@o.verifying
-@o.incomplete
-@o.ranks
+@o.depth
+@o.json_file
+@click.option("--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012.")
+@o.rank
 @o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """Prove the shards right, or say exactly what is wrong (exit status 3).
@@ -294,9 +272,9 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     verdict = verify(
         Layout(data_dir),
         _engine(given),
-        depth=_depth(given),
+        depth=given["depth"],
         allow_incomplete=given["allow_incomplete"],
-        share=_share(given, progress),
+        share=_noted(given["share"], progress),
         progress=progress,
     )
     return _conclude(verdict, given["json_file"])
@@ -304,9 +282,7 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
 
 @cli.command()
 @o.places
-@o.quick
-@o.decode
-@o.reading
+@o.depth
 @o.working
 def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
     """Verify, and make the shards that are wrong or missing again: the same bytes, from the same raw data.
@@ -322,22 +298,20 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     summary = pipeline.verify_and_repair(
         Layout(data_dir, raw, output),
         _engine(given),
-        depth=_depth(given),
-        read_order=given["read_order"],
-        memory=given["memory"],
+        depth=given["depth"],
         progress=make_progress(quiet),
     )
     printing.print_repair(summary, quiet)
-    return _conclude(summary.verdict, None)
+    return _conclude(summary.verdict)
 
 
 @cli.command()
 @click.argument("first", metavar="A", type=o.set_of_shards)
 @click.argument("second", metavar="B", type=o.set_of_shards)
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Look into so many records.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@o.json_file
 @o.quiet
-def diff(first: Path, second: Path, limit: int, as_json: bool, quiet: bool) -> int:
+def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: bool) -> int:
     """Which records of two sets of shards differ, and in which feature (exit status 3 if any does).
 
     Either may be a manifest.json instead. What manifests and indexes tell is believed; verify proves it.
@@ -349,14 +323,15 @@ def diff(first: Path, second: Path, limit: int, as_json: bool, quiet: bool) -> i
     from imagenet_prep.stages.diff import diff
 
     found = diff(first, second, look_into=limit, progress=make_progress(quiet))
-    printing.print_diff(found, limit, as_json)
+    if not printing.wrote_json(json_file, found.as_dict()):
+        printing.print_diff(found, limit)
     return 0 if found.is_same else PROBLEMS_FOUND
 
 
 @cli.command()
 @o.places
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
-def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool) -> None:
+@o.json_file
+def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Path | None) -> None:
     """Each stage: done, partly, not begun; and what to run next.
 
     \b
@@ -373,14 +348,15 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, as_json: bool)
         if said is None:
             raise
         found = unknown(said, output or data_dir)
-    printing.print_status(found, as_json)
+    if not printing.wrote_json(json_file, found.as_dict()):
+        printing.print_status(found)
 
 
 @cli.command()
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
-@o.samples
-@o.page
+@click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
+@click.option("--output", "page", type=o.NewFile(o.HTML), help="Where the page goes, instead of beside the shards.")
 @o.working
 def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
     """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
@@ -402,12 +378,12 @@ def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, qui
 
 
 @cli.command()
-@o.file
+@click.argument("file", type=o.any_file)
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
 @click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--image", type=o.new_file(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
-def show(file: Path, limit: int | None, record: int | None, as_json: bool, image: Path | None) -> None:
+@o.json_file
+@click.option("--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
+def show(file: Path, limit: int | None, record: int | None, json_file: Path | None, image: Path | None) -> None:
     """Records of any TFRecord file, readable.
 
     \b
@@ -415,17 +391,23 @@ def show(file: Path, limit: int | None, record: int | None, as_json: bool, image
     """
     from imagenet_prep.stages.show import save_image, show
 
-    shown = None
-    for shown in show(file, limit=limit, record=record):
-        printing.print_record(shown, as_json)
-    if shown is None:
+    if not printing.print_records(show(file, limit=limit, record=record), json_file):
         say(f"{file} holds no records", error=True)
     if image is not None:
         save_image(file, record or 0, image)
 
 
-@cli.command(cls=ExportCommand)
-@o.container
+class _ExportCommand(click.Command):
+    """A command whose help ends with a line for each format."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write these lines."""
+        with formatter.section("Formats"):
+            formatter.write_dl(list(describe_formats().items()))
+
+
+@cli.command(cls=_ExportCommand)
+@click.argument("container", type=click.Choice(FORMATS))
 @o.data_dir
 @o.out
 @o.working
@@ -470,7 +452,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
         summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
         printing.print_run(summary, quiet)
         printing.print_demo_oddities(quiet)
-        code = _conclude(summary.verify, None)
+        code = _conclude(summary.verify)
         printing.print_demo_end(data_dir)
     finally:
         if data_dir is None:
@@ -490,9 +472,11 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from imagenet_prep.cli import cli as whole
+
     found = get_completion_class(shell)
     assert found is not None
-    say(*found(cli, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
+    say(*found(whole, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
 
 
 # options -> what the stages take ---------------------------------------------------------------------------------
@@ -505,14 +489,11 @@ def _engine(given: Mapping[str, Any]) -> Engine:
         raise UsageError(
             "--consume with --engine ray", "expected an engine of this machine, which knows what is durable"
         )
-    return make_engine(given.get("engine", "processes"), given["workers"], given.get("ray_address"))
+    return make_engine(given.get("engine", "processes"), given["workers"])
 
 
-def _share(given: Mapping[str, Any], progress: Progress) -> Share | None:
-    """The rank that is asked for, said in a line; None for all shards."""
-    from imagenet_prep.cli.schedulers import find_share
-
-    share = find_share(given["rank"], given["world_size"])
+def _noted(share: Share | None, progress: Progress) -> Share | None:
+    """The rank that is asked for, said in a line."""
     if share is not None:
         own = ", ".join(str(share.rank + number * share.world) for number in range(3))
         progress.note(f"{share}: the shards {own}, ... counted over all splits")
@@ -531,7 +512,7 @@ def _credentials(given: Mapping[str, Any]) -> SignIn | None:
     """Whom to sign in as; a person is asked for it once the server wants it. A cookies file makes it unnecessary."""
     from imagenet_prep.fetch.access import find_credentials
 
-    if given["cookies"] is not None:
+    if given.get("cookies") is not None:
         return None
     find = functools.partial(find_credentials, given["base_url"] or BASE_URL)
     found = find(prompt=None)
@@ -550,39 +531,17 @@ def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
     return DownloadOptions(
         site=site_of(given),
         base_url=given["base_url"] or BASE_URL,
-        cookies=given["cookies"],
         connections=given["connections"],
         check_digest=not given["no_digest"],
     )
 
 
 def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
-    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 
-    return ConvertOptions(
-        train_shards=given["train_shards"],
-        validation_shards=given["validation_shards"],
-        seed=given["seed"],
-        shuffle=not given["no_shuffle"],
-        check=given["check"],
-        reencode=_reencode(given),
-        read_order=given["read_order"],
-        memory=given["memory"],
-        compression=given["compression"],
-        validation_boxes=given["validation_boxes"],
-        allow_incomplete=given["allow_incomplete"],
-        skip_bad=given["skip_bad"],
-        overwrite=given["overwrite"],
-        consume=given["consume"],
-        part=_part(given),
-    )
-
-
-def _part(given: Mapping[str, Any]) -> Part:
-    from imagenet_prep.ilsvrc2012.part import find_part
-
-    relabel = given["relabel"]
-    return find_part(given["classes"], None if relabel == "none" else int(relabel))
+    options = ConvertOptions(**o.given_settings(given))
+    check_options(options)
+    return options
 
 
 def _job(
@@ -594,53 +553,36 @@ def _job(
     options = _convert_options(given)
     if given["config"] is None:
         return layout, ILSVRC2012, options
-    from imagenet_prep.ilsvrc2012.settings import options_of_recipe
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.loading import load, read
     from imagenet_prep.recipes.rules import is_imagenet
+    from imagenet_prep.registry import imagenet_options
 
     _refuse_with_recipe(given)
     file = read(given["config"])
-    dataset: Dataset = ILSVRC2012
+    call = {"overwrite": options.overwrite, "consume": options.consume}
     if is_imagenet(file):
-        by_recipe: MakingOptions = options_of_recipe(file)
-    else:
-        output = shards_dir(file, layout.output_dir)
-        layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
-        if given["consume"]:
-            raise UsageError(f"--consume and --config {given['config']}", "expected ImageNet, whose digests are known")
-        dataset = load(
-            file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
-        )
-        by_recipe = dataset.options
-    running = {name: given[name] for name in ("read_order", "memory", "overwrite", "consume")}
-    return layout, dataset, dataclasses.replace(by_recipe, **running, skip_bad=options.skip_bad or by_recipe.skip_bad)
+        by_recipe = imagenet_options(file)
+        return layout, ILSVRC2012, by_recipe.replace(**call, skip_bad=options.skip_bad or by_recipe.skip_bad)
+    output = shards_dir(file, layout.output_dir)
+    layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
+    if options.consume:
+        raise UsageError(f"--consume and --config {given['config']}", "expected ImageNet, whose digests are known")
+    dataset = load(
+        file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
+    )
+    reading = {name: getattr(file.recipe, name) for name in ("read_order", "memory")}
+    return layout, dataset, dataset.options.replace(**call, **reading)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
-    """What a recipe says can't be said by an option too."""
-    context = click.get_current_context()
-    for name in o.OF_RECIPES:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} and --config", "expected one of them", f"write it in {given['config']}")
+    """What a recipe says can't be said by an option too, but for one that only leaves images out."""
+    from imagenet_prep.datasets.declarations import recipe_keys
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 
-
-def _reencode(given: Mapping[str, Any]) -> Reencode | None:
-    from imagenet_prep.images.pixels import Reencode
-
-    resize, max_side, quality = given["resize"], given["max_side"], given["quality"]
-    if not (given["reencode"] or resize or max_side):
-        if quality is not None:
-            raise UsageError(f"--quality {quality} without re-encoding", "expected --reencode, --resize or --max-side")
-        return None
-    return Reencode(resize, max_side) if quality is None else Reencode(resize, max_side, quality)
-
-
-def _depth(given: Mapping[str, Any]) -> Depth:
-    if given["quick"] and given["decode"]:
-        raise UsageError("--quick and --decode", "expected one of them, or neither")
-    return "quick" if given["quick"] else "decode" if given["decode"] else "full"
+    keys = {each.name for each in recipe_keys(ConvertOptions)} - {"skip_bad"}
+    for option in o.said_settings(click.get_current_context(), keys):
+        raise UsageError(f"{option} and --config", "expected one of them", f"write it in {given['config']}")
 
 
 _OF_A_RUN = "expected the DATA_DIR of a run"
@@ -689,10 +631,7 @@ def _conclude_dry_run(needs: Sequence[Need]) -> int:
     return 0
 
 
-def _conclude(verdict: Verdict, json_file: Path | None, *, set_aside: int = 0) -> int:
-    printing.print_verdict(verdict)
-    if json_file is not None:
-        from imagenet_prep.storage.files import save_json
-
-        save_json(json_file, verdict.as_dict())
+def _conclude(verdict: Verdict, json_file: Path | None = None, *, set_aside: int = 0) -> int:
+    if not printing.wrote_json(json_file, verdict.as_dict()):
+        printing.print_verdict(verdict)
     return PROBLEMS_FOUND if verdict.problems or set_aside else 0

@@ -1,20 +1,23 @@
-"""The options, each defined once; ``run`` takes them all."""
+"""The options that several commands have, each defined once; those of settings are made from their declarations."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
+from msgspec import Meta
 
-from imagenet_prep.datasets.order import SEED
-from imagenet_prep.exports import FORMATS
+from imagenet_prep.datasets.declarations import Setting, settings_of
+from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.shards.share import Share
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
-from imagenet_prep.text import byte_count, number_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,67 +50,27 @@ class _Anywhere(_Path):
         return locate(text) if scheme_of(text) else super().convert(value, param, ctx)
 
 
-_folder = _Anywhere(path_type=Path, file_okay=False)
-_raw_folder = _Anywhere(path_type=Path, file_okay=False, exists=True)
-_file = _Path(path_type=Path, exists=True, dir_okay=False)
-_any_file = _Anywhere(path_type=Path)
-
-set_of_shards = _Path(path_type=Path)
-
-PNG, JSON = b"\x89PNG\r\n\x1a\n", b"{"
-"""How the files begin that --image and --json write."""
-
-data_dir = click.argument("data_dir", type=_folder)
-new_data_dir = click.argument("data_dir", type=_folder, required=False)
-folder = click.argument("folder", type=_folder)
-container = click.argument("container", type=click.Choice(FORMATS))
-out = click.argument("out", type=_folder, required=False)
-file = click.argument("file", type=_any_file)
-raw = click.option("--raw", type=_raw_folder, help="Raw input, in place of DATA_DIR/raw-data; never written to.")
-output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
-dry_run = click.option(
-    "--dry-run", is_flag=True, help="Say what will be fetched, and the space of every step; do nothing."
-)
-quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
-workers = click.option(
-    "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"
-)
-engine = click.option(
-    "--engine",
-    type=click.Choice(["processes", "threads", "ray"]),
-    default="processes",
-    show_default=True,
-    help="Where work runs; ray: on a cluster (docs/cluster.md).",
-)
-ray_address = click.option(
-    "--ray-address", metavar="ADDRESS", help="Of the Ray cluster.  [default: RAY_ADDRESS, else one is started here]"
-)
-boxes = click.option(
-    "--boxes", type=_Path(path_type=Path, exists=True), help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
-)
-validation_boxes = click.option(
-    "--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that)."
-)
-
-
-def new_file(beginning: bytes | None = None) -> Callable[[str], Path]:
-    """The type of a path to be written when the work is done: better to say now that it can't.
+class NewFile(_Path):
+    """The path of a file to be written when the work is done: better to say now that it can't.
 
     Args:
         beginning: a file that begins so is of the same kind, and is replaced; any other is refused. None: the command
             decides about a file that is there.
+        may_be_output: whether "-" stands for standard output.
     """
 
-    def new_file(value: str) -> Path:
-        _refuse_empty(value)
-        refuse_url(value)
-        path = _plain(Path(value))
-        fault = _fault(path, beginning)
-        if fault:
-            raise click.BadParameter(f"{value!r} can't be written: {fault}")
-        return path
+    def __init__(self, beginning: bytes | None = None, *, may_be_output: bool = False) -> None:
+        super().__init__(path_type=Path, allow_dash=may_be_output)
+        self._beginning = beginning
 
-    return new_file
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, once it is known that a file can be written there."""
+        if self.allow_dash and value == "-":
+            return Path("-")
+        path = super().convert(value, param, ctx)
+        if fault := _fault(path, self._beginning):
+            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
+        return path
 
 
 def _fault(path: Path, beginning: bytes | None) -> str:
@@ -136,21 +99,6 @@ def _is_state(path: Path) -> bool:
     return folder == Layout(folder.parent).state_dir
 
 
-_WITHOUT_UNIT = 1_000_000  # bytes; whoever gives a smaller number alone means another unit
-
-
-def memory_size(value: str) -> int:
-    """A number of bytes from its text: 500M, 2G, 2GB, 1.5GiB."""
-    count = byte_count(value.upper() + "B" if value[-1:].upper() in "KMGT" and value else value)
-    if count is None:
-        raise click.BadParameter(f"{value!r} is not a size: expected a number of bytes such as 500MB or 2GiB")
-    if value.isdigit() and count < _WITHOUT_UNIT:
-        raise click.BadParameter(
-            f"{value!r} is {number_of(count, 'byte')}: expected a size with its unit, such as 500MB or 2GB"
-        )
-    return count
-
-
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -160,30 +108,200 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-places = _all_of(data_dir, raw, output)
-working = _all_of(workers, engine, ray_address, quiet)
+# settings ------------------------------------------------------------------------------------------------------
 
-only = click.option(
-    "--only",
-    default=",".join(facts.DEFAULT_ARCHIVES),
+
+def settings_for(command: str) -> Callable[[F], F]:
+    """The options of all settings that a command has one for, and ``--set`` for the others."""
+    own = [each for each in settings_of(ConvertOptions) if command in each.options]
+    others = ", ".join(each.name for each in settings_of(ConvertOptions) if command not in each.options)
+    options = [click.option(_flag(each), **_as_click(each)) for each in own]
+    rest = click.option(
+        "--set", "texts", metavar="NAME=VALUE", multiple=True, help=f"Any other setting (docs/recipes.md): {others}."
+    )
+    return _all_of(*options, rest)
+
+
+def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options of settings say, by name.
+
+    Raises:
+        UsageError: ``--set`` names no setting, or a value that it can't have.
+    """
+    from imagenet_prep.datasets.declarations import read_settings
+
+    names = {each.name for each in settings_of(ConvertOptions)}
+    found = {name: value for name, value in given.items() if name in names}
+    return {**found, **read_settings(ConvertOptions, given["texts"])}
+
+
+def said_settings(context: click.Context, names: Collection[str]) -> Iterator[str]:
+    """The options of some settings in a call, as they were written."""
+    for each in settings_of(ConvertOptions):
+        if each.name in names and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE:
+            yield _flag(each)
+    yield from (f"--set {text}" for text in context.params["texts"] if text.partition("=")[0] in names)
+
+
+def _flag(setting: Setting) -> str:
+    return f"--{setting.name.replace('_', '-')}"
+
+
+def _as_click(setting: Setting) -> dict[str, Any]:
+    """How click takes an option of the setting's type."""
+    shared = {"default": setting.default, "help": setting.words}
+    plain, bounds = _plain_type(setting.type)
+    if plain is bool:
+        return {**shared, "is_flag": True}
+    shared["show_default"] = setting.default is not None
+    if get_origin(plain) is Literal:
+        return {**shared, "type": _Choice(get_args(plain))}
+    if plain is int:
+        return {**shared, "type": click.IntRange(bounds.get("ge"), bounds.get("le"))}
+    return {**shared, "metavar": "FILE|NAME"}
+
+
+def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
+    """A type without None and without what is said of it; and its bounds."""
+    bounds: dict[str, int] = {}
+    while True:
+        said = [each for each in getattr(annotated, "__metadata__", ()) if isinstance(each, Meta)]
+        bounds |= {name: value for each in said for name in ("ge", "le") if (value := getattr(each, name)) is not None}
+        if said:
+            annotated = annotated.__origin__
+        elif type(None) in get_args(annotated) or isinstance(annotated, types.UnionType):
+            annotated = next(each for each in get_args(annotated) if each is not type(None))
+        else:
+            return annotated, bounds
+
+
+class _Choice(click.Choice[Any]):
+    """One of some values, given by its text in any case."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        super().__init__([str(each) for each in values], case_sensitive=False)
+        self._values = values
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = super().convert(str(value), param, ctx)
+        return next(each for each in self._values if str(each) == text)
+
+
+# ranks ---------------------------------------------------------------------------------------------------------
+
+_VARIABLES = ("RANK", "WORLD_SIZE")
+"""What torchrun and many launchers set, and what a script of any scheduler can: docs/cluster.md."""
+
+
+class _Rank(click.ParamType[Any]):
+    """R/W, or "auto": a Share."""
+
+    name = "rank"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, Share) or value == "auto":
+            return value if isinstance(value, Share) else find_share(os.environ)
+        rank, slash, world = str(value).partition("/")
+        if not (slash and rank.isdecimal() and world.isdecimal()):
+            self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
+        return Share(int(rank), int(world))
+
+
+def find_share(environment: Any) -> Share:
+    """The share that the environment tells: of our own variables, or of a Slurm job array or step.
+
+    Raises:
+        UsageError: it tells none, or tasks of the array are missing.
+    """
+    rank, world = (_number(environment, name) for name in _VARIABLES)
+    if rank is not None and world is not None:
+        return Share(rank, world)
+    task, tasks = _number(environment, "SLURM_ARRAY_TASK_ID"), _number(environment, "SLURM_STEP_NUM_TASKS")
+    if task is None and tasks is None:
+        raise UsageError(
+            "--rank auto: this is no task of a Slurm job array",
+            f"expected SLURM_ARRAY_TASK_ID, or SLURM_PROCID of srun, or {' and '.join(_VARIABLES)}",
+            "give --rank R/W",
+        )
+    rank, world = (0, 1) if task is None else _of_array(task, environment)
+    if tasks is not None and tasks > 1:  # several in each job of the array, if there is one
+        rank, world = rank * tasks + (_number(environment, "SLURM_PROCID") or 0), world * tasks
+    return Share(rank, world)
+
+
+def _of_array(task: int, environment: Any) -> tuple[int, int]:
+    """Rank and number of ranks of a task of a Slurm array, of which all tasks must be there."""
+    names = (f"SLURM_ARRAY_TASK_{each}" for each in ("MIN", "MAX", "STEP", "COUNT"))
+    first, last, step, counted = (_number(environment, name) for name in names)
+    first, last, step = first or 0, task if last is None else last, step or 1
+    count = (last - first) // step + 1
+    if counted not in (None, count):
+        raise UsageError(
+            f"--rank auto: the array has {counted} tasks, numbered from {first} to {last} with gaps",
+            "expected all of them",
+            "to run some ranks again, give each its --rank R/W",
+        )
+    return (task - first) // step, count
+
+
+def _number(environment: Any, name: str) -> int | None:
+    value = environment.get(name, "")
+    return int(value) if value.isdecimal() else None
+
+
+# arguments and options -----------------------------------------------------------------------------------------
+
+_folder = _Anywhere(path_type=Path, file_okay=False)
+
+PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
+"""How the files begin that --image, --json and report's --output write."""
+
+set_of_shards = _Path(path_type=Path)
+existing = _Path(path_type=Path, exists=True)
+existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
+any_file = _Anywhere(path_type=Path)
+
+data_dir = click.argument("data_dir", type=_folder)
+new_data_dir = click.argument("data_dir", type=_folder, required=False)
+folder = click.argument("folder", type=_folder)
+out = click.argument("out", type=_folder, required=False)
+raw = click.option(
+    "--raw",
+    type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+    help="Raw input, in place of DATA_DIR/raw-data; never written to.",
+)
+output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Say what will be fetched, and the space of every step; do nothing."
+)
+quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
+workers = click.option(
+    "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(["processes", "ray"]),
+    default="processes",
     show_default=True,
-    help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
+    help="Where work runs; ray: on a cluster (docs/cluster.md).",
 )
-
-part = _all_of(
-    click.option(
-        "--classes",
-        metavar="FILE|NAME",
-        help="These classes alone: a file of wnids, or imagenette, imagewoof, imagenet-100.",
-    ),
-    click.option(
-        "--relabel",
-        type=click.Choice(["none", "0", "1"]),
-        default="none",
-        show_default=True,
-        help="Count labels from 0 or 1, in the order of sorted wnids; none: the official labels.",
-    ),
+rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only these shards: docs/cluster.md.")
+depth = click.option(
+    "--depth",
+    type=click.Choice(["quick", "full", "decode"]),
+    default="full",
+    show_default=True,
+    help="Names and sizes; every byte; or every image decoded too.",
 )
+json_file = click.option(
+    "--json",
+    "json_file",
+    type=NewFile(JSON, may_be_output=True),
+    metavar="FILE|-",
+    help="Write the outcome as JSON to this file; -: print it.",
+)
+places = _all_of(data_dir, raw, output)
+working = _all_of(workers, engine, quiet)
 
 fetching = _all_of(
     click.option(
@@ -194,112 +312,14 @@ fetching = _all_of(
         help="Whose copy to fetch.",
     ),
     click.option("--base-url", metavar="URL", help="Where it is, if not at the source's own address."),
-    click.option("--cookies", type=_file, help="A cookies.txt exported from a browser that is signed in."),
     click.option(
         "--connections", type=click.IntRange(1, 16), default=4, show_default=True, help="Connections for each archive."
     ),
     click.option("--no-digest", is_flag=True, help="Take the server's word for size and content."),
 )
-
-reading = _all_of(
-    click.option(
-        "--read-order",
-        type=click.Choice(["auto", "shuffled", "sequential"]),
-        default="auto",
-        show_default=True,
-        help="Fetch images one by one, or pass over the archive once; auto: what the storage calls for.",
-    ),
-    click.option(
-        "--memory",
-        type=memory_size,
-        metavar="SIZE",
-        help="What such a pass may hold: 2GB.  [default: a quarter of what is free]",
-    ),
+only = click.option(
+    "--only",
+    default=",".join(facts.DEFAULT_ARCHIVES),
+    show_default=True,
+    help=f"Comma-separated: {', '.join(facts.ARCHIVES)}.",
 )
-
-converting = _all_of(
-    click.option("--train-shards", type=int, default=facts.SHARDS["train"], show_default=True),
-    click.option("--validation-shards", type=int, default=facts.SHARDS["validation"], show_default=True),
-    click.option(
-        "--check",
-        type=click.Choice(["auto", "header", "decode"]),
-        default="auto",
-        show_default=True,
-        help="Each image's header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
-    ),
-    click.option(
-        "--compression",
-        type=click.Choice(["none", "gzip", "zlib"], case_sensitive=False),
-        default="none",
-        show_default=True,
-        help="Of each shard.",
-    ),
-    click.option("--reencode", is_flag=True, help="Decode every image and encode it again."),
-    click.option("--resize", type=click.IntRange(min=1), help="Shrink to this shorter side, in pixels."),
-    click.option("--max-side", type=click.IntRange(min=1), help="Shrink to at most this longer side, in pixels."),
-    click.option("--quality", type=click.IntRange(1, 100), help="JPEG quality of re-encoded images.  [default: 90]"),
-    reading,
-    click.option("--seed", type=int, default=SEED, show_default=True, help="Of the shuffle."),
-    click.option("--no-shuffle", is_flag=True, help="Keep images sorted by class and name."),
-    validation_boxes,
-    click.option("--allow-incomplete", is_flag=True, help="Convert what is there, and record that it is a part."),
-    click.option("--skip-bad", is_flag=True, help="Leave out images that can't be used (exit status 3 then)."),
-    click.option("--overwrite", is_flag=True, help="Make shards again that were made with other settings."),
-    click.option(
-        "--consume", is_flag=True, help="Half the disk: the raw data gives its space to the shards, and is gone."
-    ),
-)
-
-
-class _Rank(click.ParamType[Any]):
-    """A number, or "auto"."""
-
-    name = "rank"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value != "auto" and not (value.isascii() and value.isdigit()):
-            self.fail(f"{value!r} is not a rank: expected a number from 0 on, or auto", param, ctx)
-        return value
-
-
-ranks = _all_of(
-    click.option(
-        "--rank",
-        type=_Rank(),
-        metavar="R|auto",
-        help="Only the shards of this rank, from 0 on, of --world-size; auto: as the job array says.",
-    ),
-    click.option("--world-size", type=click.IntRange(min=1), metavar="W", help="How many ranks share the shards."),
-)
-
-config = click.option("--config", "-c", type=_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
-
-OF_RECIPES = (
-    "train_shards",
-    "validation_shards",
-    "check",
-    "compression",
-    "reencode",
-    "resize",
-    "max_side",
-    "quality",
-    "seed",
-    "no_shuffle",
-    "validation_boxes",
-    "allow_incomplete",
-    "classes",
-    "relabel",
-)
-"""Options of convert that a recipe says by keys of its own."""
-
-incomplete = click.option(
-    "--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012."
-)
-samples = click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
-page = click.option(
-    "--output", "page", type=new_file(b"<!DOCTYPE html>"), help="Where the page goes, instead of beside the shards."
-)
-quick = click.option("--quick", is_flag=True, help="Names, count and sizes only.")
-decode = click.option("--decode", is_flag=True, help="Decode every image too.")
-json_file = click.option("--json", "json_file", type=new_file(JSON), help="Write the findings to this file as JSON.")
-verifying = _all_of(quick, decode, json_file)

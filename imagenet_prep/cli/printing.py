@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.escaping import command, path_word, program, quoted
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
     from imagenet_prep.storage.space import Need
+
+OUTPUT = Path("-")
+"""What --json takes for standard output."""
 
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
@@ -240,11 +244,8 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
             say(summary.usage)
 
 
-def print_diff(found: Difference, limit: int, as_json: bool) -> None:
+def print_diff(found: Difference, limit: int) -> None:
     """What differs in each split: counts, then the first records by name, each feature with both values."""
-    if as_json:
-        _say_json(found.as_dict(), indent=2)
-        return
     for split in found.splits:
         _print_split_diff(split, found.places, limit)
     if found.is_same:
@@ -272,11 +273,8 @@ def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: 
         say(f"  and {len(split.differing) - limit:,} more")
 
 
-def print_status(status: Status, as_json: bool) -> None:
+def print_status(status: Status) -> None:
     """One line a stage, and what to run next."""
-    if as_json:
-        _say_json(status.as_dict(), indent=2)
-        return
     if status.running:
         tell(f"running: {status.running}")
     for stage in status.stages:
@@ -284,12 +282,28 @@ def print_status(status: Status, as_json: bool) -> None:
     tell(f"next: {status.following}")
 
 
-def print_record(shown: ShownRecord, as_json: bool) -> None:
-    """A record's features, one line each, or as one JSON object."""
-    if as_json:
-        _say_json(shown.as_dict())
-        return
-    say(*shown.lines())
+def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
+    """Print the features of records, one line each, or write each as a line of JSON; returns how many there were."""
+    count = 0
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(json_file.open("w")) if json_file and json_file != OUTPUT else None
+        for shown in records:
+            count += 1
+            if file:
+                file.write(f"{_json(shown.as_dict())}\n")
+            say(*([_json(shown.as_dict())] if json_file == OUTPUT else shown.lines()))
+    return count
+
+
+def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
+    """Write an outcome to the file of --json, if one is given; whether it took the place of what is printed."""
+    if target is not None and target != OUTPUT:
+        from imagenet_prep.storage.files import save_json
+
+        save_json(target, value)
+    if target == OUTPUT:
+        say(*_json(value, indent=2).split("\n"))
+    return target == OUTPUT
 
 
 def print_demo_oddities(quiet: bool) -> None:
@@ -319,9 +333,9 @@ def _is_in_checkout() -> bool:
     return (home / "Makefile").exists() and Path.cwd() == home
 
 
-def _say_json(value: object, indent: int | None = None) -> None:
+def _json(value: object, indent: int | None = None) -> str:
     """A value as JSON, which writes out by itself all but DEL of what a terminal must not get."""
-    say(*json.dumps(value, indent=indent).replace("\x7f", "\\u007f").split("\n"))
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:

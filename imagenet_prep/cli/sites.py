@@ -22,7 +22,7 @@ def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIV
     if source == "imagenet":
         return None
     for option in ("cookies", "no_digest"):
-        if given[option]:
+        if given.get(option):
             raise UsageError(
                 f"--{option.replace('_', '-')} with --source {source}", "expected it with --source imagenet only"
             )

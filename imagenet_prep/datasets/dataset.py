@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord.compression import Compression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakingOptions:
-    """How shards are made, of whatever data set.
-
-    ``read_order`` "sequential" passes over each archive once, holding up to ``memory`` bytes (None: a quarter of what
-    is free); "auto" does so where seeking is dear and memory can't hold the archive. ``skip_bad`` leaves bad images
-    out, ``overwrite`` makes shards again that were made otherwise. ``consume`` gives the space of the raw data to the
-    shards: it is gone in the end.
-    """
-
-    compression: Compression = "none"
-    skip_bad: bool = False
-    overwrite: bool = False
-    read_order: Literal["auto", "shuffled", "sequential"] = "auto"
-    memory: int | None = None
-    consume: bool = False
 
 
 class Dataset(Protocol):

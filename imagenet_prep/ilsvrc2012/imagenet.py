@@ -166,7 +166,7 @@ class ImageNet(KnownSet):
                 )
             catalog = _read(source, engine, progress, options.part)
             _attach_boxes(catalog, layout, options)
-            planned.append(_plan_split(catalog, source, layout, dataclasses.replace(options, check="header")))
+            planned.append(_plan_split(catalog, source, layout, options.replace(check="header")))
             refuse_other_images(planned[-1], manifest)
             _refuse_other_boxes(catalog, layout, manifest)
         return options, planned
@@ -334,7 +334,7 @@ def _missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> list[
     if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
         return []
     hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
-    return [InputError(_no_boxes(split, layout), "expected it: --validation-boxes asks for them", hint)]
+    return [InputError(_no_boxes(split, layout), "expected it: validation_boxes asks for them", hint)]
 
 
 def _no_boxes(split: str, layout: Layout) -> str:
@@ -356,7 +356,7 @@ def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
 def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
     recorder = InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
     seed = options.seed if options.shuffle else None
-    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.deciding())
+    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.fingerprinted())
 
 
 def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:

@@ -1,24 +1,24 @@
-"""How ILSVRC2012 is converted: the settings of its recipe, as the command line, a recipe, or a manifest has them."""
+"""ConvertOptions: how ILSVRC2012 is converted, as the command line, a recipe, or a manifest has it."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from imagenet_prep.datasets import order
-from imagenet_prep.datasets.dataset import MakingOptions
+import msgspec
+
+from imagenet_prep.datasets.declarations import MakingOptions, Shards, about, recipe_keys
 from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, Part, find_part, recorded_part
-from imagenet_prep.images.pixels import Reencode, codec
+from imagenet_prep.ilsvrc2012.part import LISTS, Part, find_part, recorded_part
+from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
-from imagenet_prep.tfrecord.compression import Compression
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -29,169 +29,146 @@ FORMAT_VERSION = 1
 SHIPPED = Path(__file__).with_name("imagenet.yaml")
 """The recipe of the defaults."""
 
+_BOTH = ("run", "convert")
 
-@dataclass(frozen=True, slots=True)
-class ConvertOptions(MakingOptions):
+
+class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to convert; the defaults make the record set of 2016.
 
-    ``part`` are the classes and their labels (``part.find_part``). ``check`` "auto" decodes every image unless the
-    archive's digest is the published one. ``read_order`` "sequential" passes over each archive once, holding up to
-    ``memory`` bytes (None: a quarter of what is free); "auto" does so where seeking is dear and memory can't hold the
-    archive.
+    Each setting says what it is for: imagenet-prep convert --help, and docs/recipes/imagenet.md. ``recorded`` is no
+    setting: the classes with their labels, where they are known otherwise than by ``classes`` and ``relabel``.
     """
 
-    train_shards: int = facts.SHARDS["train"]
-    validation_shards: int = facts.SHARDS["validation"]
-    seed: int = order.SEED
-    shuffle: bool = True
-    check: Literal["auto", "header", "decode"] = "auto"
-    reencode: Reencode | None = None
-    validation_boxes: bool = False
-    allow_incomplete: bool = False
-    part: Part = WHOLE
+    classes: Annotated[
+        str | None,
+        about(
+            f"These classes alone: a file of wnids, or {', '.join(LISTS)}.",
+            options=("run", "convert", "download"),
+        ),
+    ] = None
+    relabel: Annotated[
+        Literal[0, 1] | None,
+        about("Count labels from 0 or 1, in the order of sorted wnids; else the official labels.", options=_BOTH),
+    ] = None
+    train_shards: Annotated[Shards, about("Shards of train images.", options=_BOTH)] = facts.SHARDS[facts.TRAIN]
+    validation_shards: Annotated[Shards, about("Shards of validation images.", options=_BOTH)] = facts.SHARDS[
+        facts.VALIDATION
+    ]
+    validation_boxes: Annotated[
+        bool, about("Validation images get boxes too (the original never did that).", decides="set")
+    ] = False
+    allow_incomplete: Annotated[bool, about("Convert what is there, and record that it is a part.", options=_BOTH)] = (
+        False
+    )
+    recorded: Part | None = None
+
+    @functools.cached_property
+    def part(self) -> Part:
+        """The classes and their labels."""
+        return self.recorded or find_part(self.classes, self.relabel)
 
     def shards(self, split: str) -> int:
         """How many shards a split gets."""
         return self.train_shards if split == facts.TRAIN else self.validation_shards
 
-    def deciding(self) -> dict[str, object]:
+    def fingerprinted(self) -> dict[str, Any]:
         """The settings that decide the bytes of a shard besides its items."""
-        deciding = self._deciding()
-        if self.part.first is not None:
-            deciding["labels"] = dict(self.part.labels)
-        return deciding
+        labels = {} if self.part.first is None else {"labels": dict(self.part.labels)}
+        return {"format": FORMAT_VERSION, **self.deciding("records"), **labels}
 
-    def _deciding(self) -> dict[str, object]:
-        """The same but for the labels, of which the manifest tells where it describes the data set."""
-        deciding: dict[str, object] = {"format": FORMAT_VERSION, "compression": self.compression}
-        if self.reencode is not None:
-            deciding["reencode"] = {**dataclasses.asdict(self.reencode), "codec": codec()}
-        return deciding
-
-    def settings(self) -> dict[str, object]:
-        """All that decides the bytes of the set besides its items: with those that say which item goes where."""
-        more = {"seed": self.seed, "shuffle": self.shuffle, "validation_boxes": self.validation_boxes}
-        return {**self._deciding(), **more}
+    def settings(self) -> dict[str, Any]:
+        """What the manifest records: labels stand where it describes the data set."""
+        return {"format": FORMAT_VERSION, **self.deciding("records", "set")}
 
     def chosen(self) -> Settings:
-        """The same by name, and those that decide no bytes: those that matter, without defaults."""
-        usual = ConvertOptions()._by_name()
-        return tuple((name, value) for name, value in self._by_name().items() if value not in (None, usual[name]))
-
-    def _by_name(self) -> dict[str, object]:
-        how = self.reencode
-        return {
-            "classes": self.part.said or None,
-            "relabel": self.part.first,
-            **{name: getattr(self, name) for name in ("train_shards", "validation_shards", "seed", "check")},
-            "compression": self.compression,
-            **{name: getattr(how, name, None) for name in ("resize", "max_side", "quality")},
-            **{name: getattr(self, name) for name in ("shuffle", "validation_boxes")},
-            "reencode": how is not None,
-            **{name: getattr(self, name) for name in ("allow_incomplete", "skip_bad", "overwrite", "consume")},
-        }
+        """See CommonSettings; a file of classes by its absolute path."""
+        named = self.replace(classes=self.part.said or None, relabel=self.part.first, recorded=None)
+        return super(ConvertOptions, named).chosen()
 
 
 def check_options(options: ConvertOptions) -> None:
-    """Raise UsageError if a number can't be."""
+    """Raise UsageError if a number can't be, or classes can't."""
+    part = options.part
     for split in facts.SPLITS:
         if not 1 <= options.shards(split) <= MAX_SHARDS:
             raise UsageError(f"{options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}")
-    if options.consume and not options.part.is_whole:
+    if options.consume and not part.is_whole:
         raise UsageError(
-            f"raw data can't be consumed for {options.part.name} alone",
+            f"raw data can't be consumed for {part.name} alone",
             "expected all classes: the others would be lost",
             "leave out --consume or --classes",
         )
 
 
 def options_of_recipe(file: RecipeFile) -> ConvertOptions:
-    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``."""
-    from imagenet_prep.recipes import rules
+    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``.
 
-    said = file.recipe
-    given = rules.shard_counts(file)
-    by_split = given if isinstance(given, Mapping) else dict.fromkeys(facts.SPLITS, given)
-    counts = {split: by_split.get(split) or facts.SHARDS[split] for split in facts.SPLITS}
-    return ConvertOptions(
-        train_shards=counts[facts.TRAIN],
-        validation_shards=counts[facts.VALIDATION],
-        seed=rules.seed_of(file),
-        shuffle=said.shuffle is not False,
-        check="auto" if said.images is None else said.images.check,
-        reencode=rules.reencode_of(file),
-        compression=said.compression,
-        validation_boxes=said.validation_boxes,
-        allow_incomplete=said.allow_incomplete,
-        skip_bad=said.skip_bad,
-        part=_part_of_recipe(file),
-    )
+    Raises:
+        UsageError: a key or a value can't be; the error names file, line and key.
+    """
+    keys = [each for each in recipe_keys(ConvertOptions) if each.name not in _COUNTS.values()]
+    fields: list[tuple[str, Any, Any]] = [
+        ("source", Any, None),
+        ("record", Literal["inception"], "inception"),
+        ("content", Literal["image"], "image"),
+        ("shards", Shards | _Counts, _Counts()),
+        *((each.name, each.type, each.default) for each in keys),
+    ]
+    said = file.convert(file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ())
+    given = {each.name: getattr(said, each.name) for each in keys}
+    counts = _Counts(said.shards, said.shards) if isinstance(said.shards, int) else said.shards
+    given |= {name: getattr(counts, split) for split, name in _COUNTS.items()}
+    if given["classes"] is not None and given["classes"] not in LISTS:
+        given["classes"] = str(file.path.parent / given["classes"])
+    return ConvertOptions(**given)
 
 
-def _part_of_recipe(file: RecipeFile) -> Part:
-    """The classes that a recipe of ILSVRC2012 names: a list, or a file beside the recipe."""
-    said, relabel = file.recipe.classes, file.recipe.relabel
-    if isinstance(said, str) and said not in LISTS:
-        said = str(file.path.parent / said)
-    assert said is None or isinstance(said, str)
-    return find_part(said, None if relabel in (None, "none") else int(relabel))
+_COUNTS = {split: f"{split}_shards" for split in facts.SPLITS}
+
+
+class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Shards by split, as a recipe says them."""
+
+    train: Shards = facts.SHARDS[facts.TRAIN]
+    validation: Shards = facts.SHARDS[facts.VALIDATION]
 
 
 def options_from(manifest: Manifest) -> ConvertOptions:
     """The options of the conversion that a manifest records: the same ones make the same bytes again.
 
-    What decides no bytes (``check``, ``read_order``, ``memory``) has its default. ``skip_bad`` is set if images were
-    set aside, ``allow_incomplete`` if images of ILSVRC2012 were missing.
+    What decides no bytes has its default. ``skip_bad`` is set if images were set aside, ``allow_incomplete`` if images
+    of ILSVRC2012 were missing.
 
     Raises:
         InputError: the settings can't be understood, or records had another form then.
     """
-    settings = manifest.settings
-    if settings.get("format") != FORMAT_VERSION:
+    settings = dict(manifest.settings)
+    if (version := settings.pop("format", None)) != FORMAT_VERSION:
         raise InputError(
             f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
-            f"expected format {FORMAT_VERSION}, got {settings.get('format')!r}",
+            f"expected format {FORMAT_VERSION}, got {version!r}",
             "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
-    if not _is_known(settings):
-        raise not_understood("settings")
-    part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
     counts = {**facts.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
     if not all(_is_one_of(name, counts) for name in manifest.shards):
         raise not_understood("names of shards")
-    return ConvertOptions(
-        train_shards=counts[facts.TRAIN],
-        validation_shards=counts[facts.VALIDATION],
-        seed=settings["seed"],
-        shuffle=settings["shuffle"],
-        reencode=_reencode_from(settings.get("reencode")),
-        compression=settings["compression"],
-        validation_boxes=settings["validation_boxes"],
-        allow_incomplete=not all(_was_complete(manifest, split, part) for split in facts.SPLITS),
-        skip_bad=manifest.has_set_aside,
-        part=part,
-    )
+    part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
+    settings |= {name: counts[split] for split, name in _COUNTS.items()}
+    settings["allow_incomplete"] = not all(_was_complete(manifest, split, part) for split in facts.SPLITS)
+    settings["skip_bad"] = manifest.has_set_aside
+    try:
+        if encoded := settings.pop("reencode", None):
+            settings |= {each.name: encoded[each.name] for each in dataclasses.fields(Reencode)}
+        if not ConvertOptions().settings().keys() - {"format"} <= settings.keys():
+            raise not_understood("settings")
+        return msgspec.convert(settings, ConvertOptions).replace(recorded=part if part.recorded else None)
+    except (msgspec.ValidationError, LookupError, TypeError) as error:
+        raise not_understood("settings") from error
 
 
 def _is_one_of(name: str, counts: Mapping[str, int]) -> bool:
     parsed = parse_shard_name(name)
     return parsed is not None and parsed[1] < parsed[2] == counts.get(parsed[0])
-
-
-def _is_known(settings: Mapping[str, object]) -> bool:
-    kinds = {"seed": int, "shuffle": bool, "compression": str, "validation_boxes": bool}
-    has_kinds = all(type(settings.get(name)) is kind for name, kind in kinds.items())
-    return has_kinds and settings["compression"] in get_args(Compression)
-
-
-def _reencode_from(recorded: object) -> Reencode | None:
-    if recorded is None:
-        return None
-    numbers = {key: value for key, value in recorded.items() if key != "codec"} if isinstance(recorded, dict) else {}
-    is_known = set(numbers) == {field.name for field in dataclasses.fields(Reencode)}
-    if not is_known or not all(value is None or type(value) is int for value in numbers.values()):
-        raise not_understood("settings")
-    return Reencode(**numbers)
 
 
 def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:

@@ -32,6 +32,10 @@ MAX_SIDE = 65_500
 """libjpeg's own limit, in pixels."""
 
 
+QUALITY = 90
+"""Of JPEGs that are encoded again, if nothing else is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reencode:
     """How to encode every image again.
@@ -44,7 +48,7 @@ class Reencode:
 
     resize: int | None = None
     max_side: int | None = None
-    quality: int = 90
+    quality: int = QUALITY
 
     @property
     def may_shrink(self) -> bool:

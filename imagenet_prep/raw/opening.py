@@ -14,7 +14,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
 
 if TYPE_CHECKING:
-    from imagenet_prep.datasets.dataset import Dataset, MakingOptions
+    from imagenet_prep.datasets.dataset import Dataset
+    from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.model import Engine
     from imagenet_prep.raw.raw_set import RawSet
 

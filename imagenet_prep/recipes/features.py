@@ -12,7 +12,6 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.recipes import columns as cols
-from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.labels import Classes, Labelled, at_line
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
@@ -100,9 +99,9 @@ def make_recorder(
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
-    how, images = rules.reencode_of(file), recipe.images
-    check: Check = "header" if images is not None and images.check == "header" else "decode"
-    upright = content == "image" and rules.turns_upright(file)
+    how = recipe.reencode
+    check: Check = "header" if recipe.check == "header" else "decode"
+    upright = content == "image" and file.recipe.upright
     numbers = _in_short(labelled.classes.numbers)
     if is_inception or features is None:
         return InceptionRecorder(
@@ -128,8 +127,8 @@ def settings_of(
     file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
     """All that decides the bytes of records beside the items; what is not set stays out."""
-    recipe, how = file.recipe, rules.reencode_of(file)
-    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, "compression": recipe.compression}
+    recipe = file.recipe
+    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")}
     if features is None:
         settings["record"] = "inception"
     else:
@@ -138,11 +137,10 @@ def settings_of(
         }
     if classes.numbers:  # any that don't count on from the first are the names of their classes, too
         settings["first_label"] = classes.numbers[0]
-    if content == "image" and rules.turns_upright(file):
+    if content == "image" and file.recipe.upright:
         settings["upright"] = True  # versions that turned none did not have this key
-    if how is not None:
-        settings["reencode"] = {**dataclasses.asdict(how), "codec": codec()}
-    elif content == "pixels" and any(each.lower().endswith((".jpg", ".jpeg")) for each in listing.names.endings()):
+    jpegs = (each for each in listing.names.endings() if each.lower().endswith((".jpg", ".jpeg")))
+    if recipe.reencode is None and content == "pixels" and any(jpegs):
         settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
     if recipe.min_val is not None:
         settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]

@@ -257,8 +257,8 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
     base = _based(file, ("input_file_pattern",), pattern, root)[0]
     inputs = _matching(file, ("input_file_pattern",), [pattern], root, engine)
     found = inputs.listing
-    if recipe.shuffle is not False:
-        found = found.picked(order.shuffled(len(found), rules.seed_of(file)))
+    if recipe.shuffle:
+        found = found.picked(order.shuffled(len(found), recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in found.names)
     made = ManifestFile(path, names, parts, lead)

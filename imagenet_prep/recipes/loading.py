@@ -105,7 +105,7 @@ def load(
             origin=inputs.origin,
             shards=counts[each.name],
             shuffle=_shuffles(file, each),
-            seed=rules.seed_of(file),
+            seed=file.recipe.seed,
             recorder=make_recorder(file, is_inception, extra.features, content, labelled, each.name),
         )
         for each in divisions
@@ -122,7 +122,7 @@ def load(
         notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
-        says_turning=file.recipe.images is not None and file.recipe.images.upright is not None,
+        says_turning="upright" in file.value,
         doubts=(*labelled.doubts, *too_many),
     )
 
@@ -185,7 +185,7 @@ def _shuffles(file: RecipeFile, division: Division) -> bool:
     """Unless the recipe says so, a manifest's order stays, and any other is shuffled."""
     if file.recipe.manifest_file is not None:
         return False  # it was shuffled when it was made, and is used as it is
-    return not division.is_ordered if file.recipe.shuffle is None else file.recipe.shuffle
+    return file.recipe.shuffle if "shuffle" in file.value else not division.is_ordered
 
 
 def _catalog(
@@ -268,7 +268,7 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
     endings = listing.names.endings()
     has_arrays = any(is_of("array", each) for each in endings)
     if recipe.array is not None or (has_arrays and not any(is_of("pixels", each) for each in endings)):
-        key = "images" if recipe.images is not None else "record" if recipe.record == "inception" else None
+        key = rules.said_of_images(file) or ("record" if recipe.record == "inception" else None)
         if key is not None:
             raise file.fault((key,), "the files are arrays", "expected images, or no such key")
         return "array"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder

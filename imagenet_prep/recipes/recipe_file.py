@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 Key = tuple[str | int, ...]
 """Where something stands in a recipe: the keys and list positions that lead to it."""
 
-_COMPRESSIONS = ("none", "gzip", "zlib")
-
 _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 64
 _INT = re.compile(r"[-+]?[0-9]+")
@@ -37,11 +35,15 @@ _WORDS_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False"
 
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
-    """A recipe that was read: where from, what it says, and the line of every key."""
+    """A recipe that was read: where from, what it says, the line of every key, and all as it was written.
+
+    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table.
+    """
 
     path: Path
     recipe: Recipe
     lines: Mapping[Key, int]
+    value: Mapping[str, Any] = field(default_factory=dict)
 
     def fault(self, key: Key, problem: str, expected: str = "", hint: str = "") -> UsageError:
         """The error for a key that can't be as it is: file, line and key, then what is wrong."""
@@ -86,11 +88,14 @@ def read_recipe(path: Path) -> RecipeFile:
     value, lines = _Nodes(path).read(_read_text(path))
     if not isinstance(value, dict):
         raise UsageError(f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}")
-    compression = value.get("compression")
-    if isinstance(compression, str) and compression.lower() in _COMPRESSIONS:  # TensorFlow writes GZIP
-        value["compression"] = compression.lower()
-    file = RecipeFile(path, Recipe(), lines)
-    return dataclasses.replace(file, recipe=file.convert(value, Recipe, ()))
+    value = {name: each for name, each in value.items() if each is not None}  # an empty key says nothing
+    if isinstance(value.get("compression"), str):
+        value["compression"] = value["compression"].lower()  # TensorFlow writes GZIP
+    file = RecipeFile(path, Recipe(), lines, value)
+    source = value.get("source")
+    of_imagenet = isinstance(source, dict) and "imagenet" in source
+    said = {"source": source} if of_imagenet else value
+    return dataclasses.replace(file, recipe=file.convert(said, Recipe, ()))
 
 
 def _read_text(path: Path) -> str:
@@ -238,9 +243,7 @@ _WORDS_OF |= {"object": "a mapping", "array": "a list"}
 
 def _choices(kind: Any, key: Key) -> list[str]:
     """The texts that a key can have."""
-    hints = typing.get_type_hints(_part_of(kind, key))
-    hint = hints.get(str(key[-1])) or hints.get(f"{key[-1]}_")
-    unions = [hint, *typing.get_args(hint)]
+    unions = _alternatives(_part_of(kind, key), str(key[-1]))
     return [
         str(value) for each in unions if typing.get_origin(each) is typing.Literal for value in typing.get_args(each)
     ]
@@ -254,10 +257,16 @@ def _named(value: object) -> str:
 
 def _part_of(kind: Any, key: Key) -> Any:
     """The type of the mapping that a key of it stands in."""
-    from imagenet_prep.recipes import schema
+    if len(key) < 2:
+        return kind
+    return next((each for each in _alternatives(kind, str(key[0])) if hasattr(each, "__struct_fields__")), kind)
 
-    parts = {"source": schema.Source, "labels": schema.Labels, "images": schema.Images}
-    return parts.get(str(key[0]), kind) if len(key) > 1 else kind
+
+def _alternatives(kind: Any, name: str) -> list[Any]:
+    """The types that a key can have."""
+    hints = typing.get_type_hints(kind)
+    hint = hints.get(name) or hints.get(f"{name}_")
+    return [hint, *typing.get_args(hint)]
 
 
 def shortened(text: object) -> str:

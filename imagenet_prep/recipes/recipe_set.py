@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Buffer = bytes | memoryview
 
-LOOSELY = "images: {check: header} in the recipe"
+LOOSELY = "check: header in the recipe"
 """How to ask for a check of headers alone."""
 
 _LONG = 4096  # bytes that are not worth a copy

@@ -7,23 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from imagenet_prep.datasets.order import SEED
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
 from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
-    from imagenet_prep.images.pixels import Reencode
     from imagenet_prep.recipes.schema import Labels, Source
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
-
-_NOT_IMAGENET = (
-    *("first_label", "labels", "splits", "array", "min_val", "max_val"),
-    *("shard_size", "num_shards", "output_file_prefix"),
-)
 
 
 def check_rules(file: RecipeFile) -> None:
@@ -33,6 +26,8 @@ def check_rules(file: RecipeFile) -> None:
         UsageError: two keys contradict each other, one lacks another, or a value is out of range.
     """
     check_source(file)
+    if is_imagenet(file):
+        return  # its settings are checked where they are declared
     _one_of(file, ("num_shards", "shard_size", "shards"), "how many shards there are")
     shard_size(file)
     _check_range(file)
@@ -41,12 +36,6 @@ def check_rules(file: RecipeFile) -> None:
     _check_splits(file)
     prefix_of(file)
     shard_counts(file)
-    if is_imagenet(file):
-        _check_imagenet(file)
-    else:
-        for key in ("validation_boxes", "allow_incomplete", "relabel"):
-            if (said := getattr(file.recipe, key)) is not None and said is not False:
-                raise file.fault((key,), "only ImageNet has that", "expected it beside source: {imagenet: true}")
 
 
 def is_imagenet(file: RecipeFile) -> bool:
@@ -126,34 +115,16 @@ def _check_record(file: RecipeFile) -> None:
 
 
 def _check_images(file: RecipeFile) -> None:
-    images = file.recipe.images
-    if images is None:
-        return
-    if file.recipe.content in ("pixels", "array"):
-        raise file.fault(("images",), f"content is {file.recipe.content}", "expected it with content: image only")
-    if images.quality is not None and not (images.reencode or images.resize or images.max_side):
-        raise file.fault(("images", "quality"), "nothing is encoded again", "expected reencode, resize or max_side")
+    if file.recipe.content in ("pixels", "array") and (key := said_of_images(file)):
+        raise file.fault((key,), f"content is {file.recipe.content}", "expected it with content: image only")
 
 
-def reencode_of(file: RecipeFile) -> Reencode | None:
-    """How images are encoded again; None if they are kept."""
-    from imagenet_prep.images.pixels import Reencode
+def said_of_images(file: RecipeFile) -> str | None:
+    """The first key that says how image files are treated; None if there is none."""
+    from imagenet_prep.datasets.declarations import settings_of
 
-    images = file.recipe.images
-    if images is None or not (images.reencode or images.resize or images.max_side):
-        return None
-    size = (images.resize, images.max_side)
-    return Reencode(*size) if images.quality is None else Reencode(*size, images.quality)
-
-
-def turns_upright(file: RecipeFile) -> bool:
-    """Whether images that are encoded again are turned as EXIF asks: unless the recipe says no."""
-    return file.recipe.images is None or file.recipe.images.upright is not False
-
-
-def seed_of(file: RecipeFile) -> int:
-    """The seed of the shuffle."""
-    return SEED if file.recipe.seed is None else file.recipe.seed
+    only_images = {each.name for each in settings_of(type(file.recipe)) if each.only_images}
+    return next((key for key in file.value if key in only_images), None)
 
 
 def labels_of(file: RecipeFile) -> Labels | None:
@@ -259,26 +230,9 @@ def shard_counts(file: RecipeFile) -> int | Mapping[str, int] | None:
     Raises:
         UsageError: one of them is no number of shards.
     """
-    from imagenet_prep.recipes.schema import Shards
+    from imagenet_prep.datasets.declarations import Shards
 
     recipe = file.recipe
     if isinstance(recipe.shards, dict):
         return {split: file.convert(value, Shards, ("shards", split)) for split, value in recipe.shards.items()}
     return recipe.num_shards if recipe.shards is None else recipe.shards
-
-
-def _check_imagenet(file: RecipeFile) -> None:
-    for key in _NOT_IMAGENET:
-        if getattr(file.recipe, key) is not None:
-            raise file.fault((key,), "ImageNet's is fixed", "expected no such key beside source: {imagenet: true}")
-    if not isinstance(file.recipe.classes, str | None):
-        raise file.fault(("classes",), "ImageNet has classes of its own", "expected the name of a list, or of a file")
-    if file.recipe.images is not None and file.recipe.images.upright:
-        raise file.fault(("images", "upright"), "ImageNet's images stay as in 2016", "expected no such key, or false")
-    if file.recipe.content not in (None, "image") or file.recipe.record not in (None, "inception"):
-        key = "content" if file.recipe.content not in (None, "image") else "record"
-        raise file.fault((key,), "ImageNet's is fixed", "expected record: inception, of images")
-    counts = shard_counts(file)
-    strange = set(counts) - {"train", "validation"} if isinstance(counts, Mapping) else set()
-    if strange:
-        raise file.fault(("shards", min(strange)), "no such split", "expected train and validation")

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from imagenet_prep.storage.layout import MAX_SHARDS
+from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
 
-Shards = Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
 Text = Annotated[str, Meta(min_length=1)]
 Paths = Text | list[Text]
 
@@ -43,17 +42,6 @@ class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     manifest: Text | None = None
 
 
-class Images(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How images are treated, as by the options of convert."""
-
-    reencode: bool = False
-    resize: Annotated[int, Meta(ge=1)] | None = None
-    max_side: Annotated[int, Meta(ge=1)] | None = None
-    quality: Annotated[int, Meta(ge=1, le=100)] | None = None
-    check: Literal["auto", "header", "decode"] = "auto"
-    upright: bool | None = None
-
-
 class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one feature of a record holds."""
 
@@ -62,8 +50,8 @@ class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     optional: bool = False
 
 
-class Recipe(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A recipe as it is written: what is None was not said. Mappings of free keys are checked one by one."""
+class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A recipe: its settings, and its other keys, None if not said. Mappings of free keys are checked one by one."""
 
     manifest_file: Text | None = None
     input_file_pattern: Text | None = None
@@ -79,13 +67,6 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     splits: dict[str, Any] | None = None
     content: Literal["image", "pixels", "array"] | None = None
     array: Text | None = None
-    images: Images | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
-    compression: Literal["none", "gzip", "zlib"] = "none"
-    seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] | None = None
-    shuffle: bool | None = None
-    skip_bad: bool = False
-    validation_boxes: bool = False
-    allow_incomplete: bool = False
-    relabel: Literal["none", 0, 1] | None = None
+    upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True

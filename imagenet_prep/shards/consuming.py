@@ -10,7 +10,7 @@ import hashlib
 from array import array
 from collections.abc import Collection, Sequence
 
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command

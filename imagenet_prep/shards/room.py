@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.sources.seeking import available_memory, is_seek_dear
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none

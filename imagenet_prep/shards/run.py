@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import take_in_sources
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, UsageError, named
@@ -93,7 +93,7 @@ def lay_out(
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",
-                "name a folder with --output, and copy the shards, or leave out --read-order sequential",
+                "name a folder with --output, and copy the shards, or leave out read_order: sequential",
             )
         works.append(Work(split, plans, size, in_order))
     return works
@@ -113,7 +113,7 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
         if options.read_order == "shuffled":
             raise UsageError(
                 f"{split.source} can't be read in a shuffled order",
-                "expected --read-order auto or sequential: each image costs all that is before it in the file",
+                "expected read_order auto or sequential: each image costs all that is before it in the file",
                 "leave the option out",
             )
         return True

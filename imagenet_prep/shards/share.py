@@ -34,7 +34,7 @@ class Share:
             raise UsageError(
                 f"rank {self.rank} of {self.world}",
                 f"expected a rank from 0 to {self.world - 1}" if self.world > 0 else "expected at least one rank",
-                "give --rank and --world-size, ranks counted from 0",
+                "give --rank R/W, ranks counted from 0",
             )
 
     def __str__(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from imagenet_prep.checks.completion import filled, not_done, settle
 from imagenet_prep.checks.index_check import is_indexed
-from imagenet_prep.datasets.dataset import Dataset, MakingOptions
+from imagenet_prep.datasets.dataset import Dataset
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import is_begun, recognise, remember
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
 from imagenet_prep.errors import InputError, UsageError, all_of
@@ -170,7 +171,7 @@ def _consuming_needs(
     with contextlib.suppress(UsageError):
         with contextlib.suppress(InputError):  # no digest was seen: convert says how to see to that
             check_consumable(planned.splits, layout)
-        works = lay_out(planned.splits, todo, layout, dataclasses.replace(options, consume=True))
+        works = lay_out(planned.splits, todo, layout, options.replace(consume=True))
         return consuming_needs(works, layout, engine.workers)
     return None
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from imagenet_prep.checks.index_check import agrees, corrected
 from imagenet_prep.checks.inventory import manifest_fault
-from imagenet_prep.datasets.dataset import MakingOptions
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import pixels
@@ -58,8 +56,6 @@ def repair(
     engine: Engine,
     faulty: Mapping[str, Collection[ProblemKind]],
     *,
-    read_order: Literal["auto", "shuffled", "sequential"] = "auto",
-    memory: int | None = None,
     progress: Progress | None = None,
 ) -> RepairSummary:
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
@@ -85,7 +81,6 @@ def repair(
                 splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
                 dataset = known_set(layout, manifest)
                 options, planned = dataset.plan_again(layout, engine, manifest, splits, progress)
-                options = dataclasses.replace(options, read_order=read_order, memory=memory)
                 _make(names, planned, manifest, layout, engine, options, journal, progress)
         return RepairSummary(tuple(names), unchanged, entries)
 

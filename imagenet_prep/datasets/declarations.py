@@ -1,0 +1,170 @@
+"""Settings: how shards are made. Each is declared once, with its type, bounds, default and help.
+
+The options of the command line, the keys of a recipe, what a manifest records and the command to run again are made
+from these declarations: a new setting is a field of the class of its data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from imagenet_prep.datasets.order import SEED
+from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import Settings
+from imagenet_prep.images.pixels import QUALITY, Reencode, codec
+from imagenet_prep.storage.layout import MAX_SHARDS
+from imagenet_prep.tfrecord.compression import Compression
+
+S = TypeVar("S", bound="CommonSettings")
+
+Pixels = Annotated[int, Meta(ge=1)]
+Shards = Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
+
+
+def about(
+    words: str,
+    *,
+    decides: Literal["", "records", "set"] = "",
+    options: tuple[str, ...] = (),
+    only_images: bool = False,
+) -> Meta:
+    """What there is to know of a setting.
+
+    Args:
+        words: its help.
+        decides: whose bytes: those of each record, or of the set alone, by what goes where. Both are recorded.
+        options: the commands that have an option for it; any other takes it with ``--set``.
+        only_images: whether it says how image files are treated: a recipe of arrays can't have it.
+    """
+    return Meta(description=words, extra={"decides": decides, "options": options, "only_images": only_images})
+
+
+class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Settings of every data set, as options and as keys of a recipe."""
+
+    compression: Annotated[Compression, about("Of each shard.", decides="records")] = "none"
+    seed: Annotated[int, about("Of the shuffle.", decides="set")] = SEED
+    shuffle: Annotated[bool, about("Shuffle the images; else they stay in their order.", decides="set")] = True
+    check: Annotated[
+        Literal["auto", "header", "decode"],
+        about(
+            "Each image's header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
+            options=("convert",),
+            only_images=True,
+        ),
+    ] = "auto"
+    resize: Annotated[
+        Pixels | None,
+        about("Encode again, shrunk to this shorter side in pixels.", options=("convert",), only_images=True),
+    ] = None
+    max_side: Annotated[
+        Pixels | None, about("Encode again, shrunk to at most this longer side in pixels.", only_images=True)
+    ] = None
+    quality: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        about("Encode every image again, as JPEG of this quality.", options=("convert",), only_images=True),
+    ] = None
+    skip_bad: Annotated[
+        bool, about("Leave out images that can't be used (exit status 3 then).", options=("run", "convert"))
+    ] = False
+    read_order: Annotated[
+        Literal["auto", "shuffled", "sequential"],
+        about("Fetch images one by one, or pass over the archive once; auto: what the storage calls for."),
+    ] = "auto"
+    memory: Annotated[Pixels | None, about("Bytes that such a pass may hold; else a quarter of what is free.")] = None
+
+    @property
+    def reencode(self) -> Reencode | None:
+        """How images are encoded again; None if they are kept."""
+        if self.resize is None and self.max_side is None and self.quality is None:
+            return None
+        return Reencode(self.resize, self.max_side, QUALITY if self.quality is None else self.quality)
+
+    def replace(self: S, **changes: Any) -> S:
+        """The same settings but for some."""
+        return msgspec.structs.replace(self, **changes)
+
+    def deciding(self, *sorts: str) -> dict[str, Any]:
+        """What decides bytes of ``sorts``, by name, as fingerprints and manifests have it; None stays out."""
+        named = {each.name: getattr(self, each.name) for each in settings_of(type(self)) if each.decides in sorts}
+        found = {name: value for name, value in named.items() if value is not None}
+        if self.reencode is not None and "records" in sorts:
+            found["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
+        return found
+
+    def chosen(self) -> Settings:
+        """What differs from the defaults, as options of convert: for the command to run again."""
+        return tuple(each.as_option(value) for each, value in self._changed() if value is not None)
+
+    def _changed(self) -> Iterator[tuple[Setting, Any]]:
+        for each in settings_of(type(self)):
+            if (value := getattr(self, each.name)) != each.default:
+                yield each, value
+
+
+class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How shards are made, of whatever data set: its settings, and those of one call."""
+
+    overwrite: Annotated[
+        bool, about("Make shards again that were made with other settings.", options=("run", "convert"))
+    ] = False
+    consume: Annotated[
+        bool,
+        about("Half the disk: the raw data gives its space to the shards, and is gone.", options=("run", "convert")),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declaration: name, type, default, help; see ``about`` for the others."""
+
+    name: str
+    type: Any
+    default: Any
+    words: str
+    decides: str
+    options: tuple[str, ...]
+    only_images: bool
+
+    def as_option(self, value: Any) -> tuple[str, Any]:
+        """A value as an option of convert: one of its own, or ``--set``."""
+        if "convert" in self.options:
+            return self.name, value
+        return "set", f"{self.name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def settings_of(kind: type[CommonSettings]) -> Iterator[Setting]:
+    """The settings that a class declares, in their order; fields that ``about`` says nothing of are none."""
+    for field in msgspec.structs.fields(kind):
+        for known in getattr(field.type, "__metadata__", ()):
+            if known.extra is not None:
+                yield Setting(field.name, field.type, field.default, known.description, **known.extra)
+
+
+def recipe_keys(kind: type[CommonSettings]) -> list[Setting]:
+    """The settings that a recipe can say: all but those of one call."""
+    of_a_call = set(MakingOptions.__struct_fields__) - set(CommonSettings.__struct_fields__)
+    return [each for each in settings_of(kind) if each.name not in of_a_call]
+
+
+def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str, Any]:
+    """Settings by name from texts such as "seed=7".
+
+    Raises:
+        UsageError: there is no such setting, or it can't have such a value.
+    """
+    known, found = {each.name: each for each in settings_of(kind)}, {}
+    for text in texts:
+        name, is_given, value = text.partition("=")
+        if name not in known or not is_given:
+            raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}")
+        try:
+            found[name] = msgspec.convert(value, known[name].type, strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"--set {text}", str(error).replace("`", "")) from error
+    return found
