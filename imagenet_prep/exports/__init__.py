@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PREFIX = "to_"
 
 FORMATS = tuple(
-    sorted(each.name.removeprefix(_PREFIX) for each in pkgutil.iter_modules(__path__) if each.name.startswith(_PREFIX))
+    sorted(name[len(_PREFIX) : -len(".py")] for name in os.listdir(__path__[0]) if name.startswith(_PREFIX))
 )
 """The names of all formats; none of their modules is imported for this."""
 
