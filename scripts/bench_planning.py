@@ -30,7 +30,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
-from imagenet_prep.sources import class_folders
+from imagenet_prep.sources import folders as folders_module
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.storage.layout import Layout
 
@@ -92,7 +92,7 @@ def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], 
         number, lead = int(folder[1:]), f"{folder}/{folder}_"
         count = images * (number + 1) // classes - images * number // classes
         names = sorted(f"{lead}{7 * each % 100_003}.JPEG" for each in range(count))
-        found = CatalogBuilder(class_folders.Folder(self.base))
+        found = CatalogBuilder(folders_module.Folder(self.base))
         for number, name in enumerate(names):
             found.append(name, 0, 90_000 + number * 7919 % 60_007, 1_600_000_000_000_000_000 + number * 7_919_000_123)
         return found.listed(), Remarks()
@@ -108,9 +108,9 @@ def main() -> int:
     parser.add_argument("--shards", type=int, default=1024)
     given = parser.parse_args()
     folders, walk = made_up(given.images, given.classes)
-    empty = functools.partial(class_folders._Found, rows=CatalogBuilder())
-    class_folders._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
-    class_folders._Walk._below = walk  # type: ignore[method-assign]
+    empty = functools.partial(folders_module._Found, rows=CatalogBuilder())
+    folders_module._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
+    folders_module._Walk._below = walk  # type: ignore[method-assign]
     for where, name, step in (
         (loading, "find_inputs", "list: join the parts"),
         (loading, "_decide", "look at the endings"),

@@ -30,9 +30,9 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import missing_text
 from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
-from imagenet_prep.sources.class_folders import Folder
 from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint
+from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import FileSlices

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources import zip_entries
+from imagenet_prep.sources import zips
 from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.zip_entries import LARGEST_INFLATED, ZipFault, entry_at, iter_entries, read_entry
-from imagenet_prep.sources.zips import Zip, walk_zip
+from imagenet_prep.sources.zips import LARGEST_INFLATED, Zip, ZipFault, entry_at, iter_entries, read_entry, walk_zip
 
 JPEG = bytes(range(256)) * 40
 TWO = (Made(b"a/1.JPEG", JPEG), Made(b"a/2.JPEG", b"another " * 400, DEFLATED))
@@ -103,8 +102,8 @@ def test_any_zip_is_read_as_zipfile_reads_it(files: list[tuple[bytes, bytes, int
 
 def test_a_directory_longer_than_the_window_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries that cross the end of what is read at a time are whole, whatever their names' lengths."""
-    monkeypatch.setattr(zip_entries, "_LONGEST", 400)
-    monkeypatch.setattr(zip_entries, "_WINDOW", 401)
+    monkeypatch.setattr(zips, "_LONGEST", 400)
+    monkeypatch.setattr(zips, "_WINDOW", 401)
     entries = [Made(b"n" * (1 + number * 7 % 300), bytes([number])) for number in range(200)]
     assert contents(make_zip(entries)) == [(made.name, made.content) for made in entries]
 

@@ -14,8 +14,8 @@ from imagenet_prep.model import Box
 from imagenet_prep.reading.record_sequence import RecordSequence
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.consumption import Gone, gone
 from imagenet_prep.sources.container import Row
-from imagenet_prep.sources.gone import Gone, gone
 from imagenet_prep.sources.slices import Buffer
 
 

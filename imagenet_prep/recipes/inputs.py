@@ -15,8 +15,7 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog, Remarks
-from imagenet_prep.sources.class_folders import list_folder, list_matching
-from imagenet_prep.sources.file_lists import look_up, read_file_list
+from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of

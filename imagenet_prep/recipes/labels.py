@@ -19,7 +19,7 @@ from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.splits import Division
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.class_folders import MACOSX
+from imagenet_prep.sources.folders import MACOSX
 from imagenet_prep.sources.names import Column, Names, Rows, places_of
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.location import AnyPath

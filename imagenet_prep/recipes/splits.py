@@ -15,7 +15,7 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.file_lists import pick_listed, read_file_list
+from imagenet_prep.sources.folders import pick_listed, read_file_list
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath

@@ -26,7 +26,7 @@ from imagenet_prep.recipes.labels_file import (
 from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixed_masks, nested, suffix_of
 from imagenet_prep.recipes.splits import split_folders
 from imagenet_prep.sources.catalog import Catalog, Remarks
-from imagenet_prep.sources.class_folders import EMPTY, HIDDEN, MACOSX, list_folder
+from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX, list_folder
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed

@@ -17,9 +17,8 @@ from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import consumed_needs
 from imagenet_prep.shards.run import Work, count_images
-from imagenet_prep.sources.consumption import Consumption, consumed_file, is_consumable
+from imagenet_prep.sources.consumption import Consumption, Gone, consumed_file, gone, is_consumable
 from imagenet_prep.sources.container import Container
-from imagenet_prep.sources.gone import Gone, gone
 from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.durable import can_punch
 from imagenet_prep.storage.layout import Layout

@@ -11,9 +11,9 @@ from imagenet_prep.datasets.recorder import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
-from imagenet_prep.sources.ahead import read_in_turn
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
+from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
 from imagenet_prep.storage.store import GoneError, Sink

@@ -18,12 +18,10 @@ from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
-from imagenet_prep.shards.room import HELD, consumed_step, is_pass_better, shard_needs
+from imagenet_prep.shards.room import HELD, available_memory, consumed_step, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.consumption import Consumption
-from imagenet_prep.sources.gone import Gone
+from imagenet_prep.sources.consumption import Consumption, Gone
 from imagenet_prep.sources.regroup import regroup
-from imagenet_prep.sources.seeking import available_memory
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import local_or_none, local_path

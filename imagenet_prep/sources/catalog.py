@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import io
 import json
 import zlib
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q", "labels": "i"}
 """The columns of plain numbers, and the form of each while they are put together."""
+
+_KINDS = {"Folder": "folders", "Archive": "tars", "ParquetImages": "parquets", "Zip": "zips", "Gone": "consumption"}
+"""The modules of the containers that a kept table may name: those import this one."""
 
 _HEADER = 128  # bytes of an .npy file before the values of a column
 
@@ -331,9 +335,8 @@ class _JsonColumn(Sequence[Any]):
 
 def _container(kind: str, path: str) -> Container:
     """The container of a kind that is saved by its name."""
-    from imagenet_prep.sources import kinds
-
-    return kinds.BY_NAME[kind](locate(path))
+    made: Container = getattr(importlib.import_module(f"imagenet_prep.sources.{_KINDS[kind]}"), kind)(locate(path))
+    return made
 
 
 class CatalogBuilder:

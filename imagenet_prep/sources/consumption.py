@@ -11,23 +11,51 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container
-from imagenet_prep.sources.gone import Gone, gone
+from imagenet_prep.sources.container import Container, Reading, Row
 from imagenet_prep.sources.parquets import ParquetImages
+from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.entries import seal
 from imagenet_prep.storage.durable import fsync_dir, make_folder, punch, sync_file_system
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import ConsumedPaths, Layout
-from imagenet_prep.storage.location import local_or_none, local_path
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A file that convert consumed; ``path`` is where it lay."""
+
+    path: AnyPath
+    is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "anywhere"
+
+    def place(self, row: Row) -> str:
+        """Where a row lay, in words."""
+        return f"{self.path.name}, which was consumed"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """Raise the error that says where the images are now."""
+        raise gone(self.path)
+
+
+def gone(path: AnyPath) -> InputError:
+    """The error for a file that is needed once more, and was given up on purpose."""
+    return InputError(
+        f"{path} was consumed: its images are in the shards alone",
+        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards",
+        "get it again with imagenet-prep download; then "
+        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
+    )
+
 
 _KINDS: Mapping[str, type[Archive | ParquetImages]] = {each.__name__: each for each in (Archive, ParquetImages)}
 
