@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal
 
+import msgspec
+
+from imagenet_prep.datasets.dataset import Dataset
+from imagenet_prep.datasets.declarations import Shards, recipe_keys
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.part import LISTS
+from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.recipe_set import MadeByRecipe, find_made
+from imagenet_prep.recipes.recipe_set import MadeByRecipe, find_made, refuse_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 
@@ -19,8 +26,39 @@ KNOWN_SPLITS = ILSVRC2012.splits
 
 
 def imagenet_options(file: RecipeFile) -> ConvertOptions:
-    """How a recipe of ILSVRC2012 itself says that it is converted."""
-    return options_of_recipe(file)
+    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``.
+
+    Raises:
+        UsageError: a key or a value can't be; the error names file, line and key.
+    """
+    keys = [each for each in recipe_keys(ConvertOptions) if each.name not in SHARD_COUNTS.values()]
+    fields: list[tuple[str, Any, Any]] = [
+        ("source", Any, None),
+        ("record", Literal["inception"], "inception"),
+        ("content", Literal["image"], "image"),
+        ("shards", Shards | _Counts, _Counts()),
+        *((each.name, each.type, each.default) for each in keys),
+    ]
+    said = file.convert(file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ())
+    given = {each.name: getattr(said, each.name) for each in keys}
+    counts = _Counts(said.shards, said.shards) if isinstance(said.shards, int) else said.shards
+    given |= {name: getattr(counts, split) for split, name in SHARD_COUNTS.items()}
+    if given["classes"] is not None and given["classes"] not in LISTS:
+        given["classes"] = str(file.path.parent / given["classes"])
+    return ConvertOptions(**given)
+
+
+class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Shards by split, as a recipe says them."""
+
+    train: Shards = facts.SHARDS[facts.TRAIN]
+    validation: Shards = facts.SHARDS[facts.VALIDATION]
+
+
+def refuse_other_set(layout: Layout, dataset: Dataset) -> None:
+    """Raise UsageError if ILSVRC2012 is to be begun where the set of a recipe is."""
+    if isinstance(dataset, ImageNet):
+        refuse_made(layout)
 
 
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:

@@ -11,8 +11,9 @@ import pytest
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.datasets.declarations import read_settings, recipe_keys, settings_of
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.recipes.loading import read
+from imagenet_prep.registry import imagenet_options
 
 SETTINGS = {each.name: each for each in settings_of(ConvertOptions)}
 OTHER = {
@@ -77,7 +78,7 @@ def test_a_recipe_of_imagenet_says_every_setting(name: str, tmp_path: Path) -> N
     path = tmp_path / "r.yaml"
     value = str(OTHER[name]).lower() if isinstance(OTHER[name], bool) else OTHER[name]
     path.write_text(f"source: {{imagenet: true}}\nshards: {{train: 3}}\n{name}: {value}\n")
-    assert options_of_recipe(read(path)) == ConvertOptions(train_shards=3, **{name: OTHER[name]})
+    assert imagenet_options(read(path)) == ConvertOptions(train_shards=3, **{name: OTHER[name]})
 
 
 @pytest.mark.parametrize("text", ["seed", "seed=x", "sead=1", "quality=101", "compression=zip", "overwrite=perhaps"])

@@ -19,10 +19,11 @@ from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import Part, find_part
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import report, verify_and_repair
 from imagenet_prep.recipes.loading import read
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
@@ -424,7 +425,7 @@ def test_keys_of_a_recipe(keys: str, first: int | None, count: int, tmp_path: Pa
     """A list that ships is meant by its name; either key can stand alone."""
     path = tmp_path / "recipe.yaml"
     path.write_text(f"source: {{imagenet: true}}\n{keys}\n")
-    part = options_of_recipe(read(path)).part
+    part = imagenet_options(read(path)).part
     assert (part.first, len(part.labels)) == (first, count)
 
 
@@ -442,7 +443,7 @@ def test_keys_that_can_t_be(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
-        options_of_recipe(read(path))
+        imagenet_options(read(path))
     assert said in str(caught.value)
 
 

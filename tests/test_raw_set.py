@@ -168,7 +168,7 @@ def test_a_recipe_of_imagenet(tiny: Layout, tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nshuffle: false\nallow_incomplete: true\n")
     config = tmp_path / "recipe.yaml"
     found = imagenet_prep.open(tiny.data_dir, "train", source="raw", raw=tiny.raw, config=config)
-    assert own(found) == own(opened(tiny, options=dataclasses.replace(WHOLE, shuffle=False)))
+    assert own(found) == own(opened(tiny, options=WHOLE.replace(shuffle=False)))
 
 
 # a sequence ----------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None
 def test_boxes_that_were_asked_for_must_be_there(data_dir: Path) -> None:
     """As for convert."""
     with pytest.raises(InputError, match="no boxes for validation"):
-        opened(Layout(data_dir), "validation", dataclasses.replace(WHOLE, validation_boxes=True))
+        opened(Layout(data_dir), "validation", WHOLE.replace(validation_boxes=True))
 
 
 def test_what_convert_would_say_is_a_warning(data_dir: Path) -> None:
@@ -348,7 +348,7 @@ def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
 def test_bad_images_can_not_be_left_out(tiny: Layout, tmp_path: Path) -> None:
     """Which they are shows when all have been read; by an option or by a recipe."""
     with pytest.raises(UsageError, match="skip_bad of raw data"):
-        opened(tiny, options=dataclasses.replace(WHOLE, skip_bad=True))
+        opened(tiny, options=WHOLE.replace(skip_bad=True))
     (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nskip_bad: true\nallow_incomplete: true\n")
     with pytest.raises(UsageError, match="skip_bad of raw data"):
         imagenet_prep.open(tiny.data_dir, "train", source="raw", raw=tiny.raw, config=tmp_path / "recipe.yaml")

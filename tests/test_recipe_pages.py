@@ -18,8 +18,9 @@ from PIL import Image
 from test_docs import blocks
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -140,4 +141,4 @@ def test_the_page_of_imagenet_has_the_shipped_recipe(tmp_path: Path) -> None:
     """What the page shows says the same as what is shipped."""
     path = tmp_path / "imagenet.yaml"
     path.write_text(blocks((PAGES / "imagenet.md").read_text(), "yaml")[0])
-    assert options_of_recipe(read(path)) == options_of_recipe(read(SHIPPED))
+    assert imagenet_options(read(path)) == imagenet_options(read(SHIPPED))

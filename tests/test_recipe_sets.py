@@ -18,10 +18,11 @@ from imagenet_prep import records
 from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run, verify_and_repair
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import load_manifest
@@ -303,7 +304,7 @@ def test_a_bad_image_stops_its_shard(tmp_path: Path) -> None:
 
 def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
     """The recipe that ships says what convert does by itself; by it the shards are the same, byte for byte."""
-    assert options_of_recipe(read(SHIPPED)) == ConvertOptions()
+    assert imagenet_options(read(SHIPPED)) == ConvertOptions()
     own, by_recipe = Layout(tiny_data_dir), tmp_path / "by-recipe"
     convert(own, ENGINE, ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True))
     recipe = tmp_path / "imagenet.yaml"

@@ -16,10 +16,11 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.splits import Shares
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.sources.fingerprint import fingerprint
 
 CLASSES = ("daisy", "rose", "tulip")
@@ -435,7 +436,7 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
 
 def test_the_shipped_recipe_is_the_default() -> None:
     """The recipe of ImageNet says what convert does without one."""
-    assert options_of_recipe(read(SHIPPED)) == ConvertOptions()
+    assert imagenet_options(read(SHIPPED)) == ConvertOptions()
 
 
 def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) -> None:
@@ -445,7 +446,7 @@ def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) ->
         "source: {imagenet: true}\nshards: {train: 8}\nresize: 256\ncheck: header\nseed: 1\n"
         "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
     )
-    options = options_of_recipe(read(path))
+    options = imagenet_options(read(path))
     assert (options.train_shards, options.validation_shards, options.check) == (8, 128, "header")
     assert options.reencode is not None
     assert (options.reencode.resize, options.seed, options.shuffle) == (256, 1, False)

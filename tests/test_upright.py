@@ -20,12 +20,13 @@ from imagenet_prep import records
 from imagenet_prep.datasets.recorder import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_of_recipe
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -194,7 +195,7 @@ def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {imagenet: true}\nupright: true\n")
     with pytest.raises(UsageError, match="upright: no such key"):
-        options_of_recipe(read(recipe))
+        imagenet_options(read(recipe))
     assert not InceptionRecorder().upright
 
 

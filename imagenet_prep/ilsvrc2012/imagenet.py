@@ -32,7 +32,6 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, opt
 from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress, StageStatus, State
-from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
@@ -104,7 +103,6 @@ class ImageNet(KnownSet):
     def plan(self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
         """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
         check_options(options)
-        refuse_made(layout)
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         for split, source in sources.items():
             if source is None:

@@ -6,11 +6,11 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from imagenet_prep.datasets.declarations import MakingOptions, Shards, about, recipe_keys
+from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
 from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
@@ -20,14 +20,14 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 
-if TYPE_CHECKING:
-    from imagenet_prep.recipes.recipe_file import RecipeFile
-
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
 
 SHIPPED = Path(__file__).with_name("imagenet.yaml")
 """The recipe of the defaults."""
+
+SHARD_COUNTS = {split: f"{split}_shards" for split in facts.SPLITS}
+"""The setting that says how many shards a split gets."""
 
 _BOTH = ("run", "convert")
 
@@ -100,39 +100,6 @@ def check_options(options: ConvertOptions) -> None:
         )
 
 
-def options_of_recipe(file: RecipeFile) -> ConvertOptions:
-    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``.
-
-    Raises:
-        UsageError: a key or a value can't be; the error names file, line and key.
-    """
-    keys = [each for each in recipe_keys(ConvertOptions) if each.name not in _COUNTS.values()]
-    fields: list[tuple[str, Any, Any]] = [
-        ("source", Any, None),
-        ("record", Literal["inception"], "inception"),
-        ("content", Literal["image"], "image"),
-        ("shards", Shards | _Counts, _Counts()),
-        *((each.name, each.type, each.default) for each in keys),
-    ]
-    said = file.convert(file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ())
-    given = {each.name: getattr(said, each.name) for each in keys}
-    counts = _Counts(said.shards, said.shards) if isinstance(said.shards, int) else said.shards
-    given |= {name: getattr(counts, split) for split, name in _COUNTS.items()}
-    if given["classes"] is not None and given["classes"] not in LISTS:
-        given["classes"] = str(file.path.parent / given["classes"])
-    return ConvertOptions(**given)
-
-
-_COUNTS = {split: f"{split}_shards" for split in facts.SPLITS}
-
-
-class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shards by split, as a recipe says them."""
-
-    train: Shards = facts.SHARDS[facts.TRAIN]
-    validation: Shards = facts.SHARDS[facts.VALIDATION]
-
-
 def options_from(manifest: Manifest) -> ConvertOptions:
     """The options of the conversion that a manifest records: the same ones make the same bytes again.
 
@@ -153,7 +120,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     if not all(_is_one_of(name, counts) for name in manifest.shards):
         raise not_understood("names of shards")
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
-    settings |= {name: counts[split] for split, name in _COUNTS.items()}
+    settings |= {name: counts[split] for split, name in SHARD_COUNTS.items()}
     settings["allow_incomplete"] = not all(_was_complete(manifest, split, part) for split in facts.SPLITS)
     settings["skip_bad"] = manifest.has_set_aside
     try:

@@ -79,6 +79,7 @@ def open(
 
 
 def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config: _Path | None) -> RawSet:
+    from imagenet_prep import registry
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
@@ -89,6 +90,7 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     if options.skip_bad:
         hint = "leave it out: a bad image is an error when it is asked for; or convert, and open the shards"
         raise UsageError("skip_bad of raw data", "expected none: which images are bad shows when all are read", hint)
+    registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
     for doubt in planned.doubts:  # that there are more shards than images is nothing to a set without shards
         if not isinstance(doubt, UsageError):

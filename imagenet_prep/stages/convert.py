@@ -15,7 +15,7 @@ from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, sou
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
-from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS
+from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
 from imagenet_prep.shards.account import ConvertSummary, manifest_to_come, refusal_of, summary_of
 from imagenet_prep.shards.consuming import (
     begin_consuming,
@@ -83,6 +83,7 @@ def convert(
             "leave one of the two out",
         )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
+        refuse_other_set(layout, dataset)
         planned = dataset.plan(layout, engine, options, progress)
         _refuse_doubtful(planned, layout)
         if options.consume:
@@ -142,6 +143,7 @@ def foresee(
         IncompleteError, InputError, UsageError: as ``convert``, where the data set is not as it should be.
     """
     progress, options = progress or Silent(), options or dataset.options
+    refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, progress)
     _refuse_doubtful(planned, layout)
     if options.consume:
