@@ -43,22 +43,10 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFrom:
-    """What a shard is made from, as digests (hex).
-
-    ``items`` is that of its ordered items and of the settings that decide bytes: the fingerprint of its plan. ``times``
-    is of the modification times of the files that hold them.
-    """
-
-    items: str
-    times: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShardPlan:
     """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings.
 
-    ``fingerprint`` is the one that it gets on record.
+    ``fingerprint`` is a digest of its ordered items and of the settings that decide bytes.
     """
 
     split: str
@@ -67,7 +55,6 @@ class ShardPlan:
     start: int
     stop: int
     fingerprint: str
-    made_from: MadeFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +64,7 @@ class ShardInfo:
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
     order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names images that were repaired or turned,
     and says what was done: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
-    compressed file: not all of them decide a record. It is "" for a plain file, and where an earlier version recorded
-    none.
+    compressed file, "" for a plain one: not all of them decide a record.
     """
 
     name: str

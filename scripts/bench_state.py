@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
-from imagenet_prep.model import MadeFrom, ShardInfo
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 from imagenet_prep.storage.layout import shard_name
@@ -31,11 +31,10 @@ def entries(count: int) -> Iterator[ShardInfo]:
 
 
 def write_journal(folder: Path, count: int) -> None:
-    """A journal with what each shard was made from, as convert writes it."""
-    times = hashlib.sha256(b"times").hexdigest()
+    """A journal as convert writes it."""
     with Journal(folder / "journal.jsonl") as journal:
         for info in entries(count):
-            journal.append(info, MadeFrom(info.fingerprint, times))
+            journal.append(info)
 
 
 def write_manifest(folder: Path, count: int) -> None:

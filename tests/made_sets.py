@@ -73,30 +73,18 @@ def write(path: Path, records: Iterable[bytes]) -> None:
     path.write_bytes(b"".join(part for record in framed for part in record))
 
 
-def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object], *, seal: bool = True) -> None:
-    """Change what a manifest says, and seal it again; unsealed it is one of schema 1, which had no seal."""
+def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what a manifest says, and seal it again."""
     value = json.loads(layout.manifest_path.read_bytes())
     value.pop("crc", None)
     change(value)
-    if seal:
-        value["crc"] = sealed_as(value)
-    else:
-        described = value.pop("dataset")
-        recipe = {key: described[key] for key in ("name", "splits", "features", "turned")}
-        value |= {"schema": 1, "recipe": recipe if described["kind"] == "recipe" else None}
+    value["crc"] = sealed_as(value)
     layout.manifest_path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def one_more(value: dict[str, Any], key: str, by: int = 1) -> None:
     """Change a number in its place."""
     value[key] += by
-
-
-def strip_seals(layout: Layout) -> None:
-    """Make the journal one of an earlier version, whose lines had no CRC."""
-    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
-    bare = ({key: value for key, value in line.items() if key != "crc"} for line in lines)
-    layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in bare))
 
 
 def inception_features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, Feature]:

@@ -20,7 +20,7 @@ from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.storage.layout import Layout
 
-_OWN = ("checked.json", "annotate.json", "recipe.json", "sources.json", "verdict.json", "problems.jsonl", "lock")
+_OWN = ("checked.json", "annotate.json", "plan.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
 
 FOLDER = "data"

@@ -24,7 +24,7 @@ from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import Archive
 
-GOLDEN = "2:daa42f9213c35fb3ac7f62384dd59615108f1c597728dc5e66aa754e80f048ab"
+GOLDEN = "daa42f9213c35fb3ac7f62384dd59615108f1c597728dc5e66aa754e80f048ab"
 QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAME = st.text(st.sampled_from("aAb/_.é鸟jpegJPEGnpy0"), min_size=1, max_size=21)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import zlib
 from pathlib import Path
@@ -18,7 +17,6 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.journal import Journal
@@ -126,34 +124,6 @@ def test_other_damage_is_told_once(layout: Layout) -> None:
     assert the_problem(layout).kind == K.EXCHANGED_SHARD
 
 
-def as_an_earlier_version(layout: Layout) -> None:
-    """Take out of manifest and journal what earlier versions did not write."""
-    edit_manifest(
-        layout, lambda manifest: [info.pop("file_digest") for info in manifest["shards"].values()], seal=False
-    )
-    lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
-    for line in lines:
-        del line["crc"]
-        line.pop("file_digest", None)
-    layout.journal_path.write_text("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines))
-
-
-def test_a_set_of_an_earlier_version(layout: Layout) -> None:
-    """A set without these digests is right, is repaired, and is taken for done by convert, and so it stays."""
-    as_an_earlier_version(layout)
-    assert verify(layout, ENGINE).problems == ()
-    path = layout.shard_path(SHARD)
-    content = path.read_bytes()
-    path.write_bytes(content[:-20])
-    assert verify_and_repair(layout, ENGINE).repair.made == (SHARD,)
-    assert path.read_bytes() == content
-    options = PART.replace(compression=compression_of(layout))  # type: ignore[arg-type]
-    summary = convert(layout, ENGINE, options)
-    assert [split.made for split in summary.splits] == [0, 0]
-    assert b"file_digest" not in layout.manifest_path.read_bytes() + layout.journal_path.read_bytes()
-    assert verify(layout, ENGINE).problems == ()
-
-
 def test_repair_refuses_other_bytes(layout: Layout) -> None:
     """A shard of the right records and size that comes out in other bytes is not put in its place."""
     edit_manifest(layout, lambda manifest: manifest["shards"][SHARD].update(file_digest="0" * 64))
@@ -173,7 +143,7 @@ def test_a_digest_that_is_none(layout: Layout) -> None:
 
 
 def test_plain_sets_record_none(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Of plain shards nothing new is written: what earlier versions read and wrote stays the same."""
+    """Of plain shards no digest of a file is written."""
     layout = converted(tmp_path / "data", made_tiny)
     assert b"file_digest" not in layout.manifest_path.read_bytes() + layout.journal_path.read_bytes()
     assert compressed.detect(memoryview(layout.shard_path(SHARD).read_bytes())) == "none"

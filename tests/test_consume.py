@@ -21,6 +21,7 @@ import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
 
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
@@ -34,7 +35,6 @@ from imagenet_prep.sources import consumption, regroup
 from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
-from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.storage import durable, local
 from imagenet_prep.storage.layout import Layout
 
@@ -347,9 +347,9 @@ def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[s
         made(layout, CONSUME.replace(seed=3, overwrite=True))
     assert {path: Path(path).read_bytes() for path in kept} == kept
     assert missing_archives(layout) == ()
-    begun = load_beginning(layout)
-    assert begun is not None
-    assert ("consume", True) in begun.options
+    plan = load_plan(layout)
+    assert plan is not None
+    assert ("consume", True) in plan.options
     made(layout)
     assert states(layout) == expected
 

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.splits import Shares
-from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint, names_and_sizes
+from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 
 
 def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:
@@ -113,9 +113,6 @@ def test_a_label_beyond_16_bits(tmp_path: Path) -> None:
     other = dataclasses.replace(catalog, labels=np.array([70_000, 4464]), classes=classes)
     same = dataclasses.replace(catalog, classes=classes)
     assert fingerprint(other, [0, 1], "") != fingerprint(same, [0, 1], "")
-    assert earlier_fingerprint(other, [0, 1], "", has_times=False) != earlier_fingerprint(
-        same, [0, 1], "", has_times=False
-    )
     assert names_and_sizes(other) != names_and_sizes(same)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 from pathlib import Path
@@ -18,6 +19,7 @@ from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.state.entries import sealed_line
 from imagenet_prep.storage.files import read_plain
 
 pytestmark = pytest.mark.once
@@ -113,7 +115,7 @@ def test_a_recipe_that_is_no_file_is_not_read(folder: Path, kind: str) -> None:
     assert ran.memory < 200 << 20
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "recipe.json", "conversion.json", "verdict.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "plan/plan.json", "verdict.json"])
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop"])
 def test_a_file_of_ours_that_is_none_is_one_error(folder: Path, name: str, kind: str) -> None:
     """A pipe, a device, a folder or a loop under the name of a file of ours: no command waits for it, or crashes."""
@@ -185,11 +187,14 @@ def test_a_link_to_itself_in_imagenets_folders_is_one_error(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", ["recipe", "root"])
 def test_a_path_too_long_in_a_file_of_ours_is_no_crash(folder: Path, key: str) -> None:
-    """recipe.json beside the shards names a path that no system takes: repair says which; other commands go on."""
+    """The plan beside the shards names a path that no system takes: repair says which; other commands go on."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
     out = folder / "out"
-    kept = {"recipe": str(folder / "recipe.yaml"), key: "/" + "x" * 5000}
-    (out / "imagenet-prep" / "recipe.json").write_text(str(kept).replace("'", '"'))
+    plan = out / "imagenet-prep" / "plan" / "plan.json"
+    value = json.loads(plan.read_bytes())
+    del value["crc"]
+    value["recipe"] = {"recipe": str(folder / "recipe.yaml"), key: "/" + "x" * 5000}
+    plan.write_bytes(sealed_line(value))
     (out / "train-00000-of-00001").unlink()
     for command in ("status", "verify", "repair"):
         ran = measure(folder, command, out)

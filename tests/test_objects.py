@@ -335,6 +335,30 @@ def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None
     refuse_leftovers(url)
 
 
+def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
+    """Of two converts with other seeds into one URL, at once or in turn, one is refused unless it may overwrite."""
+    url = objects.new_bucket()
+
+    def call(seed: int) -> list[str]:
+        folders = tmp_path / str(seed), "--raw", local / "raw-data", "--output", url
+        return list(map(str, ("convert", *folders, *PART, "--seed", seed)))
+
+    run = [sys.executable, "-m", "imagenet_prep"]
+    both = [subprocess.Popen([*run, *call(seed)], stderr=subprocess.PIPE, text=True) for seed in (1, 2)]
+    said = [each.communicate(timeout=120)[1] for each in both]
+    assert sorted(each.returncode for each in both) == [0, 2], said
+    (other,) = (seed for seed, each in zip((1, 2), both, strict=True) if each.returncode)
+    right("verify", url, "--quiet")
+    for path in (*locate(url).glob("*-of-*"), *Layout(locate(url)).state_dir.glob("journal*")):
+        path.unlink()
+    refused = prep(*call(other))
+    assert refused.returncode == 2
+    assert "is claimed for a set of other images or settings" in refused.stderr
+    assert "these differ: seed" in refused.stderr
+    right(*call(other), "--overwrite")
+    right(*call(other))
+
+
 # what a worker holds, and tells ----------------------------------------------------------------------------------
 
 MEASURED = """

@@ -29,6 +29,7 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.entries import sealed_line
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_record
@@ -161,7 +162,6 @@ def test_the_whole_has_no_classes_in_its_manifest(whole: MadeSet, tmp_path: Path
     convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
     described = json.loads(layout.manifest_path.read_bytes())["dataset"]
     assert (described["name"], "classes" in described) == ("ILSVRC2012", False)
-    assert "classes" not in json.loads(layout.conversion_path.read_bytes())
 
 
 # what is missing -----------------------------------------------------------------------------------------------
@@ -326,8 +326,10 @@ def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_pat
     found = status(layout)
     assert "--relabel 0" in found.following
     assert "three.txt" in found.following
-    value = json.loads(layout.conversion_path.read_bytes())
-    layout.conversion_path.write_text(json.dumps({**value, "classes": {"n02102040": 7}}))
+    value = json.loads(layout.plan_path.read_bytes())
+    del value["crc"]
+    value["dataset"]["classes"] = {"n02102040": 7}
+    layout.plan_path.write_bytes(sealed_line(value))
     assert verify(layout, ENGINE, allow_incomplete=True).dataset == "ILSVRC2012"
 
 

@@ -51,12 +51,3 @@ def test_a_verdict_with_a_manifest_is_none_without_it(tiny_data_dir: Path) -> No
         change()
         report(layout, engine, samples=1)
         assert layout.verdict_path.stat().st_mtime_ns != before
-
-
-def test_a_conversion_of_imagenet_leaves_no_recipe_behind(tiny_data_dir: Path) -> None:
-    """A state file that names no recipe goes: status would go by it."""
-    layout = Layout(tiny_data_dir)
-    layout.state_dir.mkdir(parents=True)
-    layout.recipe_path.write_text("{}")
-    convert(layout, make_engine("threads", 2), PART)
-    assert not layout.recipe_path.exists()

@@ -182,7 +182,7 @@ def test_the_last_rank_finishes_the_set(layout: Layout) -> None:
     assert merge(layout) == first
     assert layout.manifest_path.read_bytes() == written
     left = {path.name for path in existing(layout.state_dir, "*")}
-    assert left == {"conversion.json", "index", "journal.jsonl", "manifest.json", "sources.json"}
+    assert left == {"index", "journal.jsonl", "manifest.json", "plan"}
 
 
 def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_tiny: MadeSet) -> None:
@@ -223,7 +223,7 @@ def test_a_plain_convert_finishes_what_ranks_began(layout: Layout) -> None:
     assert times == {path: path.stat().st_mtime_ns for path in times}
     assert len(existing(layout.output_dir, "*-of-*")) == 16
     assert not list(layout.state_dir.glob("*rank*"))
-    assert not layout.planned_path.exists()
+    assert layout.rank_parts() == []
     assert verify(layout, ENGINE).problems == ()
 
 

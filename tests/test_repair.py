@@ -79,7 +79,7 @@ def _converted(
 
 def contents(layout: Layout) -> dict[str, bytes]:
     """Every file of a set: shards, indexes, journal, manifest; not what verify writes down, nor where images lie."""
-    verdicts = (layout.problems_path, layout.verdict_path, layout.sources_path)
+    verdicts = (layout.problems_path, layout.verdict_path, layout.plan_path)
     paths = [*layout.output_dir.glob("*-of-*"), *layout.state_dir.rglob("*")]
     return {str(path): path.read_bytes() for path in paths if path.is_file() and path not in verdicts}
 

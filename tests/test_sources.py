@@ -31,7 +31,7 @@ from imagenet_prep.ilsvrc2012.source import missing_text
 from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.container import Reader, Row
-from imagenet_prep.sources.fingerprint import earlier_fingerprint, fingerprint
+from imagenet_prep.sources.fingerprint import fingerprint
 from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.names import Names
@@ -523,7 +523,7 @@ def _boxed(box: Box) -> Callable[[Catalog], None]:
 
 
 def test_the_fingerprint_tells_every_change_apart() -> None:
-    """Name, label, words, length, boxes, settings and order each make another fingerprint; of old, times did."""
+    """Name, label, words, length, boxes, settings and order each make another fingerprint."""
     rows = [0, 1, 2, 3]
     catalogs = [_small(), _small(lengths=[100, 201])]
     for change in (_renamed, _relabelled, _reworded, _boxed(Box(0, 0, 0.5, 1)), _boxed(Box(0, 0, 0.25, 1))):
@@ -535,12 +535,6 @@ def test_the_fingerprint_tells_every_change_apart() -> None:
     found.append(fingerprint(_small(), rows, "other settings"))
     assert len(set(found)) == len(found) == 10
     assert fingerprint(_small(), range(4), "settings") == found[0]
-    catalogs.append(_small(stamps=[7, 8]))
-    for has_times in (True, False):
-        found += [
-            earlier_fingerprint(each, rows, "settings", has_times=has_times) for each in catalogs[: 7 + has_times]
-        ]
-    assert len(set(found)) == len(found) == 25
 
 
 def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:

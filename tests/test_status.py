@@ -131,21 +131,10 @@ def test_conversion_under_way(converted: Layout) -> None:
     repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
     assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {repeated}"
     for damage in (b"[]", b'{"shards": 1, "options": []}', b"\xff"):
-        converted.conversion_path.write_bytes(damage)
+        converted.plan_path.write_bytes(damage)
         # Then the names of the shards tell: 8 of train; of validation none was made yet.
         assert stage(converted, "convert").detail == "5 of 136 shards"
         assert status(converted).following == f"imagenet-prep convert {converted.data_dir}"
-
-
-def test_what_an_earlier_version_was_told_is_told_again(converted: Layout) -> None:
-    """Earlier versions kept the options of a conversion as words of a command."""
-    converted.manifest_path.unlink()
-    words = ["--train-shards", "8", "--set", "seed=-5", "--set", "shuffle=false", "--allow-incomplete"]
-    kept = json.loads(converted.conversion_path.read_text())
-    assert kept["options"] == [["train_shards", 8], ["validation_shards", 4], ["allow_incomplete", True]]
-    converted.conversion_path.write_text(json.dumps({**kept, "options": words}))
-    converted.shard_path("train-00001-of-00008").unlink()
-    assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {' '.join(words)}"
 
 
 def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path: Path) -> None:
@@ -356,13 +345,3 @@ def test_a_folder_in_the_prefix_is_not_given_twice(
     assert status(Layout(Path())).following == f"imagenet-prep convert {outer} --config {flowers}"
     flowers.unlink()
     assert status(inner).following.endswith(f"--config {flowers}")
-
-
-def test_damaged_state_files_of_a_recipe(flowers: Path, tmp_path: Path) -> None:
-    """Whatever lies where a recipe is recorded, there is an answer."""
-    layout = convert_recipe(flowers, Layout(tmp_path / "out"))
-    layout.manifest_path.write_bytes(b"{")
-    assert stage(layout, "convert").state == "partly"
-    for content in (b"[]", b'{"recipe": 1}', b"\xff"):
-        layout.recipe_path.write_bytes(content)
-        assert stage(layout, "convert").state == "partly"  # of a recipe, though nothing says of which

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from existing import existing
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
@@ -29,7 +27,6 @@ from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.shards.account import ConvertSummary
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example
 
@@ -199,73 +196,7 @@ def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:
     assert not InceptionRecorder().upright
 
 
-# sets of versions that turned none -----------------------------------------------------------------------------
-
-
-def test_a_set_of_an_earlier_version_is_known(tmp_path: Path) -> None:
-    """Without turning, settings and fingerprints are what version 1.2 made of the same recipe and files."""
-    for name in ("a/0.jpg", "a/1.jpg", "b/2.jpg"):
-        path = tmp_path / "in" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\xff\xd8 " + name.encode())
-        os.utime(path, ns=(10**18, 10**18))
-    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
-    plan = load(tmp_path / "recipe.yaml", None, ENGINE).without_turning()
-    assert plan is not None
-    (split,) = plan.cut().splits
-    assert (
-        split.earlier_fingerprint(split.plans[0], has_times=True)
-        == "7fe26479e709e59d2fa10afc137d3a96f93183c5eac508264206bb40d8112630"
-    )
-
-
-def as_earlier(folder: Path, *, finished: bool) -> None:
-    """The set that a version made that turned no image, and the recipe of then; with its last shards missing, if so."""
-    made(folder, "resize: 24\nupright: false\n")
-    (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{SMALLER}")
-    if not finished:
-        journal = folder / "out/imagenet-prep/journal.jsonl"
-        journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:4]))  # two a shard
-        (folder / "out/imagenet-prep/manifest.json").unlink()
-        done = {json.loads(line)["name"] for line in journal.read_text().splitlines()}
-        for path in existing(folder / "out", "train-*"):
-            if path.name not in done:
-                path.unlink()
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_an_earlier_set_is_gone_on_with_as_it_was_begun(photographs: Path, finished: bool) -> None:
-    """The recipe of then makes the shards that are missing as the others are, and none again."""
-    as_earlier(photographs, finished=finished)
-    summary = made(photographs)
-    assert [split.made for split in summary.splits] == [0 if finished else 2]
-    assert set(sizes(photographs).values()) == {(36, 24)}
-    assert any("turned no image" in note for note in summary.notes)
-    assert verify(Layout(photographs / "out"), ENGINE).problems == ()
-
-
-def test_an_earlier_set_is_repaired_as_it_was(photographs: Path) -> None:
-    """The same bytes come back."""
-    as_earlier(photographs, finished=True)
-    shard = photographs / "out/train-00001-of-00004"
-    before = shard.read_bytes()
-    shard.write_bytes(before[:50] + bytes([before[50] ^ 1]) + before[51:])
-    run = verify_and_repair(Layout(photographs / "out"), ENGINE)
-    assert run.repair.made == (shard.name,)
-    assert (shard.read_bytes(), run.verdict.problems) == (before, ())
-
-
-def test_an_earlier_set_is_turned_if_that_is_asked_for(photographs: Path) -> None:
-    """Said in the recipe, it is another set, and refused; with overwrite the images are turned."""
-    as_earlier(photographs, finished=True)
-    with pytest.raises(UsageError, match="changed since then: upright"):
-        made(photographs, "resize: 24\nupright: true\n")
-    summary = made(photographs, overwrite=True)
-    assert [split.turned for split in summary.splits] == [3]
-    assert sizes(photographs)["b/1.jpg"] == (24, 36)
-
-
-def test_a_set_of_now_is_not_taken_for_an_earlier_one(photographs: Path) -> None:
+def test_a_set_that_turns_is_no_set_that_does_not(photographs: Path) -> None:
     """Turned images stay turned in repair and in a second run; a recipe that no longer turns is another one."""
     made(photographs)
     assert [split.made for split in made(photographs).splits] == [0]

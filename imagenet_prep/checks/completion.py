@@ -19,10 +19,10 @@ def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> No
 
     Of several such ones that counts whose fingerprint is among those ``wanted``.
     """
-    for name, entries in journal.rivals().items():
-        founded = [entry for entry in entries if agrees(layout, entry[0])]
+    for infos in journal.rivals().values():
+        founded = [info for info in infos if agrees(layout, info)]
         if founded:
-            journal.choose(name, max(founded, key=lambda entry: entry[0].fingerprint in wanted))
+            journal.choose(max(founded, key=lambda info: info.fingerprint in wanted))
 
 
 def not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:

@@ -95,7 +95,7 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
     None if it has changed since it was written, and not only in such entries.
 
     Where the two differ, one of them has changed since it was written: the one holds from whose digest the index does
-    not depart, and of two such ones the one that has the size of the shard, then the one with a CRC of its own.
+    not depart, and of two such ones the one that has the size of the shard, then the journal's, which has its own CRC.
     """
     infos: dict[str, ShardInfo] = {}
     for name, info in manifest.shards.items():
@@ -104,8 +104,7 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
             continue
         size = layout.shards.size(name)
         founded = [each for each in (info, other) if agrees(layout, each)]
-        sealed = other if journal.is_sealed(name) else info
-        infos[name] = max(founded, key=lambda each: (each.size == size, each is sealed), default=info)
+        infos[name] = max(founded, key=lambda each: (each.size == size, each is other), default=info)
     if not infos:
         return manifest if manifest.is_sealed else None
     found = dataclasses.replace(manifest, shards={**manifest.shards, **infos}, is_as_written=False)

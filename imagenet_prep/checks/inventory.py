@@ -15,10 +15,10 @@ from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.index_check import corrected
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.state.beginning import Beginning, load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.files import scan
@@ -88,10 +88,10 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
         journal = Journal(layout.journal_path)
         settle(layout, journal)
         infos = {name: info for name in sizes if (info := journal.get(name))}
-        begun = load_beginning(layout)
-        set_out = _set_out(begun, dataset.splits) if begun and not layout.manifest_path.exists() else {}
-        if begun and infos and infos.keys() <= {name for names in set_out.values() for name in names}:
-            images = {**dataset.images, **begun.records}
+        plan = None if layout.manifest_path.exists() else load_plan(layout)
+        if plan and infos and infos.keys() <= plan.shards().keys():
+            images = {**dataset.images, **{split: totals.images for split, totals in plan.totals.items()}}
+            set_out = {split: plan.names(split) for split in dataset.splits}
             return Inventory(dataset.name, images, sizes, set_out, None, infos, is_unfinished=True)
         shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     else:
@@ -101,15 +101,6 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
             f"{command('convert', layout.data_dir)}    (or name the folder that holds them)",
         )
     return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
-
-
-def _set_out(begun: Beginning, splits: Iterable[str]) -> dict[str, Sequence[str]]:
-    """The shards that a conversion set out to make, by split; none if these can't be."""
-    counts = [begun.shards.get(split, 0) for split in splits]
-    if not all(0 <= count <= MAX_SHARDS for count in counts):
-        return {}
-    names = zip(splits, counts, strict=True)
-    return {split: [shard_name(split, i, count) for i in range(count)] for split, count in names}
 
 
 def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:

@@ -568,9 +568,7 @@ def _job(
     layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
     if options.consume:
         raise UsageError(f"--consume and --config {given['config']}", "expected ImageNet, whose digests are known")
-    dataset = load(
-        file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, may_doubt=True, progress=progress
-    )
+    dataset = load(file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
     reading = {name: getattr(file.recipe, name) for name in ("read_order", "memory")}
     return layout, dataset, dataset.options.replace(**call, **reading)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
-from imagenet_prep.model import MadeFrom, ShardPlan
+from imagenet_prep.model import ShardPlan
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.fingerprint import Fingerprints, earlier_fingerprint, names_and_sizes
+from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
 from imagenet_prep.state.manifest import DatasetEntry, Manifest
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.location import AnyPath
@@ -24,9 +24,8 @@ class PlannedSplit:
     """One split, planned.
 
     The rows of ``catalog`` are in record order: those of a shard lie together. ``order`` tells where each stood in the
-    listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records, ``deciding`` is
-    the canonical form of the settings that decide their bytes. ``stamps`` are those of the containers that hold the
-    images, by path.
+    listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records. ``stamps`` are
+    those of the containers that hold the images, by path.
     """
 
     catalog: Catalog
@@ -35,16 +34,16 @@ class PlannedSplit:
     digest: str
     recorder: Recorder
     plans: tuple[ShardPlan, ...]
-    deciding: str
     stamps: Mapping[str, str]
+
+    @property
+    def times(self) -> Iterator[str]:
+        """A digest of the modification times of what holds the images of each shard, in order."""
+        return (self.catalog.times(self.rows(plan)) for plan in self.plans)
 
     def rows(self, plan: ShardPlan) -> range:
         """The catalog's rows of one shard, in record order."""
         return range(plan.start, plan.stop)
-
-    def earlier_fingerprint(self, plan: ShardPlan, *, has_times: bool) -> str:
-        """The fingerprint that earlier versions gave to a shard; ``has_times``: the first ones."""
-        return earlier_fingerprint(self.catalog, self.rows(plan), self.deciding, has_times=has_times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class PlannedSet:
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
         notes: what to tell the user before the work, and ``closing`` after it.
-        doubts: what speaks against beginning such a set, not against going on with one that an earlier version began.
     """
 
     entry: DatasetEntry
@@ -68,7 +66,6 @@ class PlannedSet:
     options: Settings = ()
     notes: tuple[str, ...] = ()
     closing: tuple[str, ...] = ()
-    doubts: tuple[PrepError, ...] = ()
 
 
 def plan_name(plan: ShardPlan) -> str:
@@ -86,14 +83,11 @@ def cut(
     arranged = catalog.picked(rows)
     fingerprints = Fingerprints(arranged, settings)
 
-    def made_from(shard: range) -> MadeFrom:
-        return MadeFrom(fingerprints.of(shard), arranged.times(shard))
-
-    nothing, plans = made_from(range(0)), []  # there may be many more shards than images
+    nothing, plans = fingerprints.of(range(0)), []  # there may be many more shards than images
     for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
-        found = made_from(range(start, stop)) if start < stop else nothing
-        plans.append(ShardPlan(catalog.split, i, count, start, stop, found.items, found))
-    return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), settings, stamps)
+        fingerprint = fingerprints.of(range(start, stop)) if start < stop else nothing
+        plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint))
+    return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), stamps)
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:

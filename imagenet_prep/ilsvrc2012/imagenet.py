@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFindings
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.datasets.recorder import InceptionRecorder
-from imagenet_prep.errors import IncompleteError, InputError, PrepError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.escaping import Settings, command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
@@ -33,7 +34,6 @@ from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missin
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -84,10 +84,10 @@ class ImageNet(KnownSet):
         """
         if manifest is not None:
             return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
-        begun = load_beginning(layout)
+        plan = load_plan(layout)
         with suppress(InputError):
-            if begun:
-                return cls(None, recorded_part(begun.name, begun.classes), begun.images)
+            if plan:
+                return cls(None, recorded_part(plan.dataset.name, plan.dataset.classes), plan.expected)
         return cls()
 
     @property
@@ -114,15 +114,14 @@ class ImageNet(KnownSet):
         catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
         notes += _check_complete(catalogs, options)
         splits: list[PlannedSplit] = []
-        doubts: list[PrepError] = []
         for split, catalog in catalogs.items():
             count = options.shards(split)
             if count > (most := order.most_shards(len(catalog))):
                 what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
-                doubts.append(UsageError(what, f"expected at most {most:,}"))
+                raise UsageError(what, f"expected at most {most:,}")
             if count > len(catalog):
                 notes.append(_empty_shards(split, len(catalog), count))
-            doubts += _missing_boxes(split, layout, options)
+            _refuse_missing_boxes(split, layout, options)
             notes += _attach_boxes(catalog, layout, options)
             splits.append(_plan_split(catalog, found[split], layout, options))
         part = options.part
@@ -133,7 +132,6 @@ class ImageNet(KnownSet):
             expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
             options=options.chosen(),
             notes=tuple(notes),
-            doubts=tuple(doubts),
         )
 
     def refuse_without_source(self) -> None:
@@ -186,12 +184,12 @@ class ImageNet(KnownSet):
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not begun" and has_boxes:
             return command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
-        begun = load_beginning(layout)
-        settings = begun.options if begun else ()
-        if self.manifest is not None and not (begun and self.part.recorded):  # of a file it knows no more than the name
+        plan = load_plan(layout)
+        settings: Settings = plan.options if plan else ()
+        if self.manifest is not None and not (plan and self.part.recorded):  # of a file it knows no more than the name
             with suppress(InputError):
                 settings = options_from(self.manifest).chosen()
-        return command("convert", layout.data_dir, (*layout.elsewhere(begun.raw if begun else None), *settings))
+        return command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir if plan else None), *settings))
 
     # what its shards must be -----------------------------------------------------------------------------------
 
@@ -327,12 +325,12 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
     return []
 
 
-def _missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> list[PrepError]:
-    """What speaks against beginning a set whose validation images are to have boxes, where there are none to give."""
+def _refuse_missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> None:
+    """Raise InputError if validation images are to have boxes, and there are none to give."""
     if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
-        return []
+        return
     hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
-    return [InputError(_no_boxes(split, layout), "expected it: validation_boxes asks for them", hint)]
+    raise InputError(_no_boxes(split, layout), "expected it: validation_boxes asks for them", hint)
 
 
 def _no_boxes(split: str, layout: Layout) -> str:

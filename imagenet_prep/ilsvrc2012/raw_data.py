@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -16,7 +17,6 @@ from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.portals import ZIP, BoxesInZip, HubFiles, KaggleZip
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.model import StageStatus, State
-from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.checked import seen_digests
 from imagenet_prep.storage.files import names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
@@ -108,10 +108,10 @@ def nothing_found(layout: Layout) -> InputError:
     """The error for a DATA_DIR without images of ImageNet; a conversion that was begun knows where its images lay."""
     there, names = _what_lies_there(layout)
     expected = "expected the archives of image-net.org, folders train/ and val/, or a copy of Kaggle or Hugging Face"
-    begun, own = load_beginning(layout), own_images(layout)
+    plan, own = load_plan(layout), own_images(layout)
     hint = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
-    if begun is not None:
-        hint = command("convert", layout.data_dir, (*layout.elsewhere(begun.raw), *begun.options))
+    if plan is not None:
+        hint = command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir), *plan.options))
     elif own is not None:
         hint = f"{command('init', own)}    (for images of your own)"
     return InputError(

@@ -92,9 +92,6 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
         raise UsageError("skip_bad of raw data", "expected none: which images are bad shows when all are read", hint)
     registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
-    for doubt in planned.doubts:  # that there are more shards than images is nothing to a set without shards
-        if not isinstance(doubt, UsageError):
-            raise doubt
     for note in planned.notes:
         warnings.warn(str(note), stacklevel=3)
     found = {each.catalog.split: each for each in planned.splits}
@@ -116,5 +113,5 @@ def _data_set(layout: Layout, engine: Engine, config: _Path | None) -> tuple[Dat
     file = read(Path(config))
     if is_imagenet(file):
         return ILSVRC2012, imagenet_options(file)
-    dataset = load(file, layout.raw, engine, layout=layout, may_doubt=True)
+    dataset = load(file, layout.raw, engine, layout=layout)
     return dataset, dataset.options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,12 +114,6 @@ def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
     """The same numbers; where each is one more than the last, as a range: every task of a shard carries them."""
     counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
     return counted if numbers == tuple(counted) else numbers
-
-
-def without_turning(recorder: Recorder) -> Recorder:
-    """The same recorder, for images as they are stored."""
-    assert isinstance(recorder, (InceptionRecorder, MappedRecorder))
-    return dataclasses.replace(recorder, upright=False)
 
 
 def settings_of(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
@@ -59,7 +59,6 @@ def load(
     *,
     layout: Layout | None = None,
     skip_bad: bool = False,
-    may_doubt: bool = False,
     progress: Progress | None = None,
 ) -> RecipeDataset:
     """List a recipe's files, and plan what is to be made of them. Nothing is written.
@@ -70,7 +69,6 @@ def load(
         engine: where folders and archives are listed.
         layout: where the shards go, for a manifest that can't be made below ``root``.
         skip_bad: leave bad items out, whether or not the recipe says so.
-        may_doubt: keep what speaks against beginning such a set in the plan's ``doubts``; else it is raised.
         progress: told what is being listed.
 
     Raises:
@@ -88,13 +86,11 @@ def load(
     except InputError as error:
         raise all_of([*inputs.obstacles, error]) from error
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
-    if inputs.obstacles or (labelled.doubts and not may_doubt):
+    if inputs.obstacles or labelled.doubts:
         raise all_of([*inputs.obstacles, *labelled.doubts])
     extra = extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
-    too_many = _too_many(file, counts, divisions)
-    if too_many and not may_doubt:
-        raise too_many[0]
+    _refuse_too_many(file, counts, divisions)
     prefix_folder, prefix = rules.prefix_of(file)
     prefixes = {each.name: _prefix(prefix, each.name, len(divisions)) for each in divisions}
     splits = tuple(
@@ -122,8 +118,6 @@ def load(
         notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
-        says_turning="upright" in file.value,
-        doubts=(*labelled.doubts, *too_many),
     )
 
 
@@ -235,17 +229,15 @@ def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Divisi
     return dict(counts)
 
 
-def _too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[Division]) -> list[UsageError]:
-    """The splits that are to have so many shards that most would be empty."""
-    faults = []
+def _refuse_too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[Division]) -> None:
+    """Raise UsageError if a split is to have so many shards that most would be empty."""
     for each in divisions:
         count, files = counts[each.name], len(each.rows)
         if count > (most := order.most_shards(files)):
             key = next(key for key in (("shards", each.name), ("shards",), ("num_shards",)) if key in file.lines)
             where = f" in split {each.name}" if each.name != ONLY else ""
             what = f"{number_of(count, 'shard')} of {number_of(files, 'file')}{where}"
-            faults.append(file.fault(key, what, f"expected at most {most:,}"))
-    return faults
+            raise file.fault(key, what, f"expected at most {most:,}")
 
 
 def _prefix(prefix: str, split: str, splits: int) -> str:

@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.identity import is_begun
 from imagenet_prep.datasets.plan import PlannedSet, cut
 from imagenet_prep.datasets.recorder import Recorder
-from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.recipes import features
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, usable_manifest
+from imagenet_prep.state.manifest import RECIPE, DatasetEntry
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -67,8 +63,6 @@ class RecipeDataset:
         notes: what to tell the user.
         manifest: a manifest_file that is still to be made; see ``prepare``.
         root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
-        says_turning: whether the recipe itself says that images are turned upright, or not.
-        doubts: what speaks against beginning such a set; convert goes on with one that was begun before.
     """
 
     path: AnyPath
@@ -82,8 +76,6 @@ class RecipeDataset:
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
     root: AnyPath | None = None
-    says_turning: bool = False
-    doubts: tuple[PrepError, ...] = ()
 
     @property
     def options(self) -> MakingOptions:
@@ -97,13 +89,11 @@ class RecipeDataset:
         return {"recipe": str(self.path.resolve()), **root}
 
     def plan(self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress) -> PlannedSet:
-        """All its shards; those of a set that an earlier version began as that version meant the recipe."""
-        earlier = None if options.overwrite else self.without_turning()
-        dataset = earlier if earlier is not None and earlier.has_begun(layout) else self
+        """All its shards."""
         settings = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         said = f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report"
         return dataclasses.replace(
-            dataset.cut(),
+            self.cut(),
             options=tuple((name, True) for name, is_set in settings.items() if is_set),
             closing=(said,) if self.folder else (),
         )
@@ -123,36 +113,7 @@ class RecipeDataset:
             settings={**self.settings, "order": ordering},
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=self.notes,
-            doubts=self.doubts,
         )
-
-    def as_recorded(self, manifest: Manifest) -> RecipeDataset:
-        """The recipe as the version meant it that made a set: one that turned no image upright, maybe."""
-        earlier = self.without_turning()
-        return self if earlier is None or "upright" in manifest.settings else earlier
-
-    def has_begun(self, layout: Layout) -> bool:
-        """Whether the shards that are there, whole or under way, are of this reading of the recipe."""
-        manifest = usable_manifest(layout.manifest_path)
-        if manifest is not None:
-            return "upright" not in manifest.settings
-        with Journal(layout.journal_path) as journal:
-            is_new = not journal.names()  # then there is nothing to compare, and the plan costs time
-            return not is_new and any(
-                is_begun(plan, split, journal) for split in self.cut().splits for plan in split.plans
-            )
-
-    def without_turning(self) -> RecipeDataset | None:
-        """What versions made of it that turned no image upright; None if the recipe decides, or it makes no odds."""
-        if self.says_turning or "upright" not in self.settings:
-            return None
-        splits = tuple(
-            dataclasses.replace(each, recorder=features.without_turning(each.recorder)) for each in self.splits
-        )
-        settings = {key: value for key, value in self.settings.items() if key != "upright"}
-        note = "the version that began this set turned no image upright, and so it is gone on with; --overwrite turns"
-        notes = (*self.notes, note) if "reencode" in settings else self.notes
-        return dataclasses.replace(self, splits=splits, settings=settings, notes=notes)
 
     def prepare(self) -> None:
         """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""

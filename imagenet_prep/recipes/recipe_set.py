@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, State
-from imagenet_prep.state.beginning import kept_path, load_beginning
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
-from imagenet_prep.storage.files import kind_of, load_json
+from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
@@ -67,8 +67,8 @@ class MadeByRecipe(KnownSet):
         """To repair what was whole, or to go on with the conversion."""
         if self.manifest is None:
             return self.call_again(layout)
-        begun = load_beginning(layout)
-        return command("repair", layout.data_dir, layout.elsewhere(begun.raw if begun else None))
+        plan = load_plan(layout)
+        return command("repair", layout.data_dir, layout.elsewhere(plan.raw_dir if plan else None))
 
     # what its shards must be -----------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class MadeByRecipe(KnownSet):
             f"the conversion in {layout.output_dir} is not finished",
             f"expected {layout.manifest_path.name}, which is written when every shard is done",
             f"it finishes the set, or names the ranks to run again: {merge}"
-            if layout.planned_path.exists()
+            if layout.rank_parts()
             else f"{again}: finished shards are kept",
         )
 
@@ -132,8 +132,8 @@ class MadeByRecipe(KnownSet):
         self.refuse_without_source()
         path, root, skip_bad = self.path, layout.raw or self.root, manifest.has_set_aside
         assert path is not None
-        found = load(path, root, engine, layout=layout, skip_bad=skip_bad, may_doubt=True, progress=progress)
-        planned = found.as_recorded(manifest).cut()
+        found = load(path, root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
+        planned = found.cut()
         names = sorted({*planned.settings, *manifest.settings})
         changed = [name for name in names if planned.settings.get(name) != manifest.settings.get(name)]
         if changed:
@@ -159,22 +159,19 @@ class MadeByRecipe(KnownSet):
         root = layout.raw or self.root
         output = _outside(layout.output, folder) if layout.output else None
         data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
-        begun = load_beginning(layout) if self.manifest is None else None
-        given = (("config", self.path or "RECIPE"), *(begun.options if begun else ()))
+        plan = load_plan(layout) if self.manifest is None else None
+        given = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
 def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
     """What tells that the shards are a recipe's, by their manifest if there is one; None if nothing does."""
-    try:
-        kept = load_json(layout.recipe_path)
-    except InputError:
-        kept = None
-    recipe, root = (kept_path(kept.get(key)) if isinstance(kept, dict) else None for key in ("recipe", "root"))
-    path = local_or_none(recipe) if recipe else None
-    if manifest is not None:
-        return MadeByRecipe(manifest, path, root) if manifest.dataset.kind == RECIPE else None
-    return MadeByRecipe(None, path, root) if layout.recipe_path.exists() else None
+    plan = load_plan(layout)
+    recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
+    path = local_or_none(locate(recipe)) if recipe else None
+    known = manifest or plan
+    is_made = known is not None and known.dataset.kind == RECIPE
+    return MadeByRecipe(manifest, path, locate(root) if root else None) if is_made else None
 
 
 def refuse_made(layout: Layout) -> None:

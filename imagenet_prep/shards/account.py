@@ -1,18 +1,15 @@
-"""What is told of a conversion: a summary of each split, its bad images, and the manifest that it will have."""
+"""What is told of a conversion: a summary of each split, and its bad images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from imagenet_prep import __version__
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import DataProblemsError
 from imagenet_prep.images.prepare import TURNED, count_changes
-from imagenet_prep.model import Problem, Progress, ShardInfo, ShardPlan
-from imagenet_prep.shards.run import count_images
+from imagenet_prep.model import Problem, Progress, ShardPlan
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, SplitTotals
 from imagenet_prep.text import number_of
 
 
@@ -70,27 +67,4 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
         "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
-    )
-
-
-def manifest_to_come(planned: PlannedSet) -> Manifest:
-    """The manifest of a planned set, but for what only finished shards tell."""
-    splits = planned.splits
-    plans = {plan_name(plan): plan for split in splits for plan in split.plans}
-    return Manifest(
-        version=__version__,
-        dataset=planned.entry,
-        settings=dict(planned.settings),
-        sources={split.catalog.split: source_record(split) for split in splits},
-        totals={
-            split.catalog.split: SplitTotals(
-                images=len(split.catalog),
-                expected=planned.expected[split.catalog.split],
-                classes=len(split.catalog.count_by_label().keys() - {0}),
-                boxes=len(split.catalog.boxes) // 4,
-                shards=len(split.plans),
-            )
-            for split in splits
-        },
-        shards={name: ShardInfo(name, plan.fingerprint, count_images(plan), 0, "") for name, plan in plans.items()},
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from imagenet_prep.datasets.recorder import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
-from imagenet_prep.model import Item, MadeFrom, Portable, Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.reading import read_in_turn
@@ -47,10 +47,8 @@ class ShardTask:
         compression: of the whole shard.
         skip_bad: leave bad images out, in place of refusing the shard.
         expected: what it must become, when it is made again; any other one is refused before it replaces anything. Then
-            just those images are left out that were then, and the outcome is what is expected, fingerprint and all:
-            one of an earlier version holds file times, which may have changed.
+            just those images are left out that were then, and the outcome is what is expected, fingerprint and all.
         doubt: what beside other raw data may explain a shard that is not as expected.
-        made_from: what the journal says beside its entry.
         bundle: the file that holds just its images: of no use once it is durable.
         syncs: whether the maker makes index and names durable too: whoever journals the shard may be elsewhere.
     """
@@ -64,7 +62,6 @@ class ShardTask:
     skip_bad: bool = False
     expected: ShardInfo | None = None
     doubt: str = ""
-    made_from: MadeFrom | None = None
     bundle: Path | None = None
     syncs: bool = False
 
@@ -225,11 +222,8 @@ class _Making:
 
 
 def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
-    file_digest = expected.file_digest and made.file_digest  # an earlier version recorded none
-    return (made.records, made.size, made.digest, file_digest) == (
-        *(expected.records, expected.size, expected.digest),
-        expected.file_digest,
-    )
+    found = made.records, made.size, made.digest, made.file_digest
+    return found == (expected.records, expected.size, expected.digest, expected.file_digest)
 
 
 def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.identity import take_in_sources
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
@@ -162,8 +161,8 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
         with contextlib.suppress(OSError):
             partials.rmdir()
     journal.take_in()
-    take_in_sources(layout)
-    layout.planned_path.unlink(missing_ok=True)
+    for part in layout.rank_parts():
+        layout.rank_path(part).unlink(missing_ok=True)
 
 
 def run_name() -> str:
@@ -176,7 +175,7 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
     """Take every unfinished file out of reach in one step a run, then remove it; those of ranks with a key stay."""
     partials = local_or_none(layout.partials_dir)
     if partials is None:
-        if not (spared and layout.planned_path.exists()):
+        if not (spared and layout.rank_parts()):
             layout.shards.abandon(lambda name: parse_shard_name(name) is not None)
         return
     for path in partials.glob("*"):
@@ -186,8 +185,6 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
         with writing(path), contextlib.suppress(FileNotFoundError):
             path.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-        with contextlib.suppress(OSError):  # an earlier version had no folders of runs
-            gone.unlink(missing_ok=True)
 
 
 def prepare_tasks(
@@ -216,7 +213,6 @@ def prepare_tasks(
             skip_bad=options.skip_bad,
             expected=expected[plan_name(plan)] if expected else None,
             doubt=doubt,
-            made_from=plan.made_from,
             bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
             syncs=syncs,
         )
@@ -284,7 +280,7 @@ def make_shards(
                         "library makes other bytes of them"
                     )
                 if made.info != before:
-                    journal.append(made.info, task.made_from)
+                    journal.append(made.info)
             progress.advance(len(task.catalog))
             if time.monotonic() - synced > SYNC_SECONDS or held > HELD:
                 _sync(layout, journal, unsynced)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -56,14 +55,6 @@ class Share:
             dataclasses.replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
             for split in splits
         )
-
-
-def partition_key(splits: Iterable[PlannedSplit]) -> str:
-    """What ranks of one and the same set share: a short digest of which shards are to be made, and of what."""
-    digest = hashlib.sha256()
-    for plan in (plan for split in splits for plan in split.plans):
-        digest.update(plan_name(plan).encode() + plan.fingerprint.encode())
-    return digest.hexdigest()[:16]
 
 
 def ranks_of(names: Collection[str], shards: Iterable[str], parts: Iterable[str]) -> tuple[list[int], int] | None:

@@ -1,22 +1,18 @@
 """Fingerprints: rows of a Catalog and the settings that decide bytes -> a digest of all that decides a shard's bytes.
 
 That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. Where
-the items lie, and since when, makes no difference. A fingerprint begins with its version and a colon.
+the items lie, and since when, makes no difference.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import struct
 
 import numpy as np
 
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows
-
-VERSION = "2:"
-"""What a fingerprint of ``fingerprint`` begins with."""
 
 _NARROW = 1 << 16  # labels below it take 16 bits in a digest of names and sizes
 
@@ -48,32 +44,12 @@ class Fingerprints:
         ):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
-        return VERSION + digest.hexdigest()
+        return digest.hexdigest()
 
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
     """The fingerprint of these rows alone."""
     return Fingerprints(catalog, settings).of(rows)
-
-
-def earlier_fingerprint(catalog: Catalog, rows: Rows, settings: str, *, has_times: bool) -> str:
-    """The fingerprint that earlier versions gave to these rows; the first ones knew items by file times, too."""
-    found = catalog.picked(rows)
-    columns = [found.columns[name] for name in sorted(found.columns)]
-    form = "H" if found.labels.max(initial=0) < _NARROW else "I"
-    pack = struct.Struct(f"<{form}QqI" if has_times else f"<{form}QI").pack
-    digest = hashlib.sha256(settings.encode())
-    for row in range(len(found)):
-        item, where = found.item(row), found.row(row)
-        digest.update(item.filename.encode())
-        digest.update(pack(item.label, where.length, *((where.stamp,) if has_times else ()), len(item.boxes)))
-        for box in item.boxes:
-            digest.update(struct.pack("<4f", box.xmin, box.ymin, box.xmax, box.ymax))
-        if columns:
-            digest.update(json.dumps([values[row] for values in columns]).encode())
-    for label in sorted(set(found.labels.tolist()) - {0}):
-        digest.update(f"{label} {' '.join(found.classes[label])}\n".encode())
-    return digest.hexdigest()
 
 
 def names_and_sizes(catalog: Catalog) -> str:

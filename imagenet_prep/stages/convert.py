@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from imagenet_prep.checks.completion import filled, not_done, settle
 from imagenet_prep.checks.index_check import is_indexed
+from imagenet_prep.datasets.claimed import Plan, load_plan, plan_of
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.identity import is_begun, recognise, remember
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name, source_record
-from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.datasets.identity import find_changed
+from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
-from imagenet_prep.shards.account import ConvertSummary, manifest_to_come, refusal_of, summary_of
+from imagenet_prep.shards.account import ConvertSummary, refusal_of, summary_of
 from imagenet_prep.shards.consuming import (
     begin_consuming,
     check_consumable,
@@ -37,10 +37,10 @@ from imagenet_prep.shards.run import (
     unfinished,
     unfinished_of,
 )
-from imagenet_prep.shards.share import Share, partition_key
-from imagenet_prep.state.beginning import Beginning, save_beginning
+from imagenet_prep.shards.share import Share
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
@@ -85,39 +85,40 @@ def convert(
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
         refuse_other_set(layout, dataset)
         planned = dataset.plan(layout, engine, options, progress)
-        _refuse_doubtful(planned, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
         notes = planned.notes
         for note in notes:
             progress.note(note)
-        key = partition_key(planned.splits)
+        before = load_plan(layout)
+        plan = plan_of(planned, layout, dataset.recipe_file, before)
         with Journal(layout.journal_path, part) as journal:
-            planned, changed = _compared(planned, layout, journal, engine, options)
+            changed = _compare(planned, plan, before, layout, journal, engine, options)
             splits = share.of_splits(planned.splits) if share else planned.splits
-            _remove_superseded(layout, journal, planned.splits, changed, options)
+            _remove_superseded(plan, layout, journal, changed, options)
             journal.forget(changed)
-            own_folder = unfinished_of(layout, f"rank-{key}-{run_name()}") if share else unfinished(layout, key)
-            with own_folder as own:
+            rank = f"rank-{plan.key}-{run_name()}"
+            with unfinished_of(layout, rank) if share else unfinished(layout, plan.key) as own:
                 todo = _still_to_make(splits, layout, journal, options)
                 works = lay_out(splits, todo, layout, options)
                 consuming = None if share else _consuming_needs(planned, todo, layout, engine, options)
                 refuse_lack(_needs(works, layout, engine, options), consuming)
                 dataset.prepare()
-                save_beginning(layout, _beginning(planned, layout), dataset.recipe_file)
-                remember(splits, todo, layout, journal, part)
+                replaces = options.overwrite or (share is None and layout.shards.is_local)
+                plan.save(layout, before, replaces=replaces)
                 if share:
-                    manifest_to_come(planned).save(layout.planned_path)
+                    save_bytes(layout.rank_path(part), b"")
                 if options.consume:
                     works = begin_consuming(works, layout, progress)
                 tasks = prepare_tasks(works, own, options, progress, syncs=share is not None)
                 problems = _run(tasks, own, splits, todo, engine, journal, progress)
             if share is None:
-                filled(manifest_to_come(planned), journal).save(layout.manifest_path)
+                _refuse_superseded(plan, layout)
+                filled(plan.manifest(), journal).save(layout.manifest_path)
                 take_in_parts(layout, journal)
         summaries = tuple(summary_of(split, todo, journal) for split in splits)
         if share:
-            _finish_if_last(planned, layout, share, progress)
+            _finish_if_last(plan, layout, share, progress)
             return ConvertSummary(summaries, tuple(problems), notes)
         if options.consume:
             finish_consuming(splits, layout)
@@ -145,14 +146,14 @@ def foresee(
     progress, options = progress or Silent(), options or dataset.options
     refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, progress)
-    _refuse_doubtful(planned, layout)
     if options.consume:
         check_consumable(planned.splits, layout)
     for note in planned.notes:
         progress.note(note)
+    before = load_plan(layout)
+    plan = plan_of(planned, layout, dataset.recipe_file, before)
     with Journal(layout.journal_path) as journal:
-        planned, changed = _compared(planned, layout, journal, engine, options)
-        journal.forget(changed)
+        journal.forget(_compare(planned, plan, before, layout, journal, engine, options))
         splits = share.of_splits(planned.splits) if share else planned.splits
         todo = _still_to_make(splits, layout, journal, options)
     return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
@@ -181,49 +182,37 @@ def _consuming_needs(
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _refuse_doubtful(planned: PlannedSet, layout: Layout) -> None:
-    """Raise what speaks against beginning a set, unless shards of this very set are done: then it is gone on with.
-
-    Versions that saw none of it began such sets. Only a shard with images proves that it is this one.
-    """
-    if not planned.doubts:
-        return
-    plans = [(plan, split) for split in planned.splits for plan in split.plans if plan.start < plan.stop]
-    with Journal(layout.journal_path) as journal:
-        begun = any(is_begun(plan, split, journal) for plan, split in plans)
-    if not begun:
-        inputs = [each for each in planned.doubts if isinstance(each, InputError)]
-        raise all_of(inputs) if inputs else planned.doubts[0]
-
-
-def _compared(
-    planned: PlannedSet, layout: Layout, journal: Journal, engine: Engine, options: MakingOptions
-) -> tuple[PlannedSet, Mapping[str, str]]:
-    """The set whose plans know which finished shards are theirs, and those that differ; see ``recognise``."""
-    settle(layout, journal, {plan.fingerprint for split in planned.splits for plan in split.plans})
-    manifest = usable_manifest(layout.manifest_path)
-    journal.forget_contradicted(manifest.shards if manifest else {})
-    splits, changed = recognise(planned.splits, layout, journal, engine)
-    planned = dataclasses.replace(planned, splits=splits)
-    refuse_gone(splits, _waiting(splits, changed, layout, journal, options), layout, options)
-    _refuse_strangers(layout, journal, planned, changed, options)
-    return planned, changed
+def _compare(
+    planned: PlannedSet,
+    plan: Plan,
+    before: Plan | None,
+    layout: Layout,
+    journal: Journal,
+    engine: Engine,
+    options: MakingOptions,
+) -> Mapping[str, str]:
+    """The finished shards that the plan would not make, each with what tells so; see ``find_changed``."""
+    settle(layout, journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each})
+    changed = find_changed(planned.splits, before, layout, journal, engine)
+    waiting = _waiting(planned.splits, changed, layout, journal, options)
+    refuse_gone(planned.splits, waiting, layout, options)
+    _refuse_strangers(plan, layout, journal, changed, options)
+    return changed
 
 
 def _refuse_strangers(
-    layout: Layout, journal: Journal, dataset: PlannedSet, changed: Mapping[str, str], options: MakingOptions
+    plan: Plan, layout: Layout, journal: Journal, changed: Mapping[str, str], options: MakingOptions
 ) -> None:
     """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
-    splits = dataset.splits
-    planned = {plan_name(plan) for split in splits for plan in split.plans}
-    prefixes = {*KNOWN_SPLITS, *(split.catalog.split for split in splits)}
+    planned = plan.shards()
+    prefixes = {*KNOWN_SPLITS, *plan.totals}
     foreign, others = [], []
     for name in sorted(path.name for path in layout.output_dir.glob("*-of-*")):
         parsed = parse_shard_name(name)
         info = journal.get(name)
         if parsed is None or (info is None and parsed[0] not in prefixes):
             continue
-        if info is not None and parsed[0] not in {split.catalog.split for split in splits}:
+        if info is not None and parsed[0] not in plan.totals:
             raise UsageError(
                 f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
                 f"expected the {parsed[0]} images in {layout.raw_dir} too",
@@ -247,56 +236,54 @@ def _refuse_strangers(
         raise UsageError(
             f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
             f"or with other settings, {others[0]} first",
-            _what_differs(layout, dataset, next((changed[name] for name in others if changed.get(name)), None)),
+            _what_differs(layout, plan, next((changed[name] for name in others if changed.get(name)), None)),
             "make them again with --overwrite, or choose another folder with --output",
         )
 
 
-def _what_differs(layout: Layout, dataset: PlannedSet, reason: str | None) -> str:
-    """In what the set on record differs from the one to be made: images alone, or what the manifest tells."""
-    if reason:
-        return reason
-    manifest = usable_manifest(layout.manifest_path)
-    if manifest is None:
-        return "an input or an option changed since then"
-    then, now = manifest.settings, dataset.settings
-    found = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
-    found += ["classes"] if manifest.dataset.classes != dataset.entry.classes else []
-    for split in dataset.splits:
-        name, totals = split.catalog.split, manifest.totals.get(split.catalog.split)
-        if totals is None or totals.shards != len(split.plans):
-            found.append(f"number of {name} shards")
-        if totals is not None and totals.boxes != len(split.catalog.boxes) // 4:
-            found.append(f"{name} boxes")
-        if manifest.sources.get(name) != source_record(split):
-            found.append(f"{name} images")
-    if not found:
-        return "boxes or columns of some images changed since then, or the time of a file that an earlier version knew"
-    return f"changed since then: {', '.join(found)}"
+def _what_differs(layout: Layout, plan: Plan, reason: str | None) -> str:
+    """In what the set on record differs from the one to be made: images alone, or what manifest or plan tell."""
+    other = usable_manifest(layout.manifest_path) or load_plan(layout)
+    if reason or other is None:
+        return reason or "an input or an option changed since then"
+    return f"changed since then: {', '.join(plan.differences(other))}"
 
 
 def _remove_superseded(
-    layout: Layout,
-    journal: Journal,
-    splits: Sequence[PlannedSplit],
-    changed: Mapping[str, str],
-    options: MakingOptions,
+    plan: Plan, layout: Layout, journal: Journal, changed: Mapping[str, str], options: MakingOptions
 ) -> None:
-    """Remove what would contradict the shards to come: a manifest of others; with --overwrite, ours of another count.
+    """Remove what would contradict the shards to come: a manifest of others, and with --overwrite, what they replace.
 
-    First, and not at the end: a glob over train-* must find one set only, at every moment.
+    First, and not at the end: a glob over train-* must find one set only, at every moment. A shard that is to be made
+    again loses its index: it counts as done no more, whatever the journal says and happens now.
     """
-    planned = {plan_name(plan): plan.fingerprint for split in splits for plan in split.plans}
+    planned = {name: info.fingerprint for name, info in plan.shards().items()}
     manifest = usable_manifest(layout.manifest_path)
     recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
     if layout.manifest_path.exists() and (changed or recorded != planned):
         with writing(layout.manifest_path):
             layout.manifest_path.unlink()
-    if options.overwrite:
-        for name in set(journal.names()) - set(planned):
-            layout.shard_path(name).unlink(missing_ok=True)
-            for path in layout.index_paths(name):
-                path.unlink(missing_ok=True)
+    if not options.overwrite:
+        return
+    strangers = set(journal.names()) - planned.keys()
+    for name in strangers:
+        layout.shard_path(name).unlink(missing_ok=True)
+    for name in (*strangers, *changed):
+        for path in layout.index_paths(name):
+            path.unlink(missing_ok=True)
+    if changed and layout.index_dir.exists():
+        layout.indexes.sync_names()
+
+
+def _refuse_superseded(plan: Plan, layout: Layout) -> None:
+    """Raise UsageError if another run has claimed the set since, with --overwrite: its shards are not these."""
+    claimed = load_plan(layout)
+    if claimed is not None and claimed.key != plan.key:
+        raise UsageError(
+            f"{layout.output_dir} was claimed for a set of other images or settings while this one was made",
+            f"expected no other imagenet-prep convert there; these differ: {', '.join(plan.differences(claimed))}",
+            "let one of them make its set again with --overwrite, once the other has ended",
+        )
 
 
 def _still_to_make(
@@ -329,13 +316,6 @@ def _waiting(
     plans = ((plan, split) for split in splits if is_gone(split) for plan in split.plans)
     names = {plan_name(plan) for plan, split in plans if not _is_done(plan, split, layout, journal, options)}
     return names | set(changed)
-
-
-def _beginning(planned: PlannedSet, layout: Layout) -> Beginning:
-    shards = {split.catalog.split: len(split.plans) for split in planned.splits}
-    records = {split.catalog.split: len(split.catalog) for split in planned.splits}
-    entry = planned.entry
-    return Beginning(shards, planned.options, layout.raw, entry.name, entry.classes, planned.expected, records)
 
 
 # the work ------------------------------------------------------------------------------------------------------
@@ -371,9 +351,10 @@ def _run(
 # the record of it ----------------------------------------------------------------------------------------------
 
 
-def _finish_if_last(planned: PlannedSet, layout: Layout, share: Share, progress: Progress) -> None:
+def _finish_if_last(plan: Plan, layout: Layout, share: Share, progress: Progress) -> None:
     """Write the manifest if the shards of all ranks are done, else say how many are not."""
-    to_come = manifest_to_come(planned)
+    _refuse_superseded(plan, layout)
+    to_come = plan.manifest()
     with Journal(layout.journal_path) as journal:
         settle(layout, journal, {info.fingerprint for info in to_come.shards.values()})
         left = not_done(layout, to_come, journal)

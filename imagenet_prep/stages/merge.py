@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from imagenet_prep.checks.completion import all_not_done, filled, settle
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.shards.run import take_in_parts
@@ -36,9 +37,10 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
-        planned = load_manifest(layout.planned_path)
-        if planned is None:
+        plan = load_plan(layout)
+        if plan is None or (layout.manifest_path.exists() and not layout.rank_parts()):
             return _finished_before(layout)
+        planned = plan.manifest()
         with Journal(layout.journal_path) as journal:
             settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
             if missing := all_not_done(layout, planned, journal):
@@ -55,7 +57,7 @@ def _finished_before(layout: Layout) -> MergeSummary:
     if manifest is None:
         raise InputError(
             f"no rank has begun a set in {layout.output_dir}",
-            f"expected {layout.planned_path}, which each rank of a job array writes as it begins",
+            f"expected {layout.plan_path}, which the first rank of a job array writes",
             "run imagenet-prep convert with --rank, or without: then nothing is to be merged",
         )
     return _summary(manifest)

@@ -12,11 +12,11 @@ from typing import Any
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.escaping import Settings, command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
-from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -96,9 +96,8 @@ def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
 
 def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
     """How many shards a conversion under way will make: as it said, else as far as the names of those made tell."""
-    begun = load_beginning(layout)
-    if begun is not None:
-        return sum(begun.shards.values())
+    if (plan := load_plan(layout)) is not None:
+        return len(plan.shards())
     counts: dict[str, Counter[int]] = {split: Counter() for split in dataset.splits}
     for parsed in map(parse_shard_name, names):
         if parsed is not None and parsed[0] in counts:
@@ -139,8 +138,8 @@ def _under_way(layout: Layout) -> str:
     parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
     sizes = layout.find_shards({split for split, _, _ in parsed.values()})
     done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
-    begun = load_beginning(layout)
-    expected = list(begun.shards.items()) if begun and done else list(done)
+    plan = load_plan(layout)
+    expected = [(split, totals.shards) for split, totals in plan.totals.items()] if plan and done else list(done)
     words = (f"{split}: {done[split, planned]:,} of {number_of(planned, 'shard')}" for split, planned in expected)
     return "; ".join(words) or "begun, no shard is done yet"
 
@@ -166,5 +165,5 @@ def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
 
 def _elsewhere(layout: Layout) -> Settings:
     """Where else the raw data and the shards are: as given, or as the conversion was told."""
-    begun = load_beginning(layout)
-    return layout.elsewhere(begun.raw if begun else None)
+    plan = load_plan(layout)
+    return layout.elsewhere(plan.raw_dir if plan else None)

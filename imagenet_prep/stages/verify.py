@@ -53,13 +53,13 @@ def verify(
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     notes = list(dataset.notes(inventory, is_part=is_part))
-    if inventory.is_unfinished and not layout.planned_path.exists():
+    if inventory.is_unfinished and not layout.rank_parts():
         done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
         count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
         following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         said = f"this conversion is not finished: {count}; to go on: {following}"
         notes.insert(0, said)
-    if manifest is None and layout.planned_path.exists():
+    if manifest is None and layout.rank_parts():
         merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         said = f"ranks make these shards; to finish the set, or to know which ranks to run again: {merge}"
         notes.append(said)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
-from imagenet_prep.model import MadeFrom, ShardInfo
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.tfrecord.crc import crc32c
 
 _canonical = json.JSONEncoder(sort_keys=True).encode
@@ -17,9 +18,6 @@ _SEALED = b'{"crc": "'
 AFTER_SEAL = 20
 """Where these begin."""
 _BRACE = crc32c(b"{")
-
-Key: TypeAlias = tuple[str, str]
-"""Name and fingerprint of a shard: what binds a line that says what it was made from to its entry."""
 
 
 def canonical(value: object) -> bytes:
@@ -56,7 +54,7 @@ def many_objects() -> Iterator[None]:
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo: without a file's digest, if there is none, it is that of earlier versions."""
+    """The JSON form of a ShardInfo: without a file's digest, if there is none."""
     value = {
         "name": info.name,
         "fingerprint": info.fingerprint,
@@ -69,21 +67,53 @@ def info_dict(info: ShardInfo) -> dict[str, Any]:
     return {**value, "file_digest": info.file_digest} if info.file_digest else value
 
 
-def shard_info(value: dict[str, Any]) -> ShardInfo:
+def shard_info(value: Any) -> ShardInfo:
     """A ShardInfo from its JSON form; raises TypeError, KeyError or ValueError if it isn't one."""
-    lists = {"set_aside": texts(value["set_aside"]), "repairs": texts(value.get("repairs", []))}
-    info = ShardInfo(**{**value, **lists})
-    texts([info.name, info.fingerprint, info.digest, info.file_digest])
-    counts(info.records, info.size)
+    info = decode_entry(canonical(value))
+    if info is None:
+        raise ValueError("expected an entry of a shard")
     return info
 
 
-def read_made_from(value: Any) -> MadeFrom | None:
-    """What a line says that its shard was made from; raises TypeError or ValueError if it isn't of that form."""
-    if value is None:
+def decode_entry(text: bytes) -> ShardInfo | None:
+    """An entry of a shard from its JSON text, which may have a seal; None if it isn't one."""
+    decode, fault = _decoder()
+    try:
+        found = decode(text)
+    except fault:
         return None
-    texts(list(value.values()))
-    return MadeFrom(**value)
+    return ShardInfo(
+        found.name,
+        found.fingerprint,
+        found.records,
+        found.size,
+        found.digest,
+        found.set_aside,
+        found.repairs,
+        found.file_digest,
+    )
+
+
+@functools.cache
+def _decoder() -> tuple[Callable[[bytes], Any], type[Exception]]:
+    """What decodes an entry in a twentieth of the time that json takes; loaded by the first one."""
+    from msgspec import DecodeError, Meta, Struct, defstruct
+    from msgspec.json import Decoder
+
+    count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    fields: list[Any] = [
+        ("name", str),
+        ("fingerprint", str),
+        ("records", count),
+        ("size", count),
+        ("digest", str),
+        ("set_aside", tuple[str, ...]),
+        ("repairs", tuple[str, ...]),
+        ("file_digest", str, ""),
+        ("crc", str, ""),
+    ]
+    entry: type[Struct] = defstruct("Entry", fields, forbid_unknown_fields=True, gc=False)
+    return Decoder(entry).decode, DecodeError
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -11,15 +11,14 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.entries import canonical, counts, info_dict, many_objects, shard_info, texts
+from imagenet_prep.state.entries import canonical, counts, decode_entry, info_dict, many_objects, shard_info, texts
 from imagenet_prep.storage.files import find_plain, save_bytes
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.tfrecord.crc import crc32c
-from imagenet_prep.tfrecord.inception import PROMISE
 
-SCHEMA = 2
-"""Of the manifest. Schema 1 described the data set only where a recipe had made it, under "recipe"."""
+SCHEMA = 1
+"""Of the manifest."""
 
 MOST_BYTES = 1 << 33
 """Of its file, of which a million shards take 300 MB."""
@@ -28,10 +27,6 @@ _KEYS = ("version", "dataset", "settings", "sources", "totals", "shards")
 
 ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
 """The kinds of data sets: by whose rules one is checked and made again."""
-
-_SPLITS = ["train", "validation"]
-_UNSAID: dict[str, Any] = {"kind": ILSVRC2012, "name": "ILSVRC2012", "splits": _SPLITS, "features": PROMISE}
-"""The data set of a manifest of schema 1 that describes none."""
 
 
 def _split_totals(value: dict[str, Any]) -> SplitTotals:
@@ -60,17 +55,12 @@ class DatasetEntry:
 
 def _dataset(value: dict[str, Any]) -> DatasetEntry:
     """What a manifest says of its data set, once it is known to be of its form."""
-    if value["schema"] == 1:
-        earlier = value.get("recipe")
-        known: dict[str, Any] = {"kind": RECIPE, "name": "data set", "splits": sorted(value["totals"])}
-        found: dict[str, Any] = _UNSAID if earlier is None else {**known, **earlier}
-    else:
-        found = {"classes": {}, **value["dataset"]}
-        if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
-            raise ValueError("dataset")
+    found = {"classes": {}, **value["dataset"]}
+    if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
+        raise ValueError("dataset")
     if found["kind"] not in (ILSVRC2012, RECIPE):
         raise ValueError("kind")
-    features, turned, classes = found["features"], found.get("turned", {}), found.get("classes", {})
+    features, turned, classes = found["features"], found["turned"], found["classes"]
     kinds = (each["kind"] for each in features.values())
     splits = texts(found["splits"])
     texts([found["kind"], found["name"], *features, *kinds, *classes])
@@ -83,7 +73,7 @@ def _dataset(value: dict[str, Any]) -> DatasetEntry:
 
 
 def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
-    """The JSON form of a DatasetEntry: without classes, if none are told, it is that of earlier versions."""
+    """The JSON form of a DatasetEntry: without classes, if none are told."""
     value = dataclasses.asdict(entry)
     if not entry.classes:
         del value["classes"]
@@ -105,8 +95,8 @@ class SplitTotals:
 class Manifest:
     """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
 
-    ``crc`` is what the file says of all this: None if an earlier version wrote it. ``is_as_written``: the crc is known
-    to be right.
+    ``crc`` is what the file says of all this: None if it comes from no file. ``is_as_written``: the crc is known to be
+    right.
     """
 
     version: str
@@ -127,7 +117,7 @@ class Manifest:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is as its ``crc`` says; one of an earlier version, which has none, is believed."""
+        """Whether it is as its ``crc`` says."""
         return self.crc is None or self.is_as_written or self.crc == _seal(self._head(), self._lines())
 
     def _head(self) -> dict[str, Any]:
@@ -222,9 +212,7 @@ def load_unproven(path: AnyPath) -> Manifest | None:
 
 def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_written: bool = False) -> Manifest:
     """A manifest from its JSON form; raises TypeError, KeyError, ValueError or AttributeError if it isn't one."""
-    is_earlier = value["schema"] == 1
-    keys = {"schema", "recipe", *_KEYS} - {"dataset"} if is_earlier else {"schema", "crc", *_KEYS}
-    if value["schema"] not in (1, SCHEMA) or (value.keys() ^ keys) - ({"recipe"} if is_earlier else set()):
+    if value["schema"] != SCHEMA or value.keys() != {"schema", "crc", *_KEYS}:
         raise ValueError("schema")
     return Manifest(
         version=str(value["version"]),
@@ -233,7 +221,7 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_writ
         sources=dict(value["sources"]),
         totals={split: _split_totals(total) for split, total in value["totals"].items()},
         shards=shards,
-        crc=None if is_earlier else str(value["crc"]),
+        crc=str(value["crc"]),
         is_as_written=is_as_written,
     )
 
@@ -257,8 +245,6 @@ def _read_as_written(content: bytes) -> Manifest | None:
 
 def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
     """The lines of all shards in canonical form, each put into ``shards``; ValueError if one can't be understood."""
-    from imagenet_prep.state.quick_entries import decode_entry  # a command without a manifest starts light
-
     has_more = file.read(1) == b"\n"
     while has_more:
         line = file.readline()

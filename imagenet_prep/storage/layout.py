@@ -223,19 +223,16 @@ class Layout:
     """What annotate made and from what: fingerprint of its input, digest of its output, totals (JSON)."""
     problems_path = _Below("state_dir", "problems.jsonl")
     """The findings of the last verify, one JSON line each."""
-    recipe_path = _Below("state_dir", "recipe.json")
-    """Which recipe the shards were made by, if it wasn't ImageNet's own (JSON)."""
-    planned_path = _Below("state_dir", "planned.json")
-    """While ranks make its shards: the manifest to come, without what only finished shards tell (JSON)."""
+    plan_path = _Below("state_dir", "plan/plan.json")
+    """What was decided before the first shard: all shards to come, and where their images lay (JSON)."""
+
+    def rank_path(self, part: str) -> AnyPath:
+        """What says that a rank makes shards of the set, until all ranks' records are one: ``rank-3-of-8-HOST-...``."""
+        return self.plan_path.with_name(part)
 
     def rank_parts(self) -> list[str]:
-        """The names of the ranks' parts of journal and sources: ``rank-3-of-8-HOST-...``."""
-        return [path.stem.partition("-")[2] for path in self.state_dir.glob("*-rank-*")]
-
-    conversion_path = _Below("state_dir", "conversion.json")
-    """What the last conversion set out to make, and with which options (JSON)."""
-    sources_path = _Below("state_dir", "sources.json")
-    """Where the images of finished shards lay, and a stamp of each place (JSON); ``sources-PART.json``: a rank's."""
+        """The names of all of these."""
+        return [path.name for path in self.plan_path.parent.glob("rank-*")]
 
     def found_by(self, part: str) -> tuple[AnyPath, AnyPath]:
         """Findings and verdict of a verify: of one that checked a rank's shards, or with "" of all."""
@@ -245,15 +242,6 @@ class Layout:
     def found_by_ranks(self) -> list[AnyPath]:
         """All that was found by ranks."""
         return [*self.state_dir.glob("problems-rank-*.jsonl"), *self.state_dir.glob("verdict-rank-*.json")]
-
-    def sources_part(self, part: str) -> AnyPath:
-        """That of one writer."""
-        return self.sources_path.with_name(f"sources-{part}.json") if part else self.sources_path
-
-    def sources_parts(self) -> list[AnyPath]:
-        """Those of ranks."""
-        found: list[AnyPath] = [*self.state_dir.glob("sources-rank-*.json")]
-        return sorted(found, key=str)
 
     demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
     """That the demo made this folder: how many classes and images it has (JSON)."""

@@ -18,6 +18,7 @@ from imagenet_prep.checks.index_check import read_index, read_written
 from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
+from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import access, login, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
@@ -25,12 +26,10 @@ from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import options_from
-from imagenet_prep.recipes.recipe_set import find_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending
 from imagenet_prep.stages.status import status
-from imagenet_prep.state.beginning import load_beginning
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -107,23 +106,13 @@ def verdict_json(data: bytes) -> None:
             status(layout)
 
 
-@target(mutate=mutations.json_value)
-def conversion_json(data: bytes) -> None:
-    """What a conversion was begun with."""
-    layout = HOME.copy("conversion_json")
-    layout.conversion_path.write_bytes(data)
-    if load_beginning(layout) is not None:
-        with suppress(PrepError):
-            status(layout)
-
-
-@target(mutate=mutations.json_value)
-def recipe_json(data: bytes) -> None:
-    """By which recipe a set was begun, that has no manifest yet."""
-    layout = HOME.copy("recipe_json")
+@target(mutate=mutations.json_line)
+def plan_json(data: bytes) -> None:
+    """What a set was begun with, that has no manifest yet."""
+    layout = HOME.copy("plan_json")
     layout.manifest_path.unlink(missing_ok=True)
-    layout.recipe_path.write_bytes(data)
-    if find_made(layout, None) is not None:
+    layout.plan_path.write_bytes(data)
+    if load_plan(layout) is not None:
         _take_inventory(layout)
         with suppress(PrepError):
             status(layout)

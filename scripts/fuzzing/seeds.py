@@ -240,7 +240,7 @@ def seeds() -> dict[str, list[bytes]]:
     """The seeds of every target, by its name."""
     layout = HOME.layout
     tables = [table.replace(b",", b"\t") for table in _CSV]
-    manifests = [json.loads(layout.manifest_path.read_bytes()), _earlier_manifest(layout), _recipe_manifest()]
+    manifests = [json.loads(layout.manifest_path.read_bytes()), _recipe_manifest(layout)]
     state = [layout.manifest_path.read_bytes(), *(json.dumps(each).encode() for each in manifests)]
     frames = [_records(*_examples()), _records(b"", b"x" * 100), _records(*_sequences()[:1]), b""]
     exif = [image for image in _jpegs() if b"Exif" in image]
@@ -265,8 +265,7 @@ def seeds() -> dict[str, list[bytes]]:
         **{"shard": _shards(layout), "shard_index": list(_index(layout)), "manifest_json": state},
         "journal_lines": [layout.journal_path.read_bytes()],
         "verdict_json": [layout.verdict_path.read_bytes(), json.dumps(_verdict_with_problems(layout)).encode()],
-        "conversion_json": [layout.conversion_path.read_bytes()],
-        "recipe_json": [b'{"recipe": "/data/flowers.yaml", "root": "/data"}'],
+        "plan_json": [layout.plan_path.read_bytes()],
         "checked_json": [json.dumps(checked).encode()],
         **{"annotate_json": [layout.annotate_path.read_bytes()], "http_reply": _replies()},
         "redirect": [b"/other?key=secret&a=b", b"https://user:pass@cdn.org:8443/x#y", b"//host/..", b"ftp://a"],
@@ -276,23 +275,19 @@ def seeds() -> dict[str, list[bytes]]:
     }
 
 
-def _earlier_manifest(layout: Layout) -> dict[str, object]:
-    value = {**json.loads(layout.manifest_path.read_bytes()), "schema": 1, "recipe": None}
-    del value["dataset"]
-    seal(value)
-    return value
-
-
-def _recipe_manifest() -> dict[str, object]:
+def _recipe_manifest(layout: Layout) -> dict[str, object]:
     features = {"label": {"kind": "int64", "optional": False, "values": 1}}
     settings = {"format": 1, "compression": "none", "record": {"label": {"from": "label"}}}
     info = {"name": "a-00000-of-00001", "fingerprint": "0" * 64, "records": 2, "size": 90, "digest": "0" * 64}
-    return {
-        **{"schema": 1, "version": "0.1.0", "settings": settings, "sources": {"a": {"images": 2}}},
+    value: dict[str, object] = {
+        **json.loads(layout.manifest_path.read_bytes()),
+        **{"version": "0.1.0", "settings": settings, "sources": {"a": {"images": 2}}},
         "totals": {"a": {"images": 2, "expected": 2, "classes": 0, "boxes": 0, "shards": 1}},
         "shards": {"a-00000-of-00001": {**info, "set_aside": [], "repairs": []}},
-        "recipe": {"name": "flowers", "splits": ["a"], "features": features},
+        "dataset": {"kind": "recipe", "name": "flowers", "splits": ["a"], "features": features, "turned": {}},
     }
+    seal(value)
+    return value
 
 
 def _verdict_with_problems(layout: Layout) -> dict[str, object]:
