@@ -76,15 +76,6 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
     assert made.notes == ("1 of 3 files are in no split, and are left out",)
 
 
-def test_a_manifests_split_keeps_its_order(tmp_path: Path) -> None:
-    """Files that a manifest lists stay in that order; a split by pattern beside it is shuffled."""
-    (tmp_path / "test.txt").write_text("a/2.jpg\na/1.jpg\n")
-    recipe = FOLDERS + "splits: {train: {files: 'b/*'}, test: {manifest: test.txt}}\n"
-    made = plan(tmp_path, recipe, "a/1.jpg", "a/2.jpg", "b/1.jpg")
-    assert splits(made) == {"train": ["b/1.jpg"], "test": ["a/2.jpg", "a/1.jpg"]}
-    assert [each.shuffle for each in made.splits] == [True, False]
-
-
 def test_every_name_has_a_split() -> None:
     """Fractions that add up to a little less than 1 in floating point leave no name over."""
     fractions = {str(number): 0.1 for number in range(10)}
@@ -133,15 +124,6 @@ def test_a_column_of_a_reserved_name_is_reached_as_one_of_the_labels(tmp_path: P
     made = plan(tmp_path, LABELS + "record: {tall: labels.height, pixels: height}\n", "1.jpg")
     assert made.features.keys() == {"tall", "pixels"}
     assert made.splits[0].catalog.item(0).columns == {"labels.height": 77}
-
-
-def test_a_value_that_a_record_must_have_is_missed(tmp_path: Path) -> None:
-    """A line without a value for a feature that is not optional is named with its file; an optional one may lack it."""
-    (tmp_path / "labels.csv").write_text("path,label,note\nset/1.jpg,a,x\nset/2.jpg,a,\n")
-    with pytest.raises(InputError, match="line 3: note has no value for"):
-        plan(tmp_path, LABELS + "record: {note: note}\n", "1.jpg", "2.jpg")
-    made = plan(tmp_path, LABELS + "record: {note: {from: note, optional: true}}\n")
-    assert [made.splits[0].catalog.item(row).columns["note"] for row in (0, 1)] == ["x", None]
 
 
 def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:

@@ -256,7 +256,6 @@ class Layout:
     """The verdict of the last verify, and which files it is about (JSON)."""
     report_path = _Below("state_dir", "report.html")
     """The page to look at."""
-    """The page about this set beside another."""
     index_dir = _Below("state_dir", "index")
     """Record offsets of each shard."""
 

@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar, Protocol
+from typing import IO, TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.refusals import unreadable
@@ -52,34 +52,34 @@ class Found:
         return os.stat_result(fields, {"st_mtime_ns": self.changed})
 
 
-class FolderEntry(Protocol):
-    """A file or a folder as os.DirEntry describes it."""
+@dataclass(frozen=True, slots=True)
+class ObjectEntry:
+    """An object, or a folder, whose ``found`` is None; its methods are those of os.DirEntry."""
 
-    @property
-    def name(self) -> str:
-        """The name in its folder."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """The whole path."""
-        ...
+    name: str
+    path: str
+    found: Found | None
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a folder."""
-        ...
+        return self.found is None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a file."""
-        ...
+        """Whether it is an object."""
+        return self.found is not None
 
     def is_symlink(self) -> bool:
-        """Whether it is a link."""
-        ...
+        """There are no links."""
+        return False
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Size and times."""
-        ...
+        """Size and times of an object."""
+        assert self.found is not None, "a file"
+        return self.found.status
+
+
+FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
+"""A file or a folder in a folder."""
 
 
 class Sink(Protocol):
@@ -287,8 +287,8 @@ class RemoteStore(abc.ABC):
         folders, files = self.list_folder()
         if not folders and not files:
             raise FileNotFoundError(errno.ENOENT, "there is nothing below it", self.url(""))
-        found: list[FolderEntry] = [_ObjectEntry(name, self.url(name), None) for name in folders]
-        yield iter(found + [_ObjectEntry(each.name, self.url(each.name), each) for each in files])
+        found: list[FolderEntry] = [ObjectEntry(name, self.url(name), None) for name in folders]
+        yield iter(found + [ObjectEntry(each.name, self.url(each.name), each) for each in files])
 
     def size(self, name: str) -> int | None:
         """Bytes of an object, None if there is none."""
@@ -351,28 +351,6 @@ class RemoteStore(abc.ABC):
 
     def sync(self) -> None:  # noqa: B027
         """Nothing to do either."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ObjectEntry:
-    """An object, or a folder, whose ``found`` is None, as a FolderEntry."""
-
-    name: str
-    path: str
-    found: Found | None
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        return self.found is None
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        return self.found is not None
-
-    def is_symlink(self) -> bool:
-        return False
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        assert self.found is not None, "a file"
-        return self.found.status
 
 
 class RangedView:
