@@ -15,6 +15,8 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_file import read_recipe
+from imagenet_prep.recipes.rules import is_imagenet
+from imagenet_prep.registry import imagenet_options
 
 FOLDERS = "source: {folders: flowers}\n"
 FILES = "source: {files: 'arrays/*.npy'}\n"
@@ -86,7 +88,7 @@ RECIPES = {
     "classes of nothing": (FILES + "classes: [a, b]\n", "line 2: classes: there are no labels", "labels"),
     "first label of nothing": (FILES + "first_label: 1\n", "line 2: first_label: there are no labels", "labels"),
     "inception without labels": ("source: {files: 'flowers/*/*'}\nrecord: inception\n", "line 2: record", "labels"),
-    "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: no such key", "classes, perhaps"),
+    "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: no such key", "relabel, perhaps"),
     "splits of ImageNet": (IMAGENET + "shards: {test: 3}\n", "shards.test: no such key", "train, validation"),
     "ImageNet's only": (FOLDERS + "allow_incomplete: true\n", "line 2: allow_incomplete: no such key", ""),
     "long pattern": (
@@ -204,13 +206,19 @@ def contents(folder: Path) -> dict[str, int]:
     return {os.fspath(path): path.lstat().st_mtime_ns for path in existing(folder, "**/*")}
 
 
+def take(path: Path) -> object:
+    """What convert makes of a recipe, of ILSVRC2012's too."""
+    file = read(path)
+    return imagenet_options(file) if is_imagenet(file) else load(file, None, make_engine("threads", 1))
+
+
 def refused(folder: Path, recipe: str | bytes) -> PrepError:
     """The error of a recipe, after a look that nothing was written."""
     path = folder / "recipe.yaml"
     path.write_bytes(recipe if isinstance(recipe, bytes) else recipe.encode())
     before = contents(folder)
     with pytest.raises(PrepError) as caught:
-        load(path, None, make_engine("threads", 1))
+        take(path)
     assert contents(folder) == before
     return caught.value
 
