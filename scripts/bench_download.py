@@ -4,7 +4,7 @@
     python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
 
 The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Ours
-writes it, logs that, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
+writes it, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
 show what a system's own tools make of the same work. Each round has an order of its own; ratios are medians of those
 within rounds.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -119,22 +120,32 @@ def ours(url: str, folder: Path, connections: int, digests: list[str]) -> None:
 
 
 def table(heading: str, ways: dict[str, Callable[[], None]], folder: Path, rounds: int) -> None:
-    """Run each way once a round; print seconds, and throughput relative to the first way."""
+    """Run each way once a round; print seconds, those of processors, and throughput relative to the first way."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
+    processor: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         # in an order of its own: what ran before leaves pages of memory that are dear or cheap to get on some machines
         for name, way in random.sample(list(ways.items()), len(ways)):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            began = time.perf_counter()
+            began, used = time.perf_counter(), processor_seconds()
             way()
             seconds[name].append(time.perf_counter() - began)
+            processor[name].append(processor_seconds() - used)
     first = next(iter(ways))
     print(f"{heading}; rounds: {rounds}")
-    print(f"{'':24}{'median s':>10}{'fastest':>10}{'slowest':>10}{f'throughput / {first}':>34}")
+    print(f"{'':24}{'median s':>10}{'fastest':>10}{'slowest':>10}{'CPU s':>10}{f'throughput / {first}':>34}")
     for name, took in seconds.items():
         ratio = median(one / other for one, other in zip(seconds[first], took, strict=True))
-        print(f"{name:24}{median(took):10.2f}{min(took):10.2f}{max(took):10.2f}{ratio:34.2f}")
+        print(
+            f"{name:24}{median(took):10.2f}{min(took):10.2f}{max(took):10.2f}{median(processor[name]):10.2f}{ratio:34.2f}"
+        )
+
+
+def processor_seconds() -> float:
+    """What the programs that were run so far took of the processors, in user and system mode."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
