@@ -233,21 +233,6 @@ def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, t
 # what goes wrong -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-def test_a_broken_transfer_goes_on(
-    server: FaultServer, layout: Layout, tars: dict[str, bytes], connections: int
-) -> None:
-    """Cut off in the middle of a class, the next run fetches what is missing, and not what is there."""
-    server.faults = Faults(cut=10_000, times=40)
-    with pytest.raises(NetworkError):
-        _download(server, layout, connections=connections, pace=Pace(tries=1, segment=40_000))
-    server.faults = Faults()
-    server.seen.clear()
-    _download(server, layout, connections=connections)
-    _assert_whole(layout, tars)
-    assert all(tars[wnid] for wnid in PART.labels)
-
-
 def test_what_has_arrived_of_a_class_is_kept(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """The bytes of a class that came before the server failed are not asked for again."""
     first = min(PART.labels)

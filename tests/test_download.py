@@ -166,14 +166,6 @@ class Bars(Silent):
         assert self.left == 0
 
 
-def test_progress(server, layout):
-    """A transfer and the hashing after it have a bar each, and both run to their end."""
-    progress = Bars()
-    run(server, layout, only=["boxes"], progress=progress)
-    name = ARCHIVES["boxes"].filename
-    assert progress.labels == [name, f"checking {name}"]
-
-
 def test_one_missing(server, layout):
     """Of several archives just the missing one is fetched; one that was touched is hashed again."""
     run(server, layout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import random
@@ -21,7 +20,7 @@ from fault_server import Faults, FaultServer, fault_server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session
@@ -167,23 +166,6 @@ def _download(server: FaultServer, layout: Layout, key: str = "boxes", **options
     download(layout, only=[key], base_url=server.url, pace=PACE, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", ["train", "boxes"])
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [(b"", 4), (b'{"a": 1}', 4), (b"gone\n", 4), (b"<!doctype html><p>Hello", 6), (NOISE, 4)],
-    ids=["empty", "JSON", "text", "HTML", "noise"],
-)
-def test_nothing_of_it_is_fetched(server: FaultServer, tmp_path: Path, key: str, content: bytes, status: int) -> None:
-    """With --no-digest what is no archive is refused before anything is written."""
-    (server.folder / ARCHIVES[key].filename).write_bytes(content)
-    server.faults = Faults(ignore_range=not content)
-    layout = Layout(tmp_path / "data")
-    with pytest.raises(PrepError) as caught:
-        _download(server, layout, key, check_digest=False)
-    assert caught.value.exit_code == status
-    assert not layout.own_raw_dir.exists()
-
-
 def test_what_changes_on_the_way_gets_no_name(
     server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,20 +183,6 @@ def test_what_changes_on_the_way_gets_no_name(
     with pytest.raises(InputError, match="is something else; it is kept as"):
         _download(server, layout, "train", check_digest=False)
     assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "br", "x-gzip", "identity, gzip"])
-def test_what_is_encoded_is_refused(server: FaultServer, tmp_path: Path, encoding: str) -> None:
-    """Its bytes are not those of the file. With a digest that tells what arrived, it does not matter."""
-    content = GOOD["a.tar.gz"]
-    (server.folder / ARCHIVES["boxes"].filename).write_bytes(content)
-    server.faults = Faults(headers={"Content-Encoding": encoding})
-    layout = Layout(tmp_path / "data")
-    with pytest.raises(InputError, match="though identity was asked for"):
-        _download(server, layout, check_digest=False)
-    assert not layout.own_raw_dir.exists()
-    _download(server, layout, digests={"boxes": hashlib.md5(content).hexdigest()})
-    assert layout.download_path(ARCHIVES["boxes"]).read_bytes() == content
 
 
 def test_identity_is_no_encoding(server: FaultServer, tmp_path: Path) -> None:

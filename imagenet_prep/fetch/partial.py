@@ -213,7 +213,7 @@ class PartialFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._changed:
+        with self._writing:  # a descriptor that is closed may soon be that of another file
             if self._file is not None:
                 os.close(self._file)
             self._file = None
