@@ -634,7 +634,7 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
     [
         ({"seed": 7}, "changed since then: seed"),
         ({"train_shards": 4}, "changed since then: number of train shards"),
-        ({"reencode": pixels.Reencode(resize=8)}, "changed since then: reencode"),
+        ({"resize": 8}, "changed since then: reencode"),
         ({}, "only file times differ"),
     ],
 )

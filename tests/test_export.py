@@ -478,7 +478,7 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
 def test_the_command_says_what_it_made(tmp_path: Path, sound: Layout) -> None:
     """A line a split, nothing with --quiet; a folder that is not there is wrong usage, one that is taken bad input."""
     words = ("export", "folders", sound.output_dir, tmp_path / "out")
-    shown = command(*words, "--engine", "threads").stdout
+    shown = command(*words, "--workers", "2").stdout
     assert "export: train: 300 images of 8 shards (101.3 kB), 8 shards exported now\n" in shown
     assert command(*words, "--quiet").stdout == ""
     command("export", "folders", tmp_path / "nowhere", tmp_path / "out", status=2)

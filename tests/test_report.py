@@ -729,7 +729,7 @@ def test_without_a_manifest(layout: Layout) -> None:
 def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
     """0 if all is right, with the path of the page on a line; 4 without shards, and then nothing is written."""
     layout.report_path.unlink()
-    result = prep("report", layout.data_dir, "--samples", "2", "--engine", "threads", "--workers", "2", "--quiet")
+    result = prep("report", layout.data_dir, "--samples", "2", "--workers", "2", "--quiet")
     assert (result.returncode, result.stdout, result.stderr) == (0, f"{layout.report_path}\n", "")
     assert len(Page(page_of(layout)).images()) == 2
     assert prep("report", layout.data_dir, "--samples", "-1").returncode == 2

@@ -21,6 +21,8 @@ import imagenet_prep
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import read
+from imagenet_prep.recipes.rules import is_imagenet
+from imagenet_prep.registry import imagenet_options
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
 
@@ -163,16 +165,23 @@ def test_a_block_of_the_shell_runs(page: str, block: str, folder: Path, tiny_dat
 # recipes, stores, checkpoints ----------------------------------------------------------------------------------
 
 
+def check(path: Path) -> None:
+    """Read a recipe, of ImageNet or of another data set."""
+    file = read(path)
+    if is_imagenet(file):
+        imagenet_options(file)
+
+
 def test_recipes_are_read(tmp_path: Path) -> None:
     """Recipes that no test converts are recipes; what shows one key alone is one with a source beside it."""
     (part,) = blocks((ROOT / "docs/recipes.md").read_text(), "yaml")
-    for name, text in (("part", f"source: {{folders: images}}\n{part}"), ("small", blocks(IMAGENET, "yaml")[1])):
-        path = tmp_path / f"{name}.yaml"
+    path = tmp_path / "recipe.yaml"
+    for text in (f"source: {{folders: images}}\n{part}", blocks(IMAGENET, "yaml")[1]):
         path.write_text(text)
-        read(path)
+        check(path)
         path.write_text(text + "\nshrads: 2\n")
         with pytest.raises(UsageError, match="shrads"):
-            read(path)
+            check(path)
 
 
 def test_a_set_in_a_store_opens(objects: ObjectServer, tiny_data_dir: Path) -> None:

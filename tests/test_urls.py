@@ -67,7 +67,7 @@ LIBRARY: list[Callable[[str], object]] = [
     lambda url: Layout(Path("data"), output=Path(url)),
     lambda url: imagenet_prep.open(url, "train"),
     lambda url: imagenet_prep.open("data", "train", source="raw", raw=url),
-    lambda url: imagenet_prep.find_part(url),
+    lambda url: imagenet_prep.ConvertOptions(classes=url).part,
     lambda url: imagenet_prep.records.write(url, []),
     lambda url: imagenet_prep.records.ShardWriter(url, shards=1),
     lambda url: init(Path(url), None, ENGINE),

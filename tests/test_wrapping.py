@@ -97,7 +97,7 @@ def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     kept = tmp_path / "errors"
     on_terminal("convert", data, "--raw", raw, error_file=kept)
     assert kept.read_text() == piped("convert", data, "--raw", raw).stderr
-    usage = on_terminal("convert", data, "--set", "memory=2")
+    usage = on_terminal("convert", data, "--train-shards", "0")
     assert all(fits(line, 80) for line in usage)
     as_json = on_terminal("status", data, "--json", "-", columns=20)
     assert json.loads("\n".join(as_json)) == json.loads(piped("status", data, "--json", "-").stdout)

@@ -6,7 +6,7 @@ import os
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from msgspec import Meta
@@ -15,9 +15,11 @@ from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.shards.share import Share
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
+
+if TYPE_CHECKING:
+    from imagenet_prep.shards.share import Share
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -199,20 +201,24 @@ class _Rank(click.ParamType[Any]):
     name = "rank"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, Share) or value == "auto":
-            return value if isinstance(value, Share) else find_share(os.environ)
-        rank, slash, world = str(value).partition("/")
+        from imagenet_prep.shards.share import Share
+
+        if value == "auto":
+            return find_share(os.environ)
+        rank, slash, world = value.partition("/")
         if not (slash and rank.isdecimal() and world.isdecimal()):
             self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
         return Share(int(rank), int(world))
 
 
-def find_share(environment: Any) -> Share:
+def find_share(environment: Mapping[str, str]) -> Share:
     """The share that the environment tells: of our own variables, or of a Slurm job array or step.
 
     Raises:
         UsageError: it tells none, or tasks of the array are missing.
     """
+    from imagenet_prep.shards.share import Share
+
     rank, world = (_number(environment, name) for name in _VARIABLES)
     if rank is not None and world is not None:
         return Share(rank, world)
@@ -229,7 +235,7 @@ def find_share(environment: Any) -> Share:
     return Share(rank, world)
 
 
-def _of_array(task: int, environment: Any) -> tuple[int, int]:
+def _of_array(task: int, environment: Mapping[str, str]) -> tuple[int, int]:
     """Rank and number of ranks of a task of a Slurm array, of which all tasks must be there."""
     names = (f"SLURM_ARRAY_TASK_{each}" for each in ("MIN", "MAX", "STEP", "COUNT"))
     first, last, step, counted = (_number(environment, name) for name in names)
@@ -244,7 +250,7 @@ def _of_array(task: int, environment: Any) -> tuple[int, int]:
     return (task - first) // step, count
 
 
-def _number(environment: Any, name: str) -> int | None:
+def _number(environment: Mapping[str, str], name: str) -> int | None:
     value = environment.get(name, "")
     return int(value) if value.isdecimal() else None
 

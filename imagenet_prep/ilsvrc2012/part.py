@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.storage.files import kind_of, read_plain
@@ -115,6 +114,8 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
     Raises:
         InputError: no part has such labels.
     """
+    from imagenet_prep.datasets.plan import not_understood  # loads NumPy, which the help of a command has no use for
+
     if not labels:
         return WHOLE
     if not labels.keys() <= facts.labels().keys():

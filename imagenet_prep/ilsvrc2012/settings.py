@@ -6,19 +6,20 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
-from imagenet_prep.datasets.plan import not_understood
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import LISTS, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
+
+if TYPE_CHECKING:
+    from imagenet_prep.state.manifest import Manifest
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
@@ -109,6 +110,8 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     Raises:
         InputError: the settings can't be understood, or records had another form then.
     """
+    from imagenet_prep.datasets.plan import not_understood
+
     settings = dict(manifest.settings)
     if (version := settings.pop("format", None)) != FORMAT_VERSION:
         raise InputError(
