@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.pipeline import DownloadOptions, report, run
-    from imagenet_prep.raw.opening import open
+    from imagenet_prep.raw import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.diff import diff
@@ -42,7 +42,7 @@ _HOMES = {
     "download": "stages.download",
     "export": "stages.export",
     "make_engine": "engines",
-    "open": "raw.opening",
+    "open": "raw",
     "repair": "stages.repair",
     "report": "pipeline",
     "run": "pipeline",

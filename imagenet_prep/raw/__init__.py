@@ -1,1 +1,117 @@
-"""A split as one sequence of records: of its finished shards, or straight from the raw data."""
+"""open: a split as one sequence of records, of its finished shards or straight from the raw data."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.record_sequence import first_label_of
+from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import locate
+
+if TYPE_CHECKING:
+    from imagenet_prep.datasets.dataset import Dataset
+    from imagenet_prep.datasets.declarations import MakingOptions
+    from imagenet_prep.model import Engine
+    from imagenet_prep.raw.raw_set import RawSet
+
+_Path = str | os.PathLike[str]
+
+
+@overload
+def open(data_dir: _Path, split: str, *, check: bool = True, source: Literal["shards"] = "shards") -> ShardSet: ...
+
+
+@overload
+def open(
+    data_dir: _Path,
+    split: str,
+    *,
+    source: Literal["raw"],
+    raw: _Path | None = None,
+    options: MakingOptions | None = None,
+    config: _Path | None = None,
+) -> RawSet: ...
+
+
+def open(
+    data_dir: _Path,
+    split: str,
+    *,
+    check: bool = True,
+    source: Literal["shards", "raw"] = "shards",
+    raw: _Path | None = None,
+    options: MakingOptions | None = None,
+    config: _Path | None = None,
+) -> ShardSet | RawSet:
+    """The records of one split of a finished set, whoever made it: ``open("/data/imagenet", "train")``.
+
+    With ``source="raw"`` the same records straight from the archives or folders that convert would read, before there
+    is any shard. They are listed first, as convert lists them: all that the data set has, of every split. What convert
+    would say of them comes as warnings. Nothing is written.
+
+    Args:
+        data_dir: the folder that holds the shards; with ``source="raw"`` the DATA_DIR of convert.
+        split: what the names of its shards begin with: "train" for train-00000-of-01024.
+        check: compare the data of every record with their CRC.
+        source: "shards", or "raw" for what they are made from.
+        raw: of raw data: the folder that it lies in, if that is not ``data_dir``/raw-data.
+        options: of raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` takes a part of it.
+        config: of raw data: the recipe of the data set.
+
+    Raises:
+        InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard; raw
+            data is missing or damaged.
+        IncompleteError: images of the data set are missing, and the options don't allow it.
+        UsageError: raw data can only be read in its order, an option can't be, or a recipe is wrong.
+    """
+    if source == "raw":
+        return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)
+    if source != "shards":
+        raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
+    if (raw, options, config) != (None, None, None):
+        raise UsageError("raw, options and config say how raw data is read", "expected source='raw' with them")
+    return ShardSet(data_dir, split, check=check)
+
+
+def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config: _Path | None) -> RawSet:
+    from imagenet_prep import registry
+    from imagenet_prep.engines import make_engine
+    from imagenet_prep.model import Silent
+    from imagenet_prep.raw.raw_set import RawSet
+
+    engine = make_engine("threads")  # a process that trains may hold what can't be forked
+    dataset, by_itself = _data_set(layout, engine, config)
+    options = options or by_itself
+    if options.skip_bad:
+        hint = "leave it out: a bad image is an error when it is asked for; or convert, and open the shards"
+        raise UsageError("skip_bad of raw data", "expected none: which images are bad shows when all are read", hint)
+    registry.refuse_other_set(layout, dataset)
+    planned = dataset.plan(layout, engine, options, Silent())
+    for note in planned.notes:
+        warnings.warn(str(note), stacklevel=3)
+    found = {each.catalog.split: each for each in planned.splits}
+    if split not in found:
+        there = f"there are those of {', '.join(sorted(found))}"
+        raise InputError(f"no {split} images among the raw data of {layout.data_dir}", there, "name another split")
+    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
+
+
+def _data_set(layout: Layout, engine: Engine, config: _Path | None) -> tuple[Dataset, MakingOptions]:
+    """What the raw data is of, and how it is converted if nothing else is said."""
+    from imagenet_prep.registry import ILSVRC2012, imagenet_options
+
+    if config is None:
+        return ILSVRC2012, ILSVRC2012.options
+    from imagenet_prep.recipes.loading import load, read
+    from imagenet_prep.recipes.rules import is_imagenet
+
+    file = read(Path(config))
+    if is_imagenet(file):
+        return ILSVRC2012, imagenet_options(file)
+    dataset = load(file, layout.raw, engine, layout=layout)
+    return dataset, dataset.options

@@ -7,7 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels import Labelled, at_line
+from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind
 
 Content = Literal["image", "pixels", "array"]
@@ -170,3 +174,72 @@ def usual(content: Content, is_labelled: bool, is_rescaled: bool) -> list[Wish]:
     if is_labelled and content != "image":
         columns["label"] = "label"
     return [Wish(feature, column, None, optional=False) for feature, column in columns.items()]
+
+
+# columns of a file of labels -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Features of a mapped record (None: Inception's), and the columns of the labels file by row of the listing."""
+
+    features: tuple[Mapped, ...] | None
+    values: dict[str, list[Any]]
+
+
+def extra_columns(
+    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Catalog
+) -> Extra:
+    """What records hold, and the values for it that a file of labels has."""
+    if is_inception:
+        return Extra(None, {})
+    table = labelled.table
+    extra = {column_name(name): name for name in table.columns} if table is not None else {}
+    if file.recipe.record is None:
+        asked = usual(content, labelled.is_labelled, file.recipe.min_val is not None)
+        asked += [Wish(name, name, None, optional=True) for name in extra]
+    else:
+        asked = wishes(file)
+    check_wishes(file, asked, content, labelled.is_labelled, extra)
+    features: list[Mapped] = []
+    values: dict[str, list[Any]] = {}
+    for wish in asked:
+        if wish.column in extra:
+            features.append(_from_table(file, wish, extra[wish.column], labelled, listing, values))
+        else:
+            features.append(builtin(wish, content, labelled.is_labelled))
+    features.sort(key=lambda each: each.feature.encode())
+    return Extra(tuple(features), values)
+
+
+def _from_table(
+    file: RecipeFile,
+    wish: Wish,
+    name: str,
+    labelled: Labelled,
+    listing: Catalog,
+    values: dict[str, list[Any]],
+) -> Mapped:
+    """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
+    table, path = labelled.table, labelled.table_path
+    assert table is not None
+    assert path is not None
+    try:
+        kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
+    except LabelsFault as fault:
+        raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
+    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
+    lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
+    if lacking and not wish.optional:
+        line = table.lines[labelled.table_rows[lacking[0]]]
+        raise InputError(
+            f"{path}, line {line}: {name} has no value for {listing.names[lacking[0]]}",
+            f"expected one in every line, {len(lacking):,} have none",
+            f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
+        )
+    if wish.column in values and values[wish.column] != by_row:
+        raise file.fault(("record", wish.feature), f"{wish.column} is of another type above", "expected one type")
+    values[wish.column] = by_row
+    is_list = any(isinstance(value, list) for value in by_row)
+    optional = bool(lacking) if file.recipe.record is None else wish.optional
+    return Mapped(wish.feature, wish.column, kind, optional, is_list)

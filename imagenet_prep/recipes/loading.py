@@ -17,7 +17,6 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.features import extra_columns, make_recorder, settings_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
 from imagenet_prep.recipes.labels import (
     Classes,
@@ -29,7 +28,7 @@ from imagenet_prep.recipes.labels import (
     read_table,
 )
 from imagenet_prep.recipes.layouts import counted
-from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, divide
 from imagenet_prep.sources.catalog import Catalog
@@ -88,7 +87,7 @@ def load(
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
     if inputs.obstacles or labelled.doubts:
         raise all_of([*inputs.obstacles, *labelled.doubts])
-    extra = extra_columns(file, is_inception, labelled, content, listing)
+    extra = cols.extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     _refuse_too_many(file, counts, divisions)
     prefix_folder, prefix = rules.prefix_of(file)

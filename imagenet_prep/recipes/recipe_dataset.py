@@ -1,4 +1,4 @@
-"""The data set of a recipe whose inputs have been listed: what convert asks for its shards."""
+"""RecipeDataset: a recipe whose inputs have been listed; who makes its records, and what decides their bytes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, cut
-from imagenet_prep.datasets.recorder import Recorder
+from imagenet_prep.datasets.recorder import InceptionRecorder, Recorder
+from imagenet_prep.images.pixels import codec
+from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
+from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.recipes.labels import Classes
+from imagenet_prep.recipes.labels import Classes, Labelled
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
 from imagenet_prep.storage.files import save_bytes
@@ -20,6 +25,9 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.tfrecord.compression import Compression
+
+RECIPE_VERSION = 1
+"""Goes into every fingerprint: raised when the same recipe makes other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +135,60 @@ class RecipeDataset:
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 save_bytes(path, "".join(f"{name}\n" for name in names).encode())
+
+
+# records --------------------------------------------------------------------------------------------------------
+
+
+def make_recorder(
+    file: RecipeFile,
+    is_inception: bool,
+    features: tuple[Mapped, ...] | None,
+    content: Content,
+    labelled: Labelled,
+    split: str,
+) -> Recorder:
+    """The recorder of one split; ``features`` are those of a mapped record."""
+    recipe = file.recipe
+    how = recipe.reencode
+    check: Check = "header" if recipe.check == "header" else "decode"
+    upright = content == "image" and file.recipe.upright
+    numbers = _in_short(labelled.classes.numbers)
+    if is_inception or features is None:
+        return InceptionRecorder(
+            check, how, None if numbers == range(1, len(numbers) + 1) else numbers, upright, LOOSELY
+        )
+    bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
+    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array, upright)
+
+
+def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
+    """The same numbers; where each is one more than the last, as a range: every task of a shard carries them."""
+    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
+    return counted if numbers == tuple(counted) else numbers
+
+
+def settings_of(
+    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
+) -> dict[str, Any]:
+    """All that decides the bytes of records beside the items; what is not set stays out."""
+    recipe = file.recipe
+    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")}
+    if features is None:
+        settings["record"] = "inception"
+    else:
+        settings["record"] = {
+            each.feature: {"from": each.column, "type": each.kind, "optional": each.optional} for each in features
+        }
+    if classes.numbers:  # any that don't count on from the first are the names of their classes, too
+        settings["first_label"] = classes.numbers[0]
+    if content == "image" and file.recipe.upright:
+        settings["upright"] = True  # versions that turned none did not have this key
+    jpegs = (each for each in listing.names.endings() if each.lower().endswith((".jpg", ".jpeg")))
+    if recipe.reencode is None and content == "pixels" and any(jpegs):
+        settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
+    if recipe.min_val is not None:
+        settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]
+    if recipe.array is not None:
+        settings["array"] = recipe.array
+    return settings
