@@ -125,9 +125,7 @@ def download(
         SpaceError: the disk is full, or would be.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
-    layout.refuse_urls()
-    if connections < 1:
-        raise UsageError(f"{connections} connections", "expected at least 1")
+    _refuse_unusable(layout, connections)
     targets = _targets(layout, only, check_digest, digests or {})
     train = _pick_train(targets, part)
     job = _Fetching(progress or Silent(), connections, pace or Pace())
@@ -142,24 +140,28 @@ def download(
                 _announce(_foreseen(targets), layout, before, job.progress)
             first, note = asked_for[0].filename, job.progress.note
             session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
-            urls = {target.filename: file_url(base_url, target.filename) for target in asked_for}
-            remotes = {each.filename: job.inspect(session, urls[each.filename], each) for each in asked_for}
+            remotes = {each: job.inspect(session, file_url(base_url, each.filename), each) for each in asked_for}
             if train and wnids:
-                classes = job.find_classes(session, urls[train.filename], remotes[train.filename], wnids)
-            incoming = [_incoming(target, remotes[target.filename]) for target in missing]
-            if classes:
-                incoming.append(Incoming(_tars(wnids), classes.size, classes.bytes_to_come(layout), len(wnids)))
+                classes = job.find_classes(session, file_url(base_url, train.filename), remotes[train], wnids)
             if not is_known:
-                _announce(incoming, layout, before, job.progress)
+                incoming = [_incoming(target, remotes[target]) for target in missing]
+                _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, job.progress)
         for target in targets.values():
             if target in missing:
-                job.fetch(session, urls[target.filename], target, remotes[target.filename])
+                job.fetch(session, file_url(base_url, target.filename), target, remotes[target])
             else:
                 target.check_present(job.progress)
         if classes:
             classes.fetch(layout, class_tars_in(layout), connections, job.progress)
-    done = _summary(targets.values(), missing, sum(remotes[target.filename].total for target in missing))
+    done = _summary(targets.values(), missing, sum(remotes[target].total for target in missing))
     return _with_classes(done, part, wnids, classes) if train else done
+
+
+def _refuse_unusable(layout: Layout, connections: int) -> None:
+    """Raise UsageError for a DATA_DIR in a store, or no connection at all."""
+    layout.refuse_urls()
+    if connections < 1:
+        raise UsageError(f"{connections} connections", "expected at least 1")
 
 
 def _pick_train(targets: dict[str, Target], part: Part) -> Target | None:
@@ -182,6 +184,14 @@ def _with_classes(
     fetched, present = ((_tars(each),) if each else () for each in (wnids, there))
     size = done.size + (classes.size if classes else 0)
     return DownloadSummary((*done.fetched, *fetched), (*done.present, *present), size)
+
+
+def _incoming_classes(classes: RemoteClasses | None, layout: Layout) -> list[Incoming]:
+    """The tars of classes together, if there are any to come."""
+    if classes is None:
+        return []
+    name = _tars(tuple(classes.spans))
+    return [Incoming(name, classes.size, classes.bytes_to_come(layout), len(classes.spans))]
 
 
 def _tars(wnids: Sequence[str]) -> str:
@@ -215,9 +225,7 @@ def download_copy(
         AccessError: there are no credentials, or they don't suffice; it says what does.
         BusyError, InputError, NetworkError, SpaceError, UsageError: as ``download``.
     """
-    layout.refuse_urls()
-    if connections < 1:
-        raise UsageError(f"{connections} connections", "expected at least 1")
+    _refuse_unusable(layout, connections)
     layout = dataclasses.replace(layout, raw=None)
     job = _Fetching(progress or Silent(), connections, pace or Pace())
     with hold(layout.lock_paths), explained(site):
