@@ -31,15 +31,15 @@ _SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 
+@dataclass(eq=False)
 class RestartError(Exception):
     """The server doesn't go on with the very bytes that we hold a part of: that part is worth nothing.
 
     ``is_about_ranges``: it does not serve parts as it should; one plain request is what any server understands.
     """
 
-    def __init__(self, reason: str, *, is_about_ranges: bool = False) -> None:
-        super().__init__(reason)
-        self.is_about_ranges = is_about_ranges
+    reason: str
+    is_about_ranges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
