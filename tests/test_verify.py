@@ -289,56 +289,37 @@ def test_cut_within_a_record(layout: Layout, cut: int) -> None:
     assert detail.startswith(f"record {last.number} at byte {last.offset}: ")
 
 
-def test_cut_at_a_record_boundary(layout: Layout) -> None:
-    """A file that lacks its last records, though every record left is sound, is found by the manifest."""
+Records = list[tfrecord.Framed]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "number", "said"),
+    [
+        (lambda records: records[:-3], K.MISSING_RECORD, -3, "3 records are missing from here on"),
+        (lambda records: [], K.MISSING_RECORD, 0, "38 records are missing from here on"),
+        (lambda records: records[:5] + records[6:], K.MISSING_RECORD, 5, "the record written here is missing"),
+        (lambda records: records[:5] + records[4:], K.EXTRA_RECORD, 5, "it is record 4 once more"),
+        (
+            lambda records: [*records[:7], records[8], records[7], *records[9:]],
+            K.SWAPPED_RECORDS,
+            7,
+            "records 7 and 8 are swapped",
+        ),
+    ],
+)
+def test_other_records_than_were_written(
+    layout: Layout, change: Callable[[Records], Records], kind: K, number: int, said: str
+) -> None:
+    """Records left out, doubled or swapped, each of them sound, are named by number, offset and file name."""
     path = layout.shard_path(SHARD)
     records = records_of(path)
-    path.write_bytes(path.read_bytes()[: records[-3].offset])
-    problem = the_problem(layout, K.MISSING_RECORD)
-    filename = read_record(records[-3].data).filename
-    where = f"record {len(records) - 3} at byte {records[-3].offset} ({filename}): "
-    assert problem.detail.startswith(where + "3 records are missing from here on")
-
-
-def test_emptied_shard(layout: Layout) -> None:
-    """An empty file in the place of a shard is found."""
-    layout.shard_path(SHARD).write_bytes(b"")
-    assert "record 0 at byte 0" in the_problem(layout, K.MISSING_RECORD).detail
-
-
-def test_dropped_record(layout: Layout) -> None:
-    """A record taken out is named by its number and the offset where it was."""
-    path = layout.shard_path(SHARD)
-    records = records_of(path)
-    write_records(path, records[:5] + records[6:])
-    problem = the_problem(layout, K.MISSING_RECORD)
-    filename = read_record(records[5].data).filename
-    assert (problem.record, problem.offset, problem.image) == (5, records[5].offset, filename)
-    assert problem.detail.startswith(f"record 5 at byte {records[5].offset} ({filename}): ")
-    assert "the record written here is missing" in problem.detail
+    changed, number = change(records), number % len(records)
+    write_records(path, changed)
+    problem, offset = the_problem(layout, kind), records[number].offset
+    filename = read_record((records if kind is K.MISSING_RECORD else changed)[number].data).filename
+    assert (problem.record, problem.offset, problem.image) == (number, offset, filename)
+    assert problem.detail.startswith(f"record {number} at byte {offset} ({filename}): {said}")
     assert f"expected {len(records)} records" in problem.detail
-
-
-def test_doubled_record(layout: Layout) -> None:
-    """A record that is there twice is named by number, offset and file name."""
-    path = layout.shard_path(SHARD)
-    records = records_of(path)
-    write_records(path, records[:5] + records[4:])
-    problem = the_problem(layout, K.EXTRA_RECORD)
-    filename = read_record(records[4].data).filename
-    assert (problem.record, problem.offset, problem.image) == (5, records[5].offset, filename)
-    assert problem.detail.startswith(f"record 5 at byte {records[5].offset} ({filename}): it is record 4 once more")
-
-
-def test_swapped_records(layout: Layout) -> None:
-    """Two neighbours that changed places are both named."""
-    path = layout.shard_path(SHARD)
-    records = records_of(path)
-    k = 7
-    write_records(path, [*records[:k], records[k + 1], records[k], *records[k + 2 :]])
-    detail = the_problem(layout, K.SWAPPED_RECORDS).detail
-    assert detail.startswith(f"record {k} at byte {records[k].offset} ")
-    assert f"records {k} and {k + 1} are swapped" in detail
 
 
 def test_swapped_records_without_index(layout: Layout) -> None:
@@ -361,14 +342,6 @@ def test_exchanged_shards(layout: Layout) -> None:
     assert "this is train-00006-of-00008" in first.detail
     assert (second.kind, second.subject) == (K.EXCHANGED_SHARD, "train-00006-of-00008")
     assert f"this is {SHARD}" in second.detail
-
-
-def test_validation_shard_in_place_of_a_train_shard(layout: Layout) -> None:
-    """A shard of the other split under a train name is recognised for what it is."""
-    shutil.copy(layout.shard_path("validation-00002-of-00008"), layout.shard_path(SHARD))
-    found = [problem for problem in problems_of(layout) if problem.kind is K.EXCHANGED_SHARD]
-    assert [problem.subject for problem in found] == [SHARD]
-    assert "this is validation-00002-of-00008" in found[0].detail
 
 
 @pytest.mark.parametrize("depth", ["quick", "full"])
