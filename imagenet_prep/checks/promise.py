@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from imagenet_prep.checks.examiner import Seen
-from imagenet_prep.checks.findings import Finding
+from imagenet_prep.checks.examiner import Finding, Seen
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example

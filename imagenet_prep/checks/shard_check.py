@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from imagenet_prep.checks.examiner import Examiner
-from imagenet_prep.checks.findings import Finding, Findings, Place
+from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.checks.index_check import departure, first_difference, read_index, read_written
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command

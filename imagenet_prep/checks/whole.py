@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from imagenet_prep.checks.findings import LIMIT
+from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import ShardReport
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.manifest import Manifest

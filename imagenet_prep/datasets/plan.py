@@ -14,7 +14,7 @@ from imagenet_prep.escaping import Settings
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
-from imagenet_prep.state.manifest import DatasetEntry, Manifest
+from imagenet_prep.state.manifest import DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.location import AnyPath
 
@@ -93,15 +93,6 @@ def cut(
 def source_record(planned: PlannedSplit) -> dict[str, object]:
     """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
     return {"name": planned.source.name, "images": len(planned.catalog), "names_and_sizes": planned.digest}
-
-
-def not_understood(what: str) -> InputError:
-    """The error for a manifest that is no manifest of ours in one point."""
-    return InputError(
-        f"the {what} in the manifest can't be understood",
-        "expected them as imagenet-prep convert writes them",
-        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
-    )
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from imagenet_prep.checks.findings import Finding, problem
+from imagenet_prep.checks.examiner import Finding, problem
 from imagenet_prep.checks.index_check import departure
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.state.manifest import not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.location import refuse_url
 
@@ -114,8 +115,6 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
     Raises:
         InputError: no part has such labels.
     """
-    from imagenet_prep.datasets.plan import not_understood  # loads NumPy, which the help of a command has no use for
-
     if not labels:
         return WHOLE
     if not labels.keys() <= facts.labels().keys():

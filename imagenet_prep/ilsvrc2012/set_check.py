@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
-from imagenet_prep.checks.examiner import Examiner, SetFindings
-from imagenet_prep.checks.findings import Finding, Findings
+from imagenet_prep.checks.examiner import Examiner, Finding, Findings, SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.checks.whole import Checked, check_totals

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -16,10 +16,8 @@ from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import LISTS, Part, find_part, recorded_part
 from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.state.manifest import Manifest, not_understood
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
-
-if TYPE_CHECKING:
-    from imagenet_prep.state.manifest import Manifest
 
 FORMAT_VERSION = 1
 """Goes into every fingerprint: raised when the bytes of a record change."""
@@ -110,8 +108,6 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     Raises:
         InputError: the settings can't be understood, or records had another form then.
     """
-    from imagenet_prep.datasets.plan import not_understood
-
     settings = dict(manifest.settings)
     if (version := settings.pop("format", None)) != FORMAT_VERSION:
         raise InputError(

@@ -255,3 +255,12 @@ def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
             raise ValueError("another layout")
         shards[info.name] = info
         yield line
+
+
+def not_understood(what: str) -> InputError:
+    """The error for a manifest that is no manifest of ours in one point."""
+    return InputError(
+        f"the {what} in the manifest can't be understood",
+        "expected them as imagenet-prep convert writes them",
+        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
+    )
