@@ -14,8 +14,8 @@ from existing import existing
 from made_sets import ENGINE, converted
 from test_recipe_sets import made, make_flowers
 
+from imagenet_prep.checks.inventory import Checked
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
-from imagenet_prep.checks.whole import Checked
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.model import Outcomes
 from imagenet_prep.registry import known_set

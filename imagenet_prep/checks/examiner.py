@@ -12,8 +12,7 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Inventory
-    from imagenet_prep.checks.whole import Checked
+    from imagenet_prep.checks.inventory import Checked, Inventory
 
 LIMIT = 20
 """Problems of one kind that are spelled out for one shard; the rest are counted."""

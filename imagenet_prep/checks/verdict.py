@@ -80,7 +80,7 @@ class Verdict:
     def told(self) -> tuple[Problem, ...]:
         """The problems as a person is told them: of many missing shards only how many, and the first names."""
         missing = [name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds]
-        # one that counts for several stands for those that are not spelled out (``checks.whole.group``)
+        # one that counts for several stands for those that are not spelled out (``checks.inventory.group``)
         each = [
             problem
             for problem in self.problems

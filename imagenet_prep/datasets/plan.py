@@ -6,17 +6,19 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.recorder import Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.model import ShardPlan
-from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.storage.location import AnyPath
+
+if TYPE_CHECKING:
+    from imagenet_prep.sources.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ def cut(
     """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
     rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
     settings = json.dumps(deciding, sort_keys=True)
+    from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
+
     digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
     arranged = catalog.picked(rows)
     fingerprints = Fingerprints(arranged, settings)

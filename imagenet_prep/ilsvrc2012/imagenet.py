@@ -41,8 +41,7 @@ from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Inventory
-    from imagenet_prep.checks.whole import Checked
+    from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, SetFindings
-from imagenet_prep.checks.inventory import Inventory
+from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
-from imagenet_prep.checks.whole import Checked, check_totals
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order, examine_order, find_copies

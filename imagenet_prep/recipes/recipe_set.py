@@ -20,9 +20,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Inventory
+    from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.checks.promise import PromiseExaminer
-    from imagenet_prep.checks.whole import Checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class MadeByRecipe(KnownSet):
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
-        from imagenet_prep.checks.whole import check_totals
+        from imagenet_prep.checks.inventory import check_totals
 
         assert self.manifest is not None
         problems: list[Problem] = []

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from imagenet_prep.checks.completion import filled, not_done, settle
-from imagenet_prep.checks.index_check import is_indexed
+from imagenet_prep.checks.index_check import filled, is_indexed, not_done, settle
 from imagenet_prep.datasets.claimed import Plan, load_plan, plan_of
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions

@@ -7,10 +7,18 @@ import json
 from collections import Counter, defaultdict
 
 from imagenet_prep.checks.examiner import SetFindings
-from imagenet_prep.checks.inventory import Inventory, check_names, check_sizes, sound_manifest, take_inventory
+from imagenet_prep.checks.inventory import (
+    Checked,
+    Inventory,
+    check_names,
+    check_sizes,
+    fingerprint,
+    group,
+    sound_manifest,
+    take_inventory,
+)
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
-from imagenet_prep.checks.whole import Checked, fingerprint, group
 from imagenet_prep.errors import SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
