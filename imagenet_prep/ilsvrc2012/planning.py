@@ -1,0 +1,210 @@
+"""plan: the images of ILSVRC2012 that are there -> splits cut into the shards to make."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
+from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.errors import IncompleteError, InputError, UsageError
+from imagenet_prep.escaping import command
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
+from imagenet_prep.ilsvrc2012.imagenet import ENTRY
+from imagenet_prep.ilsvrc2012.part import Part
+from imagenet_prep.ilsvrc2012.raw_data import (
+    checked_md5,
+    find_boxes_csv,
+    find_source,
+    nothing_found,
+    refuse_encoded_again,
+)
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
+from imagenet_prep.images.prepare import Check
+from imagenet_prep.model import Engine, Progress
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
+
+
+def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
+    """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
+    check_options(options)
+    sources = {split: find_source(layout, split) for split in facts.SPLITS}
+    for split, source in sources.items():
+        if source is None:
+            refuse_encoded_again(layout, split)
+    if not any(sources.values()):
+        raise nothing_found(layout)
+    found = {split: source for split, source in sources.items() if source is not None}
+    notes = _check_files(found, options)
+    catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
+    notes += _check_complete(catalogs, options)
+    splits: list[PlannedSplit] = []
+    for split, catalog in catalogs.items():
+        count = options.shards(split)
+        if count > (most := order.most_shards(len(catalog))):
+            what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
+            raise UsageError(what, f"expected at most {most:,}")
+        if count > len(catalog):
+            notes.append(_empty_shards(split, len(catalog), count))
+        _refuse_missing_boxes(split, layout, options)
+        notes += _attach_boxes(catalog, layout, options)
+        splits.append(_plan_split(catalog, found[split], layout, options))
+    part = options.part
+    return PlannedSet(
+        entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
+        splits=tuple(splits),
+        settings=options.settings(),
+        expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
+        options=options.chosen(),
+        notes=tuple(notes),
+    )
+
+
+def plan_again(
+    layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
+) -> tuple[ConvertOptions, list[PlannedSplit]]:
+    """Some splits as the manifest says, complete or not: for shards whose digests are known.
+
+    Their digests prove the images, so ``check`` is "header".
+
+    Raises:
+        InputError: there are no images of a split, or an archive or the boxes file is corrupt or not that of then;
+            or the manifest can't be understood.
+    """
+    options = options_from(manifest)
+    check_options(options)
+    planned = []
+    for split in splits:
+        source = find_source(layout, split)
+        if source is None:
+            refuse_encoded_again(layout, split)
+            raise InputError(
+                f"no {split} images in {layout.raw_dir}",
+                "expected the archive or the folder that the shards were made from",
+                "put it back, or name the folder that holds it with --raw",
+            )
+        catalog = _read(source, engine, progress, options.part)
+        _attach_boxes(catalog, layout, options)
+        planned.append(_plan_split(catalog, source, layout, options.replace(check="header")))
+        refuse_other_images(planned[-1], manifest)
+        _refuse_other_boxes(catalog, layout, manifest)
+    return options, planned
+
+
+def _empty_shards(split: str, images: int, shards: int) -> str:
+    """What is to be known where there are fewer images than shards."""
+    there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
+    option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
+    return f"{there}: {shards - images:,} of these will be empty ({option} sets how many there are)"
+
+
+def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
+    progress.note(f"indexing {source.path}")
+    catalog = source.catalog(engine, progress)
+    if part.is_whole:
+        return catalog
+    labels = part.rows()
+    return catalog.whole([row for row, label in enumerate(catalog.labels.tolist()) if label in labels])
+
+
+def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
+    """Whether all files of a copy are there: asked before any of them is read."""
+    lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
+    return _told(lacking, "files", options)
+
+
+def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
+    missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
+    lacking = [text for text in missing if text]
+    _told(lacking, "images", options)
+    lacking_splits = (split for split, text in zip(facts.SPLITS, missing, strict=True) if text)
+    return [_part_of(catalogs.get(split), split, options.part) for split in lacking_splits]
+
+
+def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
+    """How much of a split there is; which classes lack what, a conversion without leave for it says."""
+    counts = catalog.count_by_label() if catalog else {}
+    images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part):,} {split} images"
+    return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
+
+
+def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
+    """What to say of a set that lacks something, if it may."""
+    if lacking and not options.allow_incomplete:
+        raise IncompleteError(
+            f"this is not the whole of {options.part.name}",
+            " | ".join(lacking),
+            f"get the missing {what}, or convert what is there with --allow-incomplete",
+        )
+    return [f"a part of {options.part.name}: {text}" for text in lacking]
+
+
+def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
+    """Give the images their boxes; say so if there are none to give."""
+    if catalog.split == facts.VALIDATION and not options.validation_boxes:
+        return []
+    path = find_boxes_csv(layout, catalog.split)
+    if path is None:
+        what = _no_boxes(catalog.split, layout)
+        return [f"{what} (imagenet-prep annotate makes it)"]
+    catalog.attach_boxes(_read_boxes(path, layout))
+    return []
+
+
+def _refuse_missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> None:
+    """Raise InputError if validation images are to have boxes, and there are none to give."""
+    if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
+        return
+    hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
+    raise InputError(_no_boxes(split, layout), "expected it: validation_boxes asks for them", hint)
+
+
+def _no_boxes(split: str, layout: Layout) -> str:
+    path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return f"no boxes for {split}: {path} is not there"
+
+
+def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
+    try:
+        return parse_boxes(path.read_bytes())
+    except BoxesFault as fault:
+        raise InputError(
+            f"{path} is damaged at line {fault.line:,}",
+            fault.reason,
+            f"remove it and make it again: {command('annotate', layout.data_dir)}",
+        ) from fault
+
+
+def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
+    recorder = InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
+    seed = options.seed if options.shuffle else None
+    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.fingerprinted())
+
+
+def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:
+    """How closely to look at images: "auto" trusts a file whose published digest was checked."""
+    if options.check != "auto":
+        return options.check
+    was_seen = isinstance(source, ConsumedImages) or checked_md5(layout, source.path) == source.md5
+    is_published = source.md5 and was_seen
+    return "header" if is_published else "decode"
+
+
+def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
+    expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
+    if expected == found:
+        return
+    path = find_boxes_csv(layout, catalog.split)
+    raise InputError(
+        f"the {catalog.split} boxes are not those that the shards were made with",
+        f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
+        f"make their file again: {command('annotate', layout.data_dir)}",
+    )
