@@ -16,7 +16,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.ilsvrc2012 import facts, imagenet
+from imagenet_prep.ilsvrc2012 import facts, planning
 from imagenet_prep.ilsvrc2012.boxes import parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
@@ -124,9 +124,9 @@ def test_a_whole_split_does_not_make_up_for_the_other(
     tiny_data_dir: Path, whole: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With all images of one split there, and some of the other missing, the set is incomplete."""
-    true_text = imagenet.missing_text  # a split of 50,000 images is not made for this
+    true_text = planning.missing_text  # a split of 50,000 images is not made for this
     monkeypatch.setattr(
-        imagenet, "missing_text", lambda catalog, split, part: split != whole and true_text(catalog, split)
+        planning, "missing_text", lambda catalog, split, part: split != whole and true_text(catalog, split)
     )
     with pytest.raises(IncompleteError) as caught:
         ImageNet().plan(Layout(tiny_data_dir), ENGINE, PART.replace(allow_incomplete=False), Silent())
