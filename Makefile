@@ -107,6 +107,8 @@ $(VENV)/mutants: $(VENV)/dev
 mutants: $(VENV)/mutants
 	$(BIN)/mutmut run $(ARGS)
 	$(BIN)/mutmut results
+	$(BIN)/mutmut export-cicd-stats
+	$(BIN)/python scripts/durable_mutants.py
 
 torture: $(VENV)/dev
 	$(BIN)/python scripts/torture.py $(ARGS)

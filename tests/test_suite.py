@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import shutil
@@ -150,3 +151,18 @@ def test_ci_runs_every_part_and_fails_if_one_does(tmp_path: Path, failing: str, 
     called = re.findall(r"called: .*/make (\w+)", done.stdout)
     assert called == ["demo", "test", "lint", "portable", "portable"]
     assert (f"FAILED: make {failing}" in done.stderr) is bool(failing)
+
+
+def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each one changes is there once, and so is its test; the modules and tests that mutmut takes are there."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    mutants = importlib.import_module("durable_mutants").MUTANTS
+    assert len(mutants) <= 40
+    for mutant in mutants:
+        assert (ROOT / "imagenet_prep" / mutant.module).read_text().count(mutant.old) == 1, mutant
+        file, _, test = mutant.test.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), mutant
+    settings = (ROOT / "pyproject.toml").read_text().partition("[tool.mutmut]")[2]
+    paths = re.findall(r'"((?:imagenet_prep|tests)/[\w./]+\.py)', settings)
+    assert len(paths) > 5
+    assert [path for path in paths if not (ROOT / path).exists()] == []
