@@ -235,9 +235,8 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
         catalog = dataclasses.replace(catalog, containers=consumption.containers())
     shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.split.plans if plan_name(plan) in names]
-    keeper = consumption.keeper() if consumption else None
     memory = work.step(options.memory)
-    return regroup(catalog, shards, _bundles_of(work, layout), memory=memory, progress=progress, keeper=keeper)
+    return regroup(catalog, shards, _bundles_of(work, layout), memory=memory, progress=progress, keeper=consumption)
 
 
 def _bundles_of(work: Work, layout: Layout) -> Path:

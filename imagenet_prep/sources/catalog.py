@@ -152,7 +152,7 @@ class Catalog:
 
     def row(self, number: int) -> Row:
         """What the container of a row knows it by."""
-        return Row(self.names[number], int(self.offsets[number]), int(self.lengths[number]), int(self.stamps[number]))
+        return Row(self.names[number], *(column.item(number) for column in (self.offsets, self.lengths, self.stamps)))
 
     @property
     def is_in_order(self) -> bool:
@@ -161,7 +161,8 @@ class Catalog:
 
     def container(self, number: int) -> Container:
         """The container that a row lies in."""
-        return self.containers[int(self.container_ids[number])]
+        which: int = self.container_ids.item(number)
+        return self.containers[which]
 
     def place(self, number: int) -> str:
         """Where a row lies, in words."""
@@ -177,7 +178,7 @@ class Catalog:
 
     def item(self, number: int) -> Item:
         """All of a row that goes into its record, but for its bytes."""
-        label = int(self.labels[number])
+        label: int = self.labels.item(number)
         wnid, text = self.classes[label] if label else ("", "")
         columns = {name: values[number] for name, values in self.columns.items()}
         return Item(self.names[number], label, wnid, text, self._boxes(number), columns)

@@ -209,9 +209,29 @@ class Consumption:
                 fsync_dir(self.paths.files)
                 fsync_dir(path.parent)
 
-    def keeper(self) -> KeptPass:
-        """What makes the pass over the files last."""
-        return KeptPass(self)
+    def done(self, total: int) -> int:
+        """How many images of the pass, from its first on, are durable in bundles; of one that came to its end all."""
+        position = self.position
+        return 0 if position is None else total if self.is_read else position["rows"]
+
+    def keep(self, done: int, total: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
+        """Make the bundles ``written`` durable, remember that the first ``done`` images are, give their space back.
+
+        In this order. ``following`` is where the next image lies, container and offset: nothing before it is read
+        again. None: nothing at all is.
+        """
+        paths = self.paths
+        if written:
+            with writing(paths.bundles):
+                sync_file_system(paths.bundles)  # all at once; then each is asked for what the disk did not take
+            for path in written:
+                with writing(path), path.open("rb") as file:
+                    os.fsync(file.fileno())
+            with writing(paths.bundles):
+                fsync_dir(paths.bundles)
+        if not self.is_read:  # then fewer may be asked for than it was of
+            _save_sealed(paths.position, {"rows": done, "of": total, "over": False})
+        self._give_back(following)
 
     @property
     def _moved(self) -> list[Path]:
@@ -221,7 +241,7 @@ class Consumption:
             for number, name in enumerate(names)
         ]
 
-    def give_back(self, following: tuple[int, int] | None) -> None:
+    def _give_back(self, following: tuple[int, int] | None) -> None:
         """Give back the space of everything before the image at ``following``, container and offset; None: of all."""
         current, offset = following or (len(self.files), 0)
         for number, path in enumerate(self._moved[: current + 1]):
@@ -230,37 +250,6 @@ class Consumption:
                     path.unlink(missing_ok=True)
                 elif _KINDS[self.files[number].kind].is_sliced and offset:
                     punch(path, 0, offset)
-
-
-class KeptPass:
-    """A Keeper: what a pass has copied is durable, then on record, and then its space is given back."""
-
-    def __init__(self, consumption: Consumption) -> None:
-        self._of = consumption
-        self._total = 0
-
-    def begin(self, total: int) -> int:
-        """How many images are in bundles; of a pass that came to its end all, however few are asked for now."""
-        self._total = total
-        if self._of.is_read:
-            return total
-        position = self._of.position
-        return position["rows"] if position else 0
-
-    def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
-        """Durable, on record, given back: in this order."""
-        paths = self._of.paths
-        if written:
-            with writing(paths.bundles):
-                sync_file_system(paths.bundles)  # all at once; then each is asked for what the disk did not take
-            for path in written:
-                with writing(path), path.open("rb") as file:
-                    os.fsync(file.fileno())
-            with writing(paths.bundles):
-                fsync_dir(paths.bundles)
-        if not self._of.is_read:  # then fewer may be asked for than it was of
-            _save_sealed(paths.position, {"rows": done, "of": self._total, "over": False})
-        self._of.give_back(following)
 
 
 def consumed_file(layout: Layout, container: Container, digests: Mapping[str, str]) -> ConsumedFile:

@@ -71,7 +71,8 @@ class Names(Sequence[str]):
     def encoded(self, row: int) -> bytes:
         """A name in UTF-8."""
         row = row + len(self) if row < 0 else row
-        found: bytes = self.blob[self.starts[row] : self.starts[row + 1]].tobytes()
+        start, stop = self.starts.item(row), self.starts.item(row + 1)
+        found: bytes = self.blob[start:stop].tobytes()
         return found
 
     def slices(self, rows: range) -> list[bytes]:

@@ -4,7 +4,7 @@ Shards hold images in shuffled order. Where a seek is dear (a spinning disk, a n
 can't hold the archive, fetching them one by one would crawl. So the archive is read once from front to back, images
 are collected for their shards up to a memory bound, then appended to a bundle a shard; the shards are made from the
 bundles, each small enough to be read whole. Costs one more copy of the data, written and read in large pieces; with a
-Keeper the pass goes on after a crash, and may give the archive's space back meanwhile (``consumption``).
+Consumption the pass goes on after a crash, and may give the archive's space back meanwhile (``consumption``).
 """
 
 from __future__ import annotations
@@ -14,32 +14,29 @@ import itertools
 import os
 import struct
 import zlib
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container, Reading, Row
+from imagenet_prep.sources.consumption import Consumption
+from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.names import places_of
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import space_errors, writing
+from imagenet_prep.storage.store import changed
 
 CHUNK = 16 << 20
 """Bytes asked of the archive at a time."""
-
-_GAP = 1 << 20  # what lies between two images is read along with them if it is no more than this
-
-ReadAt = Callable[[int, int, int], bytes]
-"""os.pread: descriptor, length, offset."""
-
 
 _CRC = struct.Struct("<I")
 
@@ -70,22 +67,6 @@ class Bundle:
         return read
 
 
-class Keeper(Protocol):
-    """Makes what a pass has copied last, so that it is never read again."""
-
-    def begin(self, total: int) -> int:
-        """How many of the ``total`` images of the pass, from its first on, are durable in bundles."""
-        ...
-
-    def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
-        """Make the bundles ``written`` durable, and remember that the first ``done`` images are.
-
-        ``following`` is where the next image lies, container and offset: nothing before it is read again. None: nothing
-        at all is.
-        """
-        ...
-
-
 def regroup(
     catalog: Catalog,
     shards: Sequence[tuple[str, Sequence[int]]],
@@ -93,8 +74,7 @@ def regroup(
     *,
     memory: int,
     progress: Progress,
-    read: ReadAt = os.pread,
-    keeper: Keeper | None = None,
+    keeper: Consumption | None = None,
 ) -> Catalog:
     """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and say where they are now.
 
@@ -104,9 +84,8 @@ def regroup(
         folder: where the bundles go.
         memory: how many bytes to hold before writing them out.
         progress: told of bytes read.
-        read: reads archives of slices, one after the other; every byte is asked for once, in rising order.
-        keeper: what makes the pass go on where an earlier one with the same ``shards`` was stopped. After one that came
-            to its end ``shards`` may be some of those.
+        keeper: makes what was copied last, and goes on where an earlier pass with the same ``shards`` stopped. After
+            one that came to its end ``shards`` may be some of those.
 
     Returns:
         A catalog of the same rows, those of ``shards`` at their new place.
@@ -115,17 +94,16 @@ def regroup(
         InputError: an archive is shorter than it was, or a bundle than it must be.
         SpaceError: no space left for the bundles.
     """
-    bundle_of = array("i", [-1]) * len(catalog)
+    bundle_of = np.full(len(catalog), -1, np.int32)
     for number, (_, rows) in enumerate(shards):
-        for row in rows:
-            bundle_of[row] = number
-    wanted = [row for row in range(len(catalog)) if bundle_of[row] >= 0]
-    wanted.sort(key=lambda row: (catalog.container_ids[row], catalog.offsets[row]))
+        bundle_of[places_of(rows)] = number
+    chosen = np.flatnonzero(bundle_of >= 0)
+    wanted = chosen[np.lexsort((catalog.offsets[chosen], catalog.container_ids[chosen]))].tolist()
     paths = [folder / name for name, _ in shards]
     bundles = _Bundles(paths, memory)
     offsets, container_ids = catalog.offsets.astype(np.int64), catalog.container_ids.astype(np.int64)
     sizes = [0] * len(paths)
-    start = keeper.begin(len(wanted)) if keeper else 0
+    start = keeper.done(len(wanted)) if keeper else 0
     held: list[int] = []
     for position, row in enumerate(wanted):
         if position == start:
@@ -135,9 +113,9 @@ def regroup(
         sizes[number] += int(catalog.lengths[row]) + _CRC.size
     if keeper:
         _take_up(paths, held if start < len(wanted) else sizes)
-        keeper.keep(start, (), _place_of(catalog, wanted, start))
+        keeper.keep(start, len(wanted), (), _place_of(catalog, wanted, start))
     if start < len(wanted):
-        _copy(catalog, wanted, start, bundle_of, bundles, progress, read, keeper)
+        _copy(catalog, wanted, start, bundle_of.tolist(), bundles, progress, keeper)
     containers = [*catalog.containers, *map(Bundle, paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
@@ -149,20 +127,19 @@ def _copy(
     bundle_of: Sequence[int],
     bundles: _Bundles,
     progress: Progress,
-    read: ReadAt,
-    keeper: Keeper | None,
+    keeper: Consumption | None,
 ) -> None:
     """The pass: the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
     total, done = (catalog.size(rows) for rows in (wanted, wanted[:start]))
     progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
     with bundles:
-        for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:], read), start + 1):
-            written = bundles.add(bundle_of[row], bytes(data))  # a view would keep its whole chunk in memory
+        for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:]), start + 1):
+            written = bundles.add(bundle_of[row], bytes(data))
             if keeper and written:
-                keeper.keep(position, written, _place_of(catalog, wanted, position))
+                keeper.keep(position, len(wanted), written, _place_of(catalog, wanted, position))
             progress.advance(len(data))
     if keeper:
-        keeper.keep(len(wanted), bundles.written, None)
+        keeper.keep(len(wanted), len(wanted), bundles.written, None)
     progress.end()
 
 
@@ -202,67 +179,29 @@ def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
     return f"{catalog.containers[found[0]].path.name}{more}" if found else "nothing"
 
 
-def _read_in_order(catalog: Catalog, wanted: Sequence[int], read: ReadAt) -> Iterator[tuple[int, Buffer]]:
-    """Each wanted row with its bytes, one archive after the other."""
-    for number, group in itertools.groupby(wanted, catalog.container_ids.__getitem__):
-        archive, rows = catalog.containers[number], list(group)
-        yield from (
-            _slices(catalog, rows, local_path(archive.path), read)
-            if archive.is_sliced
-            else _files(catalog, rows, archive)
-        )
+def _read_in_order(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[int, Buffer]]:
+    """Each wanted row with its bytes, one archive after the other, by rising offset."""
+    for number, rows in itertools.groupby(wanted, catalog.container_ids.item):
+        archive = catalog.containers[number]
+        if archive.is_sliced:
+            yield from _read_forward(catalog, rows, local_path(archive.path))
+        else:
+            read = archive.open()
+            yield from ((row, read(catalog.row(row))) for row in rows)
 
 
-def _files(catalog: Catalog, wanted: Sequence[int], archive: Container) -> Iterator[tuple[int, Buffer]]:
-    """Each wanted row, by rising offset, with its bytes, as its container gives them."""
-    read = archive.open()
-    return ((row, read(catalog.row(row))) for row in wanted)
-
-
-def _slices(catalog: Catalog, wanted: Sequence[int], archive: Path, read: ReadAt) -> Iterator[tuple[int, Buffer]]:
-    """Each wanted row, by rising offset, with its bytes; neighbours are read together."""
-    descriptor = os.open(archive, os.O_RDONLY)
-    try:
+def _read_forward(catalog: Catalog, rows: Iterable[int], archive: Path) -> Iterator[tuple[int, Buffer]]:
+    """Each row with its bytes; neighbours are read together, no byte twice."""
+    with BufferedReader(FileIO(archive), CHUNK) as file:
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-        for rows, start, stop in _runs(catalog, wanted):
-            chunk = memoryview(_read_all(read, descriptor, stop - start, start, archive))
-            for row in rows:
-                begin = int(catalog.offsets[row]) - start
-                yield row, chunk[begin : begin + int(catalog.lengths[row])]
-    finally:
-        os.close(descriptor)
-
-
-def _runs(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[list[int], int, int]]:
-    """Rows that lie close together, and the byte range from the first to the end of the last; about CHUNK each."""
-    rows: list[int] = []
-    start = stop = 0
-    for row in wanted:
-        offset = int(catalog.offsets[row])
-        if rows and (offset - stop > _GAP or stop - start >= CHUNK):
-            yield rows, start, stop
-            rows = []
-        if not rows:
-            start = offset
-        rows.append(row)
-        stop = offset + int(catalog.lengths[row])
-    if rows:
-        yield rows, start, stop
-
-
-def _read_all(read: ReadAt, descriptor: int, length: int, offset: int, archive: Path) -> bytes:
-    data = read(descriptor, length, offset)
-    while len(data) < length:  # a read may give less than it was asked for, at most 2 GiB for one
-        more = read(descriptor, length - len(data), offset + len(data))
-        if not more:
-            raise InputError(
-                f"{archive} became shorter while it was read",
-                f"expected {length:,} bytes at offset {offset:,}, got {len(data):,}",
-                "run the same command again once nothing writes to it",
-            )
-        data += more
-    return data
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        for row in rows:
+            offset, length = catalog.offsets.item(row), catalog.lengths.item(row)
+            file.seek(offset)
+            data = file.read(length)
+            if len(data) != length:
+                raise changed(archive, offset, length, len(data))
+            yield row, data
 
 
 class _Bundles:
