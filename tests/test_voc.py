@@ -33,19 +33,18 @@ def reason(content: bytes) -> str:
     return str(caught.value)
 
 
-def test_corners_are_divided_by_the_size_in_the_file() -> None:
-    """Corners are relative to the size that the annotator was shown."""
-    assert parse_annotation(xml((40, 50, 400, 100))) == Annotation("n1", (Box(0.1, 0.25, 1.0, 0.5),))
-
-
-def test_swapped_corners_are_put_in_order() -> None:
-    """A box drawn from the lower right is the same box."""
-    assert parse_annotation(xml((400, 100, 40, 50))) == parse_annotation(xml((40, 50, 400, 100)))
-
-
-def test_corners_beyond_the_image_are_cut_to_it() -> None:
-    """What lies beyond the image is cut off."""
-    assert parse_annotation(xml((-7, -3, 440, 1000))).boxes == (Box(0.0, 0.0, 1.0, 1.0),)
+@pytest.mark.parametrize(
+    ("corners", "box"),
+    [
+        ((40, 50, 400, 100), Box(0.1, 0.25, 1.0, 0.5)),
+        ((400, 100, 40, 50), Box(0.1, 0.25, 1.0, 0.5)),
+        ((-7, -3, 440, 1000), Box(0.0, 0.0, 1.0, 1.0)),
+    ],
+    ids=["divided by the size in the file", "put in order", "cut to the image"],
+)
+def test_corners(corners: Corners, box: Box) -> None:
+    """Corners are relative to the size that the annotator was shown, whichever was drawn first, within the image."""
+    assert parse_annotation(xml(corners)) == Annotation("n1", (box,))
 
 
 @pytest.mark.parametrize("corners", [(40, 50, 40, 100), (40, 50, 90, 50), (410, 50, 450, 100), (-9, 1, -2, 20)])
