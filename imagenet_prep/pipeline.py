@@ -18,7 +18,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source, has_images, own_images
+from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_boxes_csv, find_source, has_images, own_images
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.recipe_set import refuse_made
@@ -45,6 +45,7 @@ class DownloadOptions:
 
     site: Site | None = None
     base_url: str = BASE_URL
+    credentials: SignIn | None = None
     cookies: Path | None = None
     connections: int = 4
     check_digest: bool = True
@@ -71,7 +72,11 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
     refuse_made(layout)
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
-    missing += [BOX_ARCHIVES[split] for split in annotated if find_annotations(layout, split) is None]
+    missing += [
+        BOX_ARCHIVES[split]
+        for split in annotated
+        if not (find_annotations(layout, split) or find_boxes_csv(layout, split))
+    ]
     return tuple(missing)
 
 
@@ -79,12 +84,9 @@ def run(
     layout: Layout,
     engine: Engine,
     *,
-    credentials: SignIn | None = None,
     fetching: DownloadOptions = DownloadOptions(),
     extract: bool = False,
-    boxes: Path | None = None,
     options: ConvertOptions = ConvertOptions(),
-    depth: Depth = "full",
     progress: Progress | None = None,
 ) -> RunSummary:
     """Download what is missing, untar if asked to, annotate, convert, verify; each stage resumes.
@@ -98,12 +100,12 @@ def run(
         proposed = f"for a data set of your own: {command('init', own)}"
         progress.note(f"{own} holds images that are not ImageNet's; {proposed}")
     with hold(layout.lock_paths):
-        wanted = _Wanted.find(layout, fetching, boxes, options, extract)
-        fetched = _fetch(layout, credentials, wanted, progress)
+        wanted = _Wanted.find(layout, fetching, options, extract)
+        fetched = _fetch(layout, wanted, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
-        annotated = _annotate(layout, engine, fetching.site, boxes, options, progress)
+        annotated = _annotate(layout, engine, wanted, progress)
         converted = convert(layout, engine, options, progress=progress)
-    verdict = verify(layout, engine, depth=depth, progress=progress)
+    verdict = verify(layout, engine, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
 
 
@@ -112,7 +114,6 @@ def foresee(
     *,
     fetching: DownloadOptions = DownloadOptions(),
     extract: bool = False,
-    boxes: Path | None = None,
     options: ConvertOptions = ConvertOptions(),
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
@@ -125,7 +126,7 @@ def foresee(
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    wanted = _Wanted.find(layout, fetching, boxes, options, extract)
+    wanted = _Wanted.find(layout, fetching, options, extract)
     incoming: Sequence[Incoming] = ()
     if wanted.keys and wanted.site is not None:
         incoming = downloading.foresee_copy(layout, wanted.site, progress=progress)
@@ -200,15 +201,17 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
     return kept.verdict if kept.verdict.has_manifest == layout.manifest_path.exists() else None
 
 
-def _annotate(
-    layout: Layout, engine: Engine, site: Site | None, boxes: Path | None, options: ConvertOptions, progress: Progress
-) -> AnnotateSummary | None:
-    """The stage annotate, unless the copy that a site hands out has no boxes."""
-    splits = facts.SPLITS if options.validation_boxes else (facts.TRAIN,)
-    if site is not None and boxes is None and any(find_annotations(layout, split) is None for split in splits):
-        progress.note(f"{site.name}'s copy has no boxes: its records are made without them")
-        return None
-    return annotate(layout, engine, boxes=boxes, validation=options.validation_boxes, progress=progress)
+def _annotate(layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress) -> AnnotateSummary | None:
+    """The stage annotate, unless the copy that a site hands out has no boxes, or annotate was given others before."""
+    validation, site = wanted.options.validation_boxes, wanted.site
+    splits = facts.SPLITS if validation else (facts.TRAIN,)
+    if any(find_annotations(layout, split) is None for split in splits):
+        if all(find_boxes_csv(layout, split) for split in splits):
+            return None
+        if site is not None:
+            progress.note(f"{site.name}'s copy has no boxes: its records are made without them")
+            return None
+    return annotate(layout, engine, validation=validation, progress=progress)
 
 
 def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
@@ -224,13 +227,10 @@ class _Wanted:
     site: Site | None
     fetching: DownloadOptions
     options: ConvertOptions
-    boxes: Path | None
     extract: bool
 
     @classmethod
-    def find(
-        cls, layout: Layout, fetching: DownloadOptions, boxes: Path | None, options: ConvertOptions, extract: bool
-    ) -> _Wanted:
+    def find(cls, layout: Layout, fetching: DownloadOptions, options: ConvertOptions, extract: bool) -> _Wanted:
         """By what the raw folder lacks."""
         check_options(options)
         if extract and options.consume:
@@ -243,9 +243,7 @@ class _Wanted:
             site = site.for_splits(keys) if keys else site
             if keys and isinstance(site, HuggingFaceSite):
                 check_pyarrow()  # before 155 GB are fetched that could not be read
-        elif boxes is not None:
-            keys = tuple(key for key in keys if key != "boxes")
-        return cls(keys, site, fetching, options, boxes, extract)
+        return cls(keys, site, fetching, options, extract)
 
     def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
         """What every step takes of the disk. A way to convert that takes another room states it in needs_behind."""
@@ -254,7 +252,7 @@ class _Wanted:
             size=sum(each.size for each in incoming),
             by_class=() if self.site is not None or self.options.part.is_whole else (facts.TRAIN,),
             in_order=self.site is not None and self.site.is_in_order,
-            has_boxes=self.boxes is not None or self.site is None or self.site.has_boxes,
+            has_boxes=self.site is None or self.site.has_boxes,
         )
         behind = needs_behind(layout, coming, self.options, extract=self.extract)
         return [*(each.need(layout) for each in incoming), *behind]
@@ -269,7 +267,7 @@ class _Wanted:
         return dataclasses.replace(self, options=consuming).needs(layout, incoming)
 
 
-def _fetch(layout: Layout, credentials: SignIn | None, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
+def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
     """The stage download, if anything is missing, once it is sure that every later step has its room, too."""
 
     def before(incoming: Sequence[Incoming]) -> None:
@@ -296,7 +294,7 @@ def _fetch(layout: Layout, credentials: SignIn | None, wanted: _Wanted, progress
             layout,
             only=wanted.keys,
             base_url=fetching.base_url,
-            credentials=credentials,
+            credentials=fetching.credentials,
             cookies=fetching.cookies,
             connections=fetching.connections,
             check_digest=fetching.check_digest,

@@ -95,7 +95,7 @@ def test_what_is_there_is_counted_off(tmp_path: Path) -> None:
     layout.shard_path("train-00000-of-00512").touch()
     found = _by_name(foresee(layout, extract=True, options=ConvertOptions(read_order="sequential")))
     size, images = ARCHIVES["train"].about, IMAGES["train"]
-    assert list(found)[:2] == ["download: ILSVRC2012_img_val.tar", "download: ILSVRC2012_bbox_train_v2.tar.gz"]
+    assert [name for name in found if name.startswith("download")] == ["download: ILSVRC2012_img_val.tar"]
     assert found["untar: image folders of train"][1] == images * 99 // 100 + 990
     assert "annotate: boxes of train" not in found
     assert found["convert: 512 train shards"] == (size // 2 + 1024 * (images // 2), 3 * 512)

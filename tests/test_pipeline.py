@@ -8,6 +8,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import missing_archives, report, run
+from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -27,13 +28,14 @@ def test_only_what_is_missing_is_fetched(tiny_data_dir: Path, tmp_path: Path) ->
 
 
 def test_boxes_that_are_given_are_not_fetched(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """With --boxes the archive of annotations is not missed: no server is asked, and the records have their boxes."""
+    """After annotate --boxes no archive of annotations is missed: no server is asked, and records have their boxes."""
     layout = Layout(tiny_data_dir)
     given = layout.archive_path(ARCHIVES["boxes"]).rename(tmp_path / "annotations.tar.gz")
     assert missing_archives(layout) == ("boxes",)
-    summary = run(layout, make_engine("threads", 2), boxes=given, options=PART)
-    assert summary.download is None
-    assert summary.annotate is not None
+    annotate(layout, make_engine("threads", 2), boxes=given)
+    summary = run(layout, make_engine("threads", 2), options=PART)
+    assert (summary.download, summary.annotate) == (None, None)
+    assert summary.convert.splits[0].images
     assert layout.boxes_csv.stat().st_size
     assert summary.verify.problems == ()
 

@@ -66,10 +66,11 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         )
         return _conclude_dry_run(needs)
     missing = pipeline.missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
+    if missing and fetching.site is None:
+        fetching = dataclasses.replace(fetching, credentials=_credentials(given))
     summary = pipeline.run(
         layout,
         _engine(given),
-        credentials=_credentials(given) if missing and fetching.site is None else None,
         fetching=fetching,
         extract=given["extract"],
         options=options,

@@ -64,8 +64,9 @@ def run_demo(
             return run(
                 layout,
                 engine,
-                credentials=Credentials(USERNAME, password),
-                fetching=DownloadOptions(base_url=base_url, digests=made.md5),
+                fetching=DownloadOptions(
+                    base_url=base_url, credentials=Credentials(USERNAME, password), digests=made.md5
+                ),
                 extract=True,
                 options=options,
                 progress=progress,
