@@ -42,8 +42,6 @@ SMALL = (
     "--allow-incomplete",
     "--workers",
     "1",
-    "--engine",
-    "threads",
 )
 SECRETS = {
     "kaggle token": {"KAGGLE_API_TOKEN": TOKEN},

@@ -238,7 +238,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            "sign in with a browser, export its cookies and give them with --cookies FILE",
+            "sign in with a browser, export its cookies and give them with imagenet-prep download --cookies FILE",
         )
     fields = form.filled(credentials.username, credentials.password)
     Patience("signing in", pace, note=session.note).until(lambda: session.post(form.action, fields).close())
@@ -276,7 +276,7 @@ def _refused(url: str, credentials: Credentials) -> AccessError:
         f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
         "expected a user name and access key it knows",
         f"check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
-        f"or use --cookies); without an account sign up at {SIGN_UP_URL}",
+        f"or imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
     )
 
 

@@ -390,5 +390,6 @@ class RefusedError(AccessError):
 
 def access_error(what: str, detail: str, status: int = 200) -> RefusedError:
     """The error that says where to sign up for image-net.org, and what to set."""
-    hint = f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or use --cookies)"
+    keys = "IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or imagenet-prep download --cookies FILE)"
+    hint = f"sign up at {SIGN_UP_URL}, then set {keys}"
     return RefusedError(what, detail, hint, status)
