@@ -28,10 +28,7 @@ from imagenet_prep.text import listed, number_of
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
-
-    ``doubts`` are signs that folders are no classes.
-    """
+    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none)."""
 
     classes: Classes
     labels: Column
@@ -39,7 +36,6 @@ class Labelled:
     table_path: AnyPath | None = None
     table_rows: array[int] = field(default_factory=lambda: array("q"))
     notes: tuple[str, ...] = ()
-    doubts: tuple[InputError, ...] = ()
 
     @property
     def is_labelled(self) -> bool:
@@ -204,8 +200,7 @@ def label_by_folder(
     """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
 
     A file that lies in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
-    of the inputs; folders that would be misread as classes are ``doubts``. A folder without a file is passed over, with
-    a note.
+    of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
     """
     files = _Files(listing, divisions)
     _refuse_loose(inputs, listing, files)
@@ -213,13 +208,12 @@ def label_by_folder(
     found = sorted(present, key=str.encode)
     classes = given or numbered(found, found, first)
     notes = _passed(inputs, divisions, present)
-    doubts: list[InputError] = []
     if given is None:
         if inner := nested(files.deep()):
             notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
         if wrong := misread(files, files.names()):
             what, hint = f"{inputs.origin}: {wrong.what}", f"name the choice: {wrong.choice}"
-            doubts.append(InputError(what, "expected a folder a class", hint))
+            inputs.obstacles.append(InputError(what, "expected a folder a class", hint))
     else:
         _refuse_strange(file, inputs, files, given)
     without = [name for name in classes.names if name not in present]
@@ -231,7 +225,7 @@ def label_by_folder(
         if name in place:
             for division, start, stop in runs:
                 labels[places_of(division.rows[start:stop])] = place[name]
-    return Labelled(classes, labels, notes=tuple(notes), doubts=tuple(doubts))
+    return Labelled(classes, labels, notes=tuple(notes))
 
 
 class _Files(Mapping[str, Sequence[str]]):

@@ -85,8 +85,8 @@ def load(
     except InputError as error:
         raise all_of([*inputs.obstacles, error]) from error
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
-    if inputs.obstacles or labelled.doubts:
-        raise all_of([*inputs.obstacles, *labelled.doubts])
+    if inputs.obstacles:
+        raise all_of(inputs.obstacles)
     extra = cols.extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     _refuse_too_many(file, counts, divisions)

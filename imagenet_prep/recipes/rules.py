@@ -188,7 +188,7 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
 def prefix_of(file: RecipeFile) -> tuple[str, str]:
     """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is not given.
 
-    An absolute one is looked at by ``places``, which knows DATA_DIR.
+    An absolute one is compared by ``inputs.shards_dir``, which knows DATA_DIR.
 
     Raises:
         UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a part of a name
