@@ -51,7 +51,7 @@ def test_a_compression_is_known_in_any_case(tmp_path: Path, spelling: str) -> No
     records.write(tmp_path / "x.tfrecord", [{"a": 1}], spelling)
     assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
     (tmp_path / "none").mkdir()
-    said = command("convert", tmp_path / "none", "--set", "compression=spelling", status=4).stderr
+    said = command("convert", tmp_path / "none", "--set", f"compression={spelling}", status=4).stderr
     assert "no images of ImageNet in" in said
 
 

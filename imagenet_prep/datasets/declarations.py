@@ -163,6 +163,8 @@ def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str,
         name, is_given, value = text.partition("=")
         if name not in known or not is_given:
             raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}")
+        if name == "compression":
+            value = value.lower()  # TensorFlow writes GZIP
         try:
             found[name] = msgspec.convert(value, known[name].type, strict=False)
         except msgspec.ValidationError as error:
