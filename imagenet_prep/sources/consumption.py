@@ -14,11 +14,11 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container, Reading, Row
+from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.sources.tars import Archive
@@ -31,12 +31,8 @@ from imagenet_prep.storage.refusals import writing
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Container):
     """A file that convert consumed; ``path`` is where it lay."""
-
-    path: AnyPath
-    is_sliced: ClassVar[bool] = False
-    reading: ClassVar[Reading] = "anywhere"
 
     def place(self, row: Row) -> str:
         """Where a row lay, in words."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.location import AnyPath
@@ -26,34 +27,22 @@ class Row(NamedTuple):
     stamp: int
 
 
-class Container(Protocol):
-    """Where images lie: a value, equal to another one of the same place; picklable, hashable.
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where images lie: the file or folder ``path``. A value, equal to another one of the same place; picklable.
 
-    Each kind is one module, with the function that lists it: rows of a Catalog.
+    Each kind is one module, with the function that lists it: rows of a Catalog. ``is_sliced`` is whether its images are
+    plain slices of the bytes of one file; ``reading`` how its rows are read: of "in order" shards are made from
+    bundles, see ``regroup``.
     """
 
-    @property
-    def path(self) -> AnyPath:
-        """The file or folder that it is."""
-        ...
-
-    @property
-    def is_sliced(self) -> bool:
-        """Whether its images are plain slices of the bytes of one file, ``path``."""
-        ...
-
-    @property
-    def reading(self) -> Reading:
-        """How its rows are read; of "in order" shards are made from bundles, see ``regroup``."""
-        ...
-
-    def __hash__(self) -> int:
-        """That of its value."""
-        ...
+    path: AnyPath
+    is_sliced: ClassVar[bool] = False
+    reading: ClassVar[Reading] = "anywhere"
 
     def place(self, row: Row) -> str:
         """Where a row lies, in words."""
-        ...
+        return f"{self.path.name}, byte {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows, each without a copy where that can be.
@@ -61,7 +50,7 @@ class Container(Protocol):
         Raises:
             InputError: now or when a row is read: a file is gone, or not as long as when it was listed.
         """
-        ...
+        raise NotImplementedError
 
 
 class Reader:

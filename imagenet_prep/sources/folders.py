@@ -16,7 +16,7 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.container import Container, Reading, Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.sources.slices import Buffer
@@ -30,11 +30,9 @@ HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Container):
     """A folder, an image a file: the container of all that lies below it."""
 
-    path: AnyPath
-    is_sliced: ClassVar[bool] = False
     reading: ClassVar[Reading] = "alone"
 
     def place(self, row: Row) -> str:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.container import Container, Reading, Row
 from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 
 if TYPE_CHECKING:
@@ -45,11 +46,9 @@ class ImageRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetImages:
+class ParquetImages(Container):
     """A parquet file, an image a row: a Row's ``offset`` is the number of the row in the file, from 0."""
 
-    path: Path
-    is_sliced: ClassVar[bool] = False
     reading: ClassVar[Reading] = "in order"
 
     def place(self, row: Row) -> str:
@@ -58,7 +57,7 @@ class ParquetImages:
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows, each for little if they come in the order of the file."""
-        return _Rows(self.path).read
+        return _Rows(local_path(self.path)).read
 
 
 def check_pyarrow() -> None:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption
-from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.names import places_of
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.storage.durable import write_all
@@ -42,16 +41,8 @@ _CRC = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Container):
     """The images of one shard, each with its CRC-32 behind it: there may be no other copy of them any more."""
-
-    path: AnyPath
-    is_sliced: ClassVar[bool] = False
-    reading: ClassVar[Reading] = "anywhere"
-
-    def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
-        return f"{self.path.name}, byte {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows: parts of the bundle's map, once they agree with their CRC."""

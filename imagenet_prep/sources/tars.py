@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import Buffer, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
@@ -72,16 +72,10 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Container):
     """A file in which images lie at offsets: a tar, tars within it, or a bundle."""
 
-    path: AnyPath
     is_sliced: ClassVar[bool] = True
-    reading: ClassVar[Reading] = "anywhere"
-
-    def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
-        return f"{self.path.name}, byte {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows: slices of the archive's map, so that an image is never copied; of an object, ranges."""

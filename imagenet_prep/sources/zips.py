@@ -8,15 +8,15 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.container import Reading, Row
+from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.slices import Buffer, FileSlices
 from imagenet_prep.sources.tar_members import Member, Sliceable
 from imagenet_prep.sources.tars import WHOLE_COPY
 from imagenet_prep.storage.local import map_file
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import size_text
 
 _END = struct.Struct("<4sHHHHIIH")  # 4.3.16
@@ -300,16 +300,12 @@ def _show(name: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Zip:
+class Zip(Container):
     """A zip: a Row's ``offset`` is where the central directory describes the entry, ``length`` that of the file.
 
     That description tells all it takes to read the entry, and its CRC-32; the header before the data must say the same.
     A Row's name is that of the entry, folders before it may be left out.
     """
-
-    path: Path
-    is_sliced: ClassVar[bool] = False  # where data begin is known only from the header before them
-    reading: ClassVar[Reading] = "anywhere"
 
     def place(self, row: Row) -> str:
         """Where a row lies, in words."""
@@ -317,7 +313,7 @@ class Zip:
 
     def open(self) -> Callable[[Row], Buffer]:
         """What reads rows: a slice of the zip's map, or what it inflates to. Every CRC-32 is compared."""
-        content = map_file(self.path)
+        content = map_file(local_path(self.path))
 
         def read(row: Row) -> Buffer:
             try:
@@ -343,7 +339,7 @@ def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
         raise _damaged(view.path, fault, hint) from fault
 
 
-def _damaged(path: Path, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY) -> InputError:
+def _damaged(path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY) -> InputError:
     if isinstance(fault, CutZip):
         what = f"{path} is not complete: it has {size_text(fault.offset)}"
         return InputError(what, "expected a zip that ends with its central directory", hint)
