@@ -322,7 +322,7 @@ def alter(layout: Layout, row: int, split: str, where: slice) -> str:
         {"compression": "gzip"},
         {"compression": "zlib"},
         {"resize": 8, "quality": 70},
-        {"max_side": 12, "compression": "gzip"},
+        {"max_side": 12, "quality": 90, "compression": "gzip"},
         {"seed": 7},
         {"shuffle": False},
         {"validation_boxes": True},
