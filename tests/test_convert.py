@@ -598,7 +598,7 @@ def test_an_interrupted_overwrite_leaves_one_set_and_no_stale_manifest(
     """Shards of the former count and the manifest that recorded them are gone before the first new shard stands."""
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
-    monkeypatch.setattr("imagenet_prep.stages.convert._run", _interrupt)
+    monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         convert(layout, make_engine("processes", 2), PART.replace(train_shards=8, overwrite=True))
     assert not layout.manifest_path.exists()

@@ -117,8 +117,10 @@ class Plan:
         if replaces or (before is not None and before.key == self.key):
             save_bytes(layout.plan_path, content)
             return
-        found = claim(layout.plan_path, content)
-        if found != content and (other := _decode(found)) is not None and other.key != self.key:
+        other = _decode(claim(layout.plan_path, content))
+        if other is None:  # what nobody can understand claims nothing
+            save_bytes(layout.plan_path, content)
+        elif other.key != self.key:
             raise UsageError(
                 f"{layout.output_dir} is claimed for a set of other images or settings",
                 f"expected those of {layout.plan_path}, but these differ: {', '.join(self.differences(other))}",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from imagenet_prep.checks.index_check import filled, is_indexed, not_done, settle
 from imagenet_prep.datasets.claimed import Plan, load_plan, plan_of
@@ -24,8 +25,8 @@ from imagenet_prep.shards.consuming import (
     is_gone,
     refuse_gone,
 )
-from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import (
+    Made,
     Work,
     count_images,
     lay_out,
@@ -92,13 +93,14 @@ def convert(
         before = load_plan(layout)
         plan = plan_of(planned, layout, dataset.recipe_file, before)
         with Journal(layout.journal_path, part) as journal:
-            changed = _compare(planned, plan, before, layout, journal, engine, options)
+            there = _There(layout, journal, options)
+            changed = _changed(planned, plan, before, there, engine)
             splits = share.of_splits(planned.splits) if share else planned.splits
-            _remove_superseded(plan, layout, journal, changed, options)
+            there.remove_superseded(plan, changed)
             journal.forget(changed)
             rank = f"rank-{plan.key}-{run_name()}"
             with unfinished_of(layout, rank) if share else unfinished(layout, plan.key) as own:
-                todo = _still_to_make(splits, layout, journal, options)
+                todo = there.still_to_make(splits)
                 works = lay_out(splits, todo, layout, options)
                 consuming = None if share else _consuming_needs(planned, todo, layout, engine, options)
                 refuse_lack(_needs(works, layout, engine, options), consuming)
@@ -110,7 +112,9 @@ def convert(
                 if options.consume:
                     works = begin_consuming(works, layout, progress)
                 tasks = prepare_tasks(works, own, options, progress, syncs=share is not None)
-                problems = _run(tasks, own, splits, todo, engine, journal, progress)
+                total = sum(len(split.rows(plan)) for split in splits for plan in split.plans)
+                progress.begin("convert", total, "images", done=total - sum(map(count_images, todo)))
+                problems = _report(make_shards(tasks, own, engine, journal, progress), progress)
             if share is None:
                 _refuse_superseded(plan, layout)
                 filled(plan.manifest(), journal).save(layout.manifest_path)
@@ -152,9 +156,10 @@ def foresee(
     before = load_plan(layout)
     plan = plan_of(planned, layout, dataset.recipe_file, before)
     with Journal(layout.journal_path) as journal:
-        journal.forget(_compare(planned, plan, before, layout, journal, engine, options))
+        there = _There(layout, journal, options)
+        journal.forget(_changed(planned, plan, before, there, engine))
         splits = share.of_splits(planned.splits) if share else planned.splits
-        todo = _still_to_make(splits, layout, journal, options)
+        todo = there.still_to_make(splits)
     return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
 
 
@@ -181,97 +186,113 @@ def _consuming_needs(
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _compare(
-    planned: PlannedSet,
-    plan: Plan,
-    before: Plan | None,
-    layout: Layout,
-    journal: Journal,
-    engine: Engine,
-    options: MakingOptions,
-) -> Mapping[str, str]:
-    """The finished shards that the plan would not make, each with what tells so; see ``find_changed``."""
-    settle(layout, journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each})
-    changed = find_changed(planned.splits, before, layout, journal, engine)
-    waiting = _waiting(planned.splits, changed, layout, journal, options)
-    refuse_gone(planned.splits, waiting, layout, options)
-    _refuse_strangers(plan, layout, journal, changed, options)
+def _changed(planned: PlannedSet, plan: Plan, before: Plan | None, there: _There, engine: Engine) -> Mapping[str, str]:
+    """The finished shards that the plan would not make, each with what tells so; see ``find_changed``.
+
+    Raises:
+        UsageError: there are such ones, or shards of another set.
+        InputError: the raw data of a shard to make is gone.
+    """
+    settle(there.layout, there.journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each})
+    changed = find_changed(planned.splits, before, there.layout, there.journal, engine)
+    gone = [split for split in planned.splits if is_gone(split)]
+    waiting = {*map(plan_name, there.still_to_make(gone)), *changed}
+    refuse_gone(planned.splits, waiting, there.layout, there.options)
+    there.refuse_strangers(plan, changed)
     return changed
 
 
-def _refuse_strangers(
-    plan: Plan, layout: Layout, journal: Journal, changed: Mapping[str, str], options: MakingOptions
-) -> None:
-    """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
-    planned = plan.shards()
-    prefixes = {*KNOWN_SPLITS, *plan.totals}
-    foreign, others = [], []
-    for name in sorted(path.name for path in layout.output_dir.glob("*-of-*")):
-        parsed = parse_shard_name(name)
-        info = journal.get(name)
-        if parsed is None or (info is None and parsed[0] not in prefixes):
-            continue
-        if info is not None and parsed[0] not in plan.totals:
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What is there already, as the journal says; and how to convert."""
+
+    layout: Layout
+    journal: Journal
+    options: MakingOptions
+
+    def refuse_strangers(self, plan: Plan, changed: Mapping[str, str]) -> None:
+        """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
+        planned = plan.shards()
+        prefixes = {*KNOWN_SPLITS, *plan.totals}
+        foreign, others = [], []
+        for name in sorted(path.name for path in self.layout.output_dir.glob("*-of-*")):
+            parsed = parse_shard_name(name)
+            info = self.journal.get(name)
+            if parsed is None or (info is None and parsed[0] not in prefixes):
+                continue
+            if info is not None and parsed[0] not in plan.totals:
+                raise UsageError(
+                    f"{self.layout.output_dir} holds finished {parsed[0]} shards: there is nothing to make them from",
+                    f"expected the {parsed[0]} images in {self.layout.raw_dir} too",
+                    "put their archive or folder back, or choose another folder with --output",
+                )
+            if info is None:
+                # An index without a journal entry is what a crash leaves between the two: the shard is made again.
+                if name not in planned or not self.layout.index_path(name).exists():
+                    foreign.append(name)
+            elif name in changed or name not in planned:
+                others.append(name)
+        if foreign and not (self.options.overwrite and all(name in planned for name in foreign)):
             raise UsageError(
-                f"{layout.output_dir} holds finished {parsed[0]} shards, and there is nothing to make them from",
-                f"expected the {parsed[0]} images in {layout.raw_dir} too",
-                "put their archive or folder back, or choose another folder with --output",
+                f"{self.layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
+                "expected none, or only those of an earlier run",
+                "move them away, or choose another folder with --output"
+                if self.options.overwrite or any(name not in planned for name in foreign)
+                else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
             )
-        if info is None:
-            # An index without a journal entry is what a crash leaves between the two: the shard is made again.
-            if name not in planned or not layout.index_path(name).exists():
-                foreign.append(name)
-        elif name in changed or name not in planned:
-            others.append(name)
-    if foreign and not (options.overwrite and all(name in planned for name in foreign)):
-        raise UsageError(
-            f"{layout.output_dir} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
-            "expected none, or only those of an earlier run",
-            "move them away, or choose another folder with --output"
-            if options.overwrite or any(name not in planned for name in foreign)
-            else "move them away, choose another folder with --output, or let --overwrite replace those in the way",
-        )
-    if others and not options.overwrite:
-        raise UsageError(
-            f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
-            f"or with other settings, {others[0]} first",
-            _what_differs(layout, plan, next((changed[name] for name in others if changed.get(name)), None)),
-            "make them again with --overwrite, or choose another folder with --output",
-        )
+        if others and not self.options.overwrite:
+            raise UsageError(
+                f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
+                f"or with other settings, {others[0]} first",
+                self._what_differs(plan, next((changed[name] for name in others if changed.get(name)), None)),
+                "make them again with --overwrite, or choose another folder with --output",
+            )
 
+    def _what_differs(self, plan: Plan, reason: str | None) -> str:
+        """In what the set on record differs from the one to be made: images alone, or what manifest or plan tell."""
+        other = usable_manifest(self.layout.manifest_path) or load_plan(self.layout)
+        if reason or other is None:
+            return reason or "an input or an option changed since then"
+        return f"changed since then: {', '.join(plan.differences(other))}"
 
-def _what_differs(layout: Layout, plan: Plan, reason: str | None) -> str:
-    """In what the set on record differs from the one to be made: images alone, or what manifest or plan tell."""
-    other = usable_manifest(layout.manifest_path) or load_plan(layout)
-    if reason or other is None:
-        return reason or "an input or an option changed since then"
-    return f"changed since then: {', '.join(plan.differences(other))}"
+    def remove_superseded(self, plan: Plan, changed: Mapping[str, str]) -> None:
+        """Remove what would contradict the shards to come: a manifest of others; with --overwrite, what they replace.
 
+        First, and not at the end: a glob over train-* must find one set only, at every moment. A shard that is to be
+        made again loses its index: it counts as done no more, whatever the journal says and happens now.
+        """
+        planned = {name: info.fingerprint for name, info in plan.shards().items()}
+        manifest = usable_manifest(self.layout.manifest_path)
+        recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+        if self.layout.manifest_path.exists() and (changed or recorded != planned):
+            with writing(self.layout.manifest_path):
+                self.layout.manifest_path.unlink()
+        if not self.options.overwrite:
+            return
+        strangers = set(self.journal.names()) - planned.keys()
+        for name in strangers:
+            self.layout.shard_path(name).unlink(missing_ok=True)
+        for name in (*strangers, *changed):
+            for path in self.layout.index_paths(name):
+                path.unlink(missing_ok=True)
+        if changed and self.layout.index_dir.exists():
+            self.layout.indexes.sync_names()
 
-def _remove_superseded(
-    plan: Plan, layout: Layout, journal: Journal, changed: Mapping[str, str], options: MakingOptions
-) -> None:
-    """Remove what would contradict the shards to come: a manifest of others, and with --overwrite, what they replace.
+    def still_to_make(self, splits: Iterable[PlannedSplit]) -> list[ShardPlan]:
+        """The shards that are not done."""
+        found = ((plan, split) for split in splits for plan in split.plans)
+        return [plan for plan, split in found if not self._is_done(plan, split)]
 
-    First, and not at the end: a glob over train-* must find one set only, at every moment. A shard that is to be made
-    again loses its index: it counts as done no more, whatever the journal says and happens now.
-    """
-    planned = {name: info.fingerprint for name, info in plan.shards().items()}
-    manifest = usable_manifest(layout.manifest_path)
-    recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
-    if layout.manifest_path.exists() and (changed or recorded != planned):
-        with writing(layout.manifest_path):
-            layout.manifest_path.unlink()
-    if not options.overwrite:
-        return
-    strangers = set(journal.names()) - planned.keys()
-    for name in strangers:
-        layout.shard_path(name).unlink(missing_ok=True)
-    for name in (*strangers, *changed):
-        for path in layout.index_paths(name):
-            path.unlink(missing_ok=True)
-    if changed and layout.index_dir.exists():
-        layout.indexes.sync_names()
+    def _is_done(self, plan: ShardPlan, split: PlannedSplit) -> bool:
+        """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
+        info = self.journal.get(plan_name(plan))
+        if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not self.options.skip_bad):
+            return False
+        if self.layout.shards.size(info.name) != info.size:
+            return False
+        left_out = set(info.set_aside)
+        names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
+        return is_indexed(self.layout, info, names)
 
 
 def _refuse_superseded(plan: Plan, layout: Layout) -> None:
@@ -285,58 +306,11 @@ def _refuse_superseded(plan: Plan, layout: Layout) -> None:
         )
 
 
-def _still_to_make(
-    splits: Sequence[PlannedSplit], layout: Layout, journal: Journal, options: MakingOptions
-) -> list[ShardPlan]:
-    found = ((plan, split) for split in splits for plan in split.plans)
-    return [plan for plan, split in found if not _is_done(plan, split, layout, journal, options)]
-
-
-def _is_done(plan: ShardPlan, split: PlannedSplit, layout: Layout, journal: Journal, options: MakingOptions) -> bool:
-    """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
-    info = journal.get(plan_name(plan))
-    if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not options.skip_bad):
-        return False
-    if layout.shards.size(info.name) != info.size:
-        return False
-    left_out = set(info.set_aside)
-    names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
-    return is_indexed(layout, info, names)
-
-
-def _waiting(
-    splits: Sequence[PlannedSplit],
-    changed: Mapping[str, str],
-    layout: Layout,
-    journal: Journal,
-    options: MakingOptions,
-) -> set[str]:
-    """The names of the shards to make of raw data that is gone."""
-    plans = ((plan, split) for split in splits if is_gone(split) for plan in split.plans)
-    names = {plan_name(plan) for plan, split in plans if not _is_done(plan, split, layout, journal, options)}
-    return names | set(changed)
-
-
 # the work ------------------------------------------------------------------------------------------------------
 
 
-def _run(
-    tasks: Iterator[ShardTask],
-    layout: Layout,
-    splits: Sequence[PlannedSplit],
-    todo: Sequence[ShardPlan],
-    engine: Engine,
-    journal: Journal,
-    progress: Progress,
-) -> list[Problem]:
-    """Make the shards of ``todo``; raise at the end if some could not be made, once all others are done.
-
-    Returns:
-        The images set aside.
-    """
-    total = sum(count_images(plan) for split in splits for plan in split.plans)
-    progress.begin("convert", total, "images", done=total - sum(map(count_images, todo)))
-    made = make_shards(tasks, layout, engine, journal, progress)
+def _report(made: Made, progress: Progress) -> list[Problem]:
+    """The images set aside; raises, now that all others are done, if some shards could not be made."""
     progress.end()
     if made.failures:
         raise made.failures[0]
