@@ -341,7 +341,7 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
 
     def call(seed: int) -> list[str]:
         folders = tmp_path / str(seed), "--raw", local / "raw-data", "--output", url
-        return list(map(str, ("convert", *folders, *PART, "--seed", seed)))
+        return list(map(str, ("convert", *folders, *PART, "--set", f"seed={seed}")))
 
     run = [sys.executable, "-m", "imagenet_prep"]
     both = [subprocess.Popen([*run, *call(seed)], stderr=subprocess.PIPE, text=True) for seed in (1, 2)]
