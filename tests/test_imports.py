@@ -1,4 +1,4 @@
-"""The import rule: modules import leftwards only, heavy libraries load late, and only the command line talks."""
+"""What pyproject.toml's import rule does not say: heavy libraries load late, and only the command line talks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ import imagenet_prep
 
 ROOT = Path(imagenet_prep.__file__).parent
 
-# The rooms in the order of imports: pyproject.toml has the rule, and `make lint` holds it.
-LAYERS = re.findall(
-    r'^    "([^"]+)",$', (ROOT.parent / "pyproject.toml").read_text().split("layers = [")[1].split("]")[0], re.M
-)
-ORDER = [line.split(" | ") for line in reversed(LAYERS)] + [["__init__"]]
-RANK = {part: rank for rank, line in enumerate(ORDER) for part in line}
 MODULES = sorted(str(path.relative_to(ROOT)) for path in existing(ROOT, "**/*.py"))
 
 
@@ -44,14 +38,6 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from (f"{each.module}.{alias.name}" for alias in each.names)
 
 
-def _own_imports(module: str) -> Iterator[tuple[str, str]]:
-    """Part and full name of each import from this package; names that the package itself defines are passed over."""
-    for name in _imports(_tree(module)):
-        package, _, rest = name.partition(".")
-        if package == "imagenet_prep" and rest and not rest.startswith("__version__"):
-            yield rest.split(".")[0], rest
-
-
 def _foreign_imports(node: ast.AST) -> set[str]:
     return {name.partition(".")[0] for name in _imports(node)}
 
@@ -68,20 +54,6 @@ def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
         pending += ast.iter_child_nodes(node)
-
-
-def test_modules_import_leftwards_only() -> None:
-    """Every import of ours, lazy ones included, is of an earlier part or of the module's own folder."""
-    wrong = []
-    for module in MODULES:
-        part = _part(module)
-        assert part in RANK, f"{part} has no place in the layers of pyproject.toml"
-        wrong += [
-            f"{module} imports {name}"
-            for other, name in _own_imports(module)
-            if other != part and RANK.get(other, len(RANK)) >= RANK[part]
-        ]
-    assert wrong == []
 
 
 def test_one_name_for_one_thing() -> None:
