@@ -144,9 +144,9 @@ class _Making:
         """The records in order, but for images left out then; each bad image becomes a Problem."""
         catalog, recorder = self._task.catalog, self._task.recorder
         left_out = self._task.expected.set_aside if self._task.expected else ()
-        rows = [row for row in range(len(catalog)) if not left_out or catalog.names[row] not in left_out]
-        for row, data in zip(rows, read_in_turn(catalog, rows, self._reader), strict=True):
-            item = catalog.item(row)
+        if left_out:
+            catalog = catalog.picked([row for row, name in enumerate(catalog.names) if name not in left_out])
+        for row, (item, data) in enumerate(zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)):
             try:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:

@@ -9,7 +9,7 @@ import io
 import json
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -176,12 +176,24 @@ class Catalog:
         """
         return reader.read(self.container(number), self.row(number))
 
+    def places(self) -> Iterator[tuple[Container, Row]]:
+        """Every row with its container, in order: in less time than one by one."""
+        numbers = (column.tolist() for column in (self.container_ids, self.offsets, self.lengths, self.stamps))
+        for name, which, offset, length, stamp in zip(self.names, *numbers, strict=True):
+            yield self.containers[which], Row(name, offset, length, stamp)
+
+    def items(self) -> Iterator[Item]:
+        """All of every row that goes into its record, but for its bytes."""
+        return map(self._item, range(len(self)), self.names, self.labels.tolist())
+
     def item(self, number: int) -> Item:
-        """All of a row that goes into its record, but for its bytes."""
-        label: int = self.labels.item(number)
+        """That of one row."""
+        return self._item(number, self.names[number], self.labels.item(number))
+
+    def _item(self, number: int, name: str, label: int) -> Item:
         wnid, text = self.classes[label] if label else ("", "")
-        columns = {name: values[number] for name, values in self.columns.items()}
-        return Item(self.names[number], label, wnid, text, self._boxes(number), columns)
+        columns = {column: values[number] for column, values in self.columns.items()}
+        return Item(name, label, wnid, text, self._boxes(number), columns)
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
         if not len(self.box_starts):

@@ -32,16 +32,16 @@ _BATCHES = 4
 _HELD = 32 << 20  # bytes of rows that were asked for and not taken yet
 
 
-def read_in_turn(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[Buffer]:
-    """The bytes of each row.
+def read_in_turn(catalog: Catalog, reader: Reader) -> Iterator[Buffer]:
+    """The bytes of each row, in order.
 
     Raises:
         InputError: those of a row are not there any more.
         NetworkError, AccessError: as their names say.
     """
     if any(local_or_none(container.path) is None for container in catalog.containers):
-        return _fetched(catalog, rows, reader)
-    return (catalog.read(row, reader) for row in rows)
+        return _fetched(catalog, range(len(catalog)), reader)
+    return itertools.starmap(reader.read, catalog.places())
 
 
 def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[Buffer]:
