@@ -67,7 +67,7 @@ def divide(
             rows[shares.split_of(name)].append(row)
         divisions = [Division(name, rows[name], inputs.is_ordered) for name in fractions]
     elif places:
-        divisions = [_placed(file, inputs, listing, root, name, *place) for name, place in places.items()]
+        divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
     elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):
         divisions = [
             Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
@@ -93,8 +93,9 @@ def _remedy(split: str, is_fraction: bool) -> str:
 
 
 def _placed(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, sort: str, text: str
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, place: tuple[str, str]
 ) -> Division:
+    sort, text = place
     key = ("splits", name, sort)
     if sort == "manifest":
         listed = read_file_list(need_file(file, key, root / text), inputs.base)

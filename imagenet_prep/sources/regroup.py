@@ -91,7 +91,7 @@ def regroup(
     chosen = np.flatnonzero(bundle_of >= 0)
     wanted = chosen[np.lexsort((catalog.offsets[chosen], catalog.container_ids[chosen]))].tolist()
     paths = [folder / name for name, _ in shards]
-    bundles = _Bundles(paths, memory)
+    bundles = _Bundles(paths, bundle_of.tolist(), memory)
     offsets, container_ids = catalog.offsets.astype(np.int64), catalog.container_ids.astype(np.int64)
     sizes = [0] * len(paths)
     start = keeper.done(len(wanted)) if keeper else 0
@@ -106,7 +106,7 @@ def regroup(
         _take_up(paths, held if start < len(wanted) else sizes)
         keeper.keep(start, len(wanted), (), _place_of(catalog, wanted, start))
     if start < len(wanted):
-        _copy(catalog, wanted, start, bundle_of.tolist(), bundles, progress, keeper)
+        _copy(catalog, wanted, start, bundles, progress, keeper)
     containers = [*catalog.containers, *map(Bundle, paths)]
     return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
@@ -115,7 +115,6 @@ def _copy(
     catalog: Catalog,
     wanted: Sequence[int],
     start: int,
-    bundle_of: Sequence[int],
     bundles: _Bundles,
     progress: Progress,
     keeper: Consumption | None,
@@ -125,7 +124,7 @@ def _copy(
     progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
     with bundles:
         for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:]), start + 1):
-            written = bundles.add(bundle_of[row], bytes(data))
+            written = bundles.add(row, bytes(data))
             if keeper and written:
                 keeper.keep(position, len(wanted), written, _place_of(catalog, wanted, position))
             progress.advance(len(data))
@@ -198,9 +197,10 @@ def _read_forward(catalog: Catalog, rows: Iterable[int], archive: Path) -> Itera
 class _Bundles:
     """Files that are appended to, all at once whenever ``memory`` bytes have been collected."""
 
-    def __init__(self, paths: list[Path], memory: int) -> None:
+    def __init__(self, paths: list[Path], bundle_of: Sequence[int], memory: int) -> None:
         self.written: list[Path] = []  # by the last flush
         self._paths = paths
+        self._bundle_of = bundle_of  # a row's number among the paths
         self._memory = memory
         self._held = 0
         self._pending: list[list[bytes]] = [[] for _ in paths]
@@ -210,9 +210,9 @@ class _Bundles:
         for folder in {path.parent for path in self._paths}:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, number: int, data: bytes) -> Sequence[Path]:
-        """Append to bundle ``number``; returns the bundles that were written if all that was collected was."""
-        self._pending[number] += (data, _CRC.pack(zlib.crc32(data)))
+    def add(self, row: int, data: bytes) -> Sequence[Path]:
+        """Append to the bundle of ``row``; returns the bundles that were written if all that was collected was."""
+        self._pending[self._bundle_of[row]] += (data, _CRC.pack(zlib.crc32(data)))
         self._held += len(data) + _CRC.size
         if self._held < self._memory:
             return ()

@@ -203,14 +203,13 @@ def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[bytes, i
         size, packed, local, disk = _wide(bytes(window[extra : extra + extra_length]), narrow, position)
     has_size = size <= _DENSEST * packed and size <= LARGEST_INFLATED if method == DEFLATED else size == packed
     if not has_size or method not in _METHODS or disk or flags & _ENCRYPTED or kind >= _ANY_TYPE or name[-1:] in _ODD:
-        _check(name, position, flags, method, size, packed, disk, made_by, kind)
+        _check(Entry(name, position, local, size, packed, crc, method, flags), disk, made_by, kind)
     return name, position, local, size, packed, crc, method, flags, position + following - at
 
 
-def _check(
-    name: bytes, position: int, flags: int, method: int, size: int, packed: int, disk: int, made_by: int, kind: int
-) -> None:
+def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
     """Raise ZipFault for an entry that can't be read, or can't be."""
+    name, position, _, size, packed, _, method, flags = entry
     if flags & _ENCRYPTED:
         raise ZipFault(position, f"{_show(name)} is encrypted")
     if method == STORED:
