@@ -78,17 +78,25 @@ def label_by_table(
     file: RecipeFile,
     inputs: Inputs,
     listing: Catalog,
-    table: LabelTable,
-    path: AnyPath,
+    source: tuple[LabelTable, AnyPath],
     given: Classes | None,
     first: int,
 ) -> Labelled:
-    """Labels of files that a file of labels names; ``given`` are the recipe's classes, ``first`` the first's number.
+    """Labels of the files that a table names.
+
+    Args:
+        file: the recipe.
+        inputs: where the files are from.
+        listing: those of them that matter.
+        source: the table, and the path of its file.
+        given: the classes that the recipe names, if it does.
+        first: the number of the first class.
 
     Raises:
         InputError: files without a line, lines without a file, or a label that can't be.
         UsageError: the recipe's classes don't fit the labels.
     """
+    table, path = source
     rows, notes = _matched(file, inputs, listing, table, path)
     if table.labels is None:
         labels = np.array([0 if row >= 0 else -1 for row in rows], np.int32)

@@ -158,18 +158,7 @@ def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[A
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-            if "\\u" in line:
-                json.dumps(row, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
-        except (ValueError, RecursionError) as error:
-            raise LabelsFault(number, f"not JSON: {error}") from None
-        if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deep(row):
-            raise LabelsFault(number, f"values are nested too deep: expected at most {_MAX_DEPTH} levels")
-        if not isinstance(row, dict):
-            raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
+        row = _parse_object(line, number)
         for name in row:
             if name not in columns:
                 columns[name] = [None] * len(lines)
@@ -177,6 +166,27 @@ def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[A
         for name, values in columns.items():
             values.append(row.get(name))
     return lines, columns
+
+
+def _parse_object(line: str, number: int) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        LabelsFault: it is none, it is nested too deep, or UTF-8 can't write its texts.
+    """
+    try:
+        row = json.loads(line)
+        if "\\u" in line:
+            json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
+    except (ValueError, RecursionError) as error:
+        raise LabelsFault(number, f"not JSON: {error}") from None
+    if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deep(row):
+        raise LabelsFault(number, f"values are nested too deep: expected at most {_MAX_DEPTH} levels")
+    if not isinstance(row, dict):
+        raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
+    return row
 
 
 def _tabulated(

@@ -148,7 +148,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     first = first_label(file, is_inception=is_inception)
     given = given_classes(file, root, first)
     if table is not None:
-        labelled = label_by_table(file, inputs, listing, *table, given, first)
+        labelled = label_by_table(file, inputs, listing, table, given, first)
         divisions = [_without_left_out(file, each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
