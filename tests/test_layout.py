@@ -111,5 +111,5 @@ def test_both_folders_have_a_lock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["plain", "with blank", "it's", "$HOME", "-x", "a;b"])
 def test_a_command_can_be_copied(folder: str) -> None:
     """A shell reads the folder as the one argument that it is, and none of it as an option."""
-    words = shlex.split(command("verify", Path(folder), (("quick", True),)))
+    words = shlex.split(command("verify", Path(folder), (("depth", "quick"),)))
     assert words == ["imagenet-prep", "verify", f"./{folder}" if folder.startswith("-") else folder, "--depth", "quick"]
