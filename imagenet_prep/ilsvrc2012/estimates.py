@@ -17,7 +17,7 @@ from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
-from imagenet_prep.shards.room import consumed_needs, is_pass_better, shard_needs
+from imagenet_prep.shards.room import PendingShards, consumed_needs, is_pass_better, shard_needs
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.space import Need
 
@@ -124,26 +124,19 @@ def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Ne
     there = [size for parsed, size in names if parsed and parsed[2] == count]
     left = max(count - len(there), 0)
     size = amount.size * left // count
+    pending = PendingShards(amount.split, left, about_images(amount.split, size), size, is_about=True)
     if options.consume:
         return consumed_needs(
             layout,
-            amount.split,
-            shards=left,
-            images=about_images(amount.split, size),
-            size=size,
+            pending,
             under_way=(os.cpu_count() or 1) * size // max(left, 1),
             whole=amount.size // _LEAST_FILES if amount.in_order else 0,
-            is_about=True,
         )
     place = amount.source.path if amount.source else layout.own_raw_dir
     may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
     return shard_needs(
         layout,
-        amount.split,
-        shards=left,
-        images=about_images(amount.split, size),
-        size=size,
+        pending,
         in_order=amount.in_order or (may_choose and is_pass_better(place, size, options)),
         keeps_size=options.reencode is None or not options.reencode.may_shrink,
-        is_about=True,
     )

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import consumed_needs
-from imagenet_prep.shards.run import Work, count_images
+from imagenet_prep.shards.run import Work
 from imagenet_prep.sources.consumption import Consumption, Gone, consumed_file, gone, is_consumable
 from imagenet_prep.sources.container import Container
 from imagenet_prep.state.checked import seen_digests
@@ -157,15 +157,11 @@ def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list
         if not is_gone(work.split)
         for need in consumed_needs(
             layout,
-            work.split.catalog.split,
-            shards=len(work.plans),
-            images=sum(map(count_images, work.plans)),
-            size=work.size,
+            work.pending,
             under_way=workers * work.largest,
             whole=max(
                 (each.path.stat().st_size for each in work.split.catalog.containers if not each.is_sliced), default=0
             ),
-            is_about=False,
         )
     ]
 

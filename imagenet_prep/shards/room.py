@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.datasets.declarations import MakingOptions
@@ -21,38 +22,52 @@ HELD = 64 << 20
 _LEAST_STEP = 16 << 20  # bytes; with each step of a pass that consumes, every bundle is made durable
 
 
-def shard_needs(
-    layout: Layout, split: str, *, shards: int, images: int, size: int, in_order: bool, keeps_size: bool, is_about: bool
-) -> list[Need]:
-    """What the shards of a split take that are still to be made, from images of ``size`` bytes in all.
+@dataclass(frozen=True, slots=True)
+class PendingShards:
+    """The shards of a split that are still to be made: ``shards`` of them, from ``images`` of ``size`` bytes in all.
+
+    ``is_about`` tells whether these numbers are an estimate.
+    """
+
+    split: str
+    shards: int
+    images: int
+    size: int
+    is_about: bool = False
+
+
+def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps_size: bool) -> list[Need]:
+    """What pending shards, and the bundles that they are made from if they are read ``in_order``, take.
 
     A bundle goes when its shard stands: of bundles, only the bytes count that are there twice for a while. Of shards
     whose records don't keep the size of their image nothing is known but the bundles.
     """
-    made = size + _RECORD * images if keeps_size else 0
+    split, shards, is_about = pending.split, pending.shards, pending.is_about
+    made = pending.size + _RECORD * pending.images if keeps_size else 0
     needs = []
     if shards:
         what = number_of(shards, f"{split} shard")
         needs.append(Need("convert", what, layout.output_dir, made, 3 * shards, is_about))
     if shards and in_order:
-        bundles = made // 8 if keeps_size else size
+        bundles = made // 8 if keeps_size else pending.size
         needs.append(Need("convert", f"bundles for {split} shards", layout.bundle_dir, bundles, shards, is_about))
     return needs
 
 
-def consumed_needs(
-    layout: Layout, split: str, *, shards: int, images: int, size: int, under_way: int, whole: int, is_about: bool
-) -> list[Need]:
-    """What shards take beside raw data that gives its space to them; ``size`` and ``images`` as for ``shard_needs``.
+def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, whole: int) -> list[Need]:
+    """What pending shards take beside raw data that gives its space to them.
 
     That is what frames records, and, since raw data and bundles or bundles and shards are there twice for a while, a
     step of the pass, or what is held until the next sync with the shards ``under_way``; and ``whole``, the largest file
     that can only be given back as a whole.
     """
+    if not pending.shards:
+        return []
+    size = pending.size
     twice = max(min(size, consumed_step(size)), min(size, HELD + under_way))
-    what = f"{number_of(shards, f'{split} shard')} in the space of the raw data"
-    needed = _RECORD * images + twice + whole
-    return [Need("convert", what, layout.output_dir, needed, 4 * shards, is_about)] if shards else []
+    what = f"{number_of(pending.shards, f'{pending.split} shard')} in the space of the raw data"
+    needed = _RECORD * pending.images + twice + whole
+    return [Need("convert", what, layout.output_dir, needed, 4 * pending.shards, pending.is_about)]
 
 
 def consumed_step(size: int) -> int:

@@ -17,7 +17,7 @@ from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import PrepError, UsageError, named
 from imagenet_prep.model import Done, Engine, Progress, ShardInfo, ShardPlan
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
-from imagenet_prep.shards.room import HELD, available_memory, consumed_step, is_pass_better, shard_needs
+from imagenet_prep.shards.room import HELD, PendingShards, available_memory, consumed_step, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption, Gone
 from imagenet_prep.sources.regroup import regroup
@@ -49,18 +49,15 @@ class Work:
     in_order: bool
     consumption: Consumption | None = None
 
+    @property
+    def pending(self) -> PendingShards:
+        """Its shards, in numbers."""
+        images = sum(map(count_images, self.plans))
+        return PendingShards(self.split.catalog.split, len(self.plans), images, self.size)
+
     def needs(self, layout: Layout) -> list[Need]:
         """What its shards and bundles take on the disk."""
-        return shard_needs(
-            layout,
-            self.split.catalog.split,
-            shards=len(self.plans),
-            images=sum(map(count_images, self.plans)),
-            size=self.size,
-            in_order=self.in_order,
-            keeps_size=self.split.recorder.keeps_size,
-            is_about=False,
-        )
+        return shard_needs(layout, self.pending, in_order=self.in_order, keeps_size=self.split.recorder.keeps_size)
 
     @property
     def largest(self) -> int:
@@ -187,19 +184,29 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
         shutil.rmtree(gone, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What shards must become when they are made again: ``shards`` by name.
+
+    ``doubt`` is what beside other raw data may explain one that differs.
+    """
+
+    shards: Mapping[str, ShardInfo]
+    doubt: str
+
+
 def prepare_tasks(
     works: Sequence[Work],
     layout: Layout,
     options: MakingOptions,
     progress: Progress,
     *,
-    expected: Mapping[str, ShardInfo] | None = None,
-    doubt: str = "",
+    expected: Expected | None = None,
     syncs: bool = False,
 ) -> Iterator[ShardTask]:
     """The task of each shard, one at a time, once the archives that are to be read in their own order have been.
 
-    ``expected`` holds what shards must become, by name; it, ``doubt`` and ``syncs`` are those of ShardTask.
+    ``syncs`` is that of ShardTask.
     """
     catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
@@ -211,8 +218,8 @@ def prepare_tasks(
             work.split.recorder,
             compression=options.compression,
             skip_bad=options.skip_bad,
-            expected=expected[plan_name(plan)] if expected else None,
-            doubt=doubt,
+            expected=expected.shards[plan_name(plan)] if expected else None,
+            doubt=expected.doubt if expected else "",
             bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
             syncs=syncs,
         )

@@ -15,7 +15,7 @@ from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import Expected, Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -77,11 +77,12 @@ def repair(
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
-                _refuse_obstacles(names, manifest, journal, layout)
+                work = _Repair(layout, engine, manifest, journal, progress)
+                work.refuse_obstacles(names)
                 splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
                 dataset = known_set(layout, manifest)
                 options, planned = dataset.plan_again(layout, engine, manifest, splits, progress)
-                _make(names, planned, manifest, layout, engine, options, journal, progress)
+                work.make(names, planned, options)
         return RepairSummary(tuple(names), unchanged, entries)
 
 
@@ -145,64 +146,63 @@ class _Look:
         return framing_digest(lengths, crcs) == self.infos[name].digest
 
 
-def _refuse_obstacles(names: Sequence[str], manifest: Manifest, journal: Journal, layout: Layout) -> None:
-    for name in names:
-        # A damaged record, or a conversion that was stopped: without an index no guessing which of the two holds.
-        info = manifest.shards[name]
-        if journal.get(name) not in (None, info) and not agrees(layout, info):
-            raise InputError(
-                f"manifest and journal in {layout.state_dir} contradict each other about {name}",
-                "expected the same entry in both, or an index that agrees with one of them",
-                "run the same imagenet-prep convert again: it makes that shard again, and keeps the others",
-            )
-        for path in (layout.shard_path(name), *layout.index_paths(name)):
-            if path.is_dir():
-                raise InputError(f"{path} is a folder", "expected a file, or nothing", "move it away and repair again")
-
-
 # the work ------------------------------------------------------------------------------------------------------
 
 
-def _make(
-    names: Sequence[str],
-    planned: Sequence[PlannedSplit],
-    manifest: Manifest,
-    layout: Layout,
-    engine: Engine,
-    options: MakingOptions,
-    journal: Journal,
-    progress: Progress,
-) -> None:
-    """Make these shards, of the splits that they belong to."""
-    wanted = set(names)
-    todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
-    works = lay_out(planned, todo, layout, options)
-    with unfinished(layout) as own:
-        _check_room(todo, works, manifest, layout, engine)
-        doubt = _other_codec(manifest)
-        tasks = prepare_tasks(works, own, options, progress, expected=manifest.shards, doubt=doubt)
-        progress.begin("repair", sum(map(count_images, todo)), "images")
-        made = make_shards(tasks, own, engine, journal, progress)
-        progress.end()
-    if made.failures:
-        progress.note(
-            f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} made again; "
-            "the others are as they were"
-        )
-        raise made.failures[0]
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """Makes shards of a set again, as its manifest says they were."""
 
+    layout: Layout
+    engine: Engine
+    manifest: Manifest
+    journal: Journal
+    progress: Progress
 
-def _check_room(
-    todo: Sequence[ShardPlan], works: Sequence[Work], manifest: Manifest, layout: Layout, engine: Engine
-) -> None:
-    """A shard takes the place of the one found, but first each worker writes one beside it."""
-    sizes = {plan_name(plan): manifest.shards[plan_name(plan)].size for plan in todo}
-    found = {path.name: path.stat().st_size for path in map(layout.shard_path, sizes) if path.is_file()}
-    growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
-    bundles = sum(work.size for work in works if work.in_order)
-    needed = growth + min(engine.workers, len(todo)) * max(sizes.values()) + bundles
-    what = f"{number_of(len(todo), 'shard')} made again"
-    refuse_lack([Need("repair", what, layout.output_dir, needed, engine.workers)])
+    def refuse_obstacles(self, names: Sequence[str]) -> None:
+        """Raise InputError for shards of which it isn't known what they must be, or that folders stand in for."""
+        for name in names:
+            # A damaged record, or a conversion that was stopped: without an index no guessing which of the two holds.
+            info = self.manifest.shards[name]
+            if self.journal.get(name) not in (None, info) and not agrees(self.layout, info):
+                raise InputError(
+                    f"manifest and journal in {self.layout.state_dir} contradict each other about {name}",
+                    "expected the same entry in both, or an index that agrees with one of them",
+                    "run the same imagenet-prep convert again: it makes that shard again, and keeps the others",
+                )
+            for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):
+                if path.is_dir():
+                    what, hint = "expected a file, or nothing", "move it away and repair again"
+                    raise InputError(f"{path} is a folder", what, hint)
+
+    def make(self, names: Sequence[str], planned: Sequence[PlannedSplit], options: MakingOptions) -> None:
+        """Make these shards, of the splits that they belong to."""
+        wanted, progress = set(names), self.progress
+        todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
+        works = lay_out(planned, todo, self.layout, options)
+        with unfinished(self.layout) as own:
+            self._check_room(todo, works)
+            expected = Expected(self.manifest.shards, _other_codec(self.manifest))
+            tasks = prepare_tasks(works, own, options, progress, expected=expected)
+            progress.begin("repair", sum(map(count_images, todo)), "images")
+            made = make_shards(tasks, own, self.engine, self.journal, progress)
+            progress.end()
+        if made.failures:
+            progress.note(
+                f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} made again; "
+                "the others are as they were"
+            )
+            raise made.failures[0]
+
+    def _check_room(self, todo: Sequence[ShardPlan], works: Sequence[Work]) -> None:
+        """A shard takes the place of the one found, but first each worker writes one beside it."""
+        sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
+        found = {path.name: path.stat().st_size for path in map(self.layout.shard_path, sizes) if path.is_file()}
+        growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
+        bundles = sum(work.size for work in works if work.in_order)
+        needed = growth + min(self.engine.workers, len(todo)) * max(sizes.values()) + bundles
+        what = f"{number_of(len(todo), 'shard')} made again"
+        refuse_lack([Need("repair", what, self.layout.output_dir, needed, self.engine.workers)])
 
 
 def _other_codec(manifest: Manifest) -> str:
