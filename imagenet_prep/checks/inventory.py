@@ -170,6 +170,11 @@ def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem
 
 def manifest_fault(manifest: Manifest) -> str:
     """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
+    return _names_fault(manifest) or _partition_fault(manifest)
+
+
+def _names_fault(manifest: Manifest) -> str:
+    """Totals that can't be, or other shards than they count."""
     names: list[str] = []
     for split, totals in manifest.totals.items():
         numbers = dataclasses.astuple(totals)
@@ -186,6 +191,11 @@ def manifest_fault(manifest: Manifest) -> str:
         info = manifest.shards[name]
         if info.name != name:
             return f"its entry of {name} is damaged"
+    return ""
+
+
+def _partition_fault(manifest: Manifest) -> str:
+    """Shards that do not hold as many records as the partition and the totals say."""
     for split, totals in manifest.totals.items():
         infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
         widths = [info.records + len(info.set_aside) for info in infos]

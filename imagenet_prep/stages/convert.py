@@ -83,13 +83,7 @@ def convert(
             "leave one of the two out",
         )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        refuse_other_set(layout, dataset)
-        planned = dataset.plan(layout, engine, options, progress)
-        if options.consume:
-            check_consumable(planned.splits, layout)
-        notes = planned.notes
-        for note in notes:
-            progress.note(note)
+        planned = _plan(layout, engine, options, dataset, progress)
         before = load_plan(layout)
         plan = plan_of(planned, layout, dataset.recipe_file, before)
         with Journal(layout.journal_path, part) as journal:
@@ -122,14 +116,14 @@ def convert(
         summaries = tuple(summary_of(split, todo, journal) for split in splits)
         if share:
             _finish_if_last(plan, layout, share, progress)
-            return ConvertSummary(summaries, tuple(problems), notes)
+            return ConvertSummary(summaries, tuple(problems), planned.notes)
         if options.consume:
             finish_consuming(splits, layout)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
         for note in planned.closing:
             progress.note(note)
-        return ConvertSummary(summaries, tuple(problems), notes)
+        return ConvertSummary(summaries, tuple(problems), planned.notes)
 
 
 def foresee(
@@ -147,12 +141,7 @@ def foresee(
         IncompleteError, InputError, UsageError: as ``convert``, where the data set is not as it should be.
     """
     progress, options = progress or Silent(), options or dataset.options
-    refuse_other_set(layout, dataset)
-    planned = dataset.plan(layout, engine, options, progress)
-    if options.consume:
-        check_consumable(planned.splits, layout)
-    for note in planned.notes:
-        progress.note(note)
+    planned = _plan(layout, engine, options, dataset, progress)
     before = load_plan(layout)
     plan = plan_of(planned, layout, dataset.recipe_file, before)
     with Journal(layout.journal_path) as journal:
@@ -161,6 +150,17 @@ def foresee(
         splits = share.of_splits(planned.splits) if share else planned.splits
         todo = there.still_to_make(splits)
     return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
+
+
+def _plan(layout: Layout, engine: Engine, options: MakingOptions, dataset: Dataset, progress: Progress) -> PlannedSet:
+    """The plan of a data set that belongs in this folder and can be consumed if it is to be; its notes are shown."""
+    refuse_other_set(layout, dataset)
+    planned = dataset.plan(layout, engine, options, progress)
+    if options.consume:
+        check_consumable(planned.splits, layout)
+    for note in planned.notes:
+        progress.note(note)
+    return planned
 
 
 def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: MakingOptions) -> list[Need]:
