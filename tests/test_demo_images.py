@@ -164,12 +164,10 @@ def test_a_shape_fills_its_box() -> None:
 
 
 def test_same_arguments_make_the_same_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Archives are byte-identical when made again, and other for another seed."""
+    """Archives are byte-identical when made again."""
     again = make(tmp_path / "again", classes=10, per_class=30, validation=80, tiny=True)
-    other = make(tmp_path / "other", classes=10, per_class=30, validation=80, tiny=True, seed=2)
     assert again.md5 == made_tiny.md5
     assert (again.images, again.annotations) == (made_tiny.images, made_tiny.annotations)
-    assert not set(other.md5.values()) & set(again.md5.values())
     for key in ("boxes", "validation-boxes"):  # no time of writing, which two quick runs would share
         assert again.archives[key].read_bytes()[4:8] == bytes(4)
 

@@ -565,7 +565,7 @@ def test_without_the_listing_the_digests_are_shown(layout: Layout) -> None:
 
 
 def _other_archives(layout: Layout) -> None:
-    make(layout.raw_dir, classes=10, per_class=30, validation=80, seed=2, tiny=True)
+    make(layout.raw_dir, classes=5, per_class=60, validation=80, tiny=True)
 
 
 def _one_image_less(layout: Layout) -> None:

@@ -39,6 +39,7 @@ DOGS = range(152, 270)
 
 _MTIME = 1_339_545_600  # 13 June 2012, the time of every member: the same call makes the same bytes
 _HIGHEST_NUMBER = 32_000
+_SEED = "archives 1"
 _NOTHING: tuple[Corners, ...] = ()
 
 
@@ -99,7 +100,6 @@ def make(
     classes: int = 20,
     per_class: int = 12,
     validation: int = 60,
-    seed: int = 1,
     tiny: bool = False,
     progress: Progress | None = None,
 ) -> MadeSet:
@@ -113,7 +113,6 @@ def make(
         classes: how many of the 1000 classes, spread evenly over them.
         per_class: train images in each class.
         validation: validation images, of those classes; a class has 50, so at most 50 times ``classes`` are made.
-        seed: other images, names and boxes.
         tiny: images of 16x16 pixels in place of photographs.
         progress: where to report.
 
@@ -124,7 +123,7 @@ def make(
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
     raw_dir.mkdir(parents=True, exist_ok=True)
     progress = progress or Silent()
-    writer = _Writer(raw_dir, random.Random(f"archives {seed}"), seed, tiny, progress, {})
+    writer = _Writer(raw_dir, random.Random(_SEED), tiny, progress, {})
     progress.begin("making images", classes * per_class + min(validation, 50 * classes), "images")
     writer.write_train(wnids, per_class)
     writer.write_validation(wnids, validation)
@@ -149,7 +148,6 @@ class _Writer:
 
     raw_dir: Path
     rng: random.Random
-    seed: int
     tiny: bool
     progress: Progress
     images: dict[str, MadeImage]
@@ -204,7 +202,7 @@ class _Writer:
         """That of an image; its boxes are made up where the quirk takes two and only one thing is to be seen."""
         boxes = _NOTHING if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
         name = Path(image.filename).stem
-        return annotation(name, image.wnid, (image.width, image.height), quirk, self.seed, boxes)
+        return annotation(name, image.wnid, (image.width, image.height), quirk, boxes=boxes)
 
     def _kinds(self, split: str, count: int) -> list[Kind]:
         """The kind of each of ``count`` images: the odd ones somewhere among the rest."""

@@ -38,7 +38,7 @@ def open(
 ) -> RawSet: ...
 
 
-def open(
+def open(  # noqa: PLR0913 - options of the public interface, by keyword
     data_dir: _Path,
     split: str,
     *,

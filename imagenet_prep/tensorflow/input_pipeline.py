@@ -18,7 +18,7 @@ EVALUATED = 0.875
 """The part of each side that an evaluation looks at, in the middle of the image."""
 
 
-def dataset(
+def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     data_dir: str | os.PathLike[str],
     split: str,
     *,

@@ -51,7 +51,7 @@ class Loader:
             settings.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
         dataset: ImageDataset,
         batch_size: int,
