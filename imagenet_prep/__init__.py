@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from imagenet_prep.errors import PrepError
     from imagenet_prep.fetch.access import Credentials
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-    from imagenet_prep.pipeline import DownloadOptions, report, run
+    from imagenet_prep.pipeline import report, run
     from imagenet_prep.raw import open
     from imagenet_prep.stages.annotate import annotate
     from imagenet_prep.stages.convert import convert
     from imagenet_prep.stages.diff import diff
-    from imagenet_prep.stages.download import download
+    from imagenet_prep.stages.download import DownloadOptions, download
     from imagenet_prep.stages.export import export
     from imagenet_prep.stages.repair import repair
     from imagenet_prep.stages.show import show
@@ -33,7 +33,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ConvertOptions": "ilsvrc2012.settings",
     "Credentials": "fetch.access",
-    "DownloadOptions": "pipeline",
+    "DownloadOptions": "stages.download",
     "Layout": "storage.layout",
     "PrepError": "errors",
     "annotate": "stages.annotate",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.fetch import BASE_URL
-from imagenet_prep.fetch.access import SignIn
 from imagenet_prep.fetch.providers import HuggingFaceSite, Site
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
@@ -28,7 +26,7 @@ from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.download import DownloadSummary, Incoming, download, download_copy
+from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
@@ -37,19 +35,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
-
-
-@dataclass(frozen=True, slots=True)
-class DownloadOptions:
-    """How to download; see ``stages.download.download``, or ``download_copy`` where a site is given."""
-
-    site: Site | None = None
-    base_url: str = BASE_URL
-    credentials: SignIn | None = None
-    cookies: Path | None = None
-    connections: int = 4
-    check_digest: bool = True
-    digests: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,23 +271,9 @@ def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSumma
             before(())
         return None
     if wanted.site is not None:
-        return download_copy(
-            layout, wanted.site, connections=fetching.connections, part=part, before=before, progress=progress
-        )
+        return download_copy(layout, wanted.site, fetching, part=part, before=before, progress=progress)
     with _or_without_boxes(layout, wanted):
-        return download(
-            layout,
-            only=wanted.keys,
-            base_url=fetching.base_url,
-            credentials=fetching.credentials,
-            cookies=fetching.cookies,
-            connections=fetching.connections,
-            check_digest=fetching.check_digest,
-            digests=fetching.digests,
-            part=part,
-            before=before,
-            progress=progress,
-        )
+        return download(layout, fetching, only=wanted.keys, part=part, before=before, progress=progress)
 
 
 @contextlib.contextmanager

@@ -36,12 +36,12 @@ import sys
 from pathlib import Path
 from imagenet_prep.fetch.partial import finish
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.model import Silent
 
 url, part, connections, *digests = sys.argv[1:]
-options = {"digests": dict(zip(digests[::2], digests[1::2])), "connections": int(connections)}
-assert fetch(Session(url, 60), url + "a.tar", Path(part), Silent(), **options).is_right
+options = {"digests": dict(zip(digests[::2], digests[1::2]))}
+assert fetch(Session(url, 60), url + "a.tar", Path(part), Manner(connections=int(connections)), **options).is_right
 finish(Path(part), Path(part).with_name("a.tar"))
 """
 

@@ -31,8 +31,7 @@ from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import check_status, schemes
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import fetch
-from imagenet_prep.model import Silent
+from imagenet_prep.fetch.transfer import Manner, fetch
 
 CONTENT = random.Random(1).randbytes(600_000)
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.05, segment=100_000)
@@ -228,7 +227,7 @@ def test_a_session_that_ends_midway(server: FaultServer, tmp_path: Path, way: st
     session = _enter(server)
     _let_sessions_end(server, 2)
     part = tmp_path / "a.tar.part"
-    fetch(session, server.url + "a.tar", part, Silent(), connections=connections, pace=PACE)
+    fetch(session, server.url + "a.tar", part, Manner(connections=connections, pace=PACE))
     assert part.read_bytes() == CONTENT
     assert len(_posts(server)) == 2
 
@@ -284,7 +283,7 @@ def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path
     session = _enter(server)
     server.faults = Faults(statuses=[(403, {}), (206, {}), (403, {}), (403, {})])
     with pytest.raises(AccessError) as caught:
-        fetch(session, server.url + "a.tar", tmp_path / "part", Silent(), pace=PACE)
+        fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
     _told(caught.value, "a.tar", "403", "IMAGENET_ACCESS_KEY")
     assert len(server.faults.statuses) == 1
 
@@ -295,7 +294,7 @@ def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
     session = _enter(server)
     _let_sessions_end(server, 2, times=2)
     part = tmp_path / "part"
-    fetch(session, server.url + "a.tar", part, Silent(), connections=1, pace=PACE)
+    fetch(session, server.url + "a.tar", part, Manner(connections=1, pace=PACE))
     assert part.read_bytes() == CONTENT
     assert len(_posts(server)) == 3
 
@@ -305,6 +304,6 @@ def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
     session = _enter(server, None)
     server.faults = Faults(login="page")
     with pytest.raises(AccessError) as caught:
-        fetch(session, server.url + "a.tar", tmp_path / "part", Silent(), pace=PACE)
+        fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
     _told(caught.value, "web page")
     assert _posts(server) == []

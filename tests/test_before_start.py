@@ -26,9 +26,10 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.pipeline import DownloadOptions, foresee, run
+from imagenet_prep.pipeline import foresee, run
 from imagenet_prep.stages import convert, untar
 from imagenet_prep.stages.convert import convert as make
+from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import Need
 

@@ -27,8 +27,8 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.part import Part, find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.pipeline import DownloadOptions, missing_archives, run
-from imagenet_prep.stages.download import DownloadSummary, Incoming, download, pending
+from imagenet_prep.pipeline import missing_archives, run
+from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, pending
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -100,8 +100,9 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def _download(server: FaultServer, layout: Layout, part: Part = PART, **options: Any) -> DownloadSummary:
-    given = {"only": ["train"], "check_digest": False, "pace": PACE, **options}
-    return download(layout, base_url=server.url, part=part, **given)
+    rest = {key: options.pop(key) for key in ("only", "before", "progress") if key in options}
+    settings = DownloadOptions(base_url=server.url, **{"check_digest": False, "pace": PACE, **options})
+    return download(layout, settings, part=part, **{"only": ["train"], **rest})
 
 
 def _tars_in(layout: Layout) -> dict[str, bytes]:

@@ -26,7 +26,7 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import download, pending
+from imagenet_prep.stages.download import DownloadOptions, download, pending
 from imagenet_prep.storage.layout import Layout
 
 CONTENTS = {
@@ -57,8 +57,9 @@ def layout(tmp_path):
 
 def run(server, layout, **options):
     """Download the server's archives."""
+    rest = {key: options.pop(key) for key in ("only", "part", "before", "progress") if key in options}
     settings = {"credentials": ADA, "digests": DIGESTS, "pace": PACE, **options}
-    return download(layout, base_url=server.url, **settings)
+    return download(layout, DownloadOptions(base_url=server.url, **settings), **rest)
 
 
 def assert_whole(layout, keys=tuple(CONTENTS)):
@@ -383,12 +384,13 @@ CHILD = textwrap.dedent("""
     from imagenet_prep.fetch.access import find_credentials
     from imagenet_prep.fetch.patience import Pace
     from imagenet_prep.storage.layout import Layout
-    from imagenet_prep.stages.download import download
+    from imagenet_prep.stages.download import DownloadOptions, download
 
     url, data_dir, connections, *digests = sys.argv[1:]
     pace = Pace(first_wait=0.01, stall=5, save_every=0.02, segment=150_000)
-    download(Layout(Path(data_dir)), base_url=url, credentials=find_credentials(url, prompt=None), pace=pace,
-             connections=int(connections), digests=dict(zip(digests[::2], digests[1::2])))
+    download(Layout(Path(data_dir)), DownloadOptions(
+        base_url=url, credentials=find_credentials(url, prompt=None), pace=pace,
+        connections=int(connections), digests=dict(zip(digests[::2], digests[1::2]))))
 """)
 
 

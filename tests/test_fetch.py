@@ -28,10 +28,10 @@ from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect, retry_after
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import download
+from imagenet_prep.stages.download import DownloadOptions, download
 from imagenet_prep.storage.layout import Layout
 
 SIZE = 3_000_000
@@ -62,7 +62,7 @@ def run(server, part, *, progress=None, connections=1, pace=PACE, query=""):
     """Fetch a.tar into ``part`` as a new process would."""
     session = Session(server.url, pace.stall)
     url = file_url(server.url + query, "a.tar")
-    return fetch(session, url, part, progress or Silent(), connections=connections, pace=pace).remote
+    return fetch(session, url, part, Manner(progress or Silent(), connections, pace)).remote
 
 
 def leave_half(server, part):
@@ -322,7 +322,7 @@ def test_redirect_to_another_port(server, elsewhere, part, tmp_path, status):
     """Authorization, cookies and the query stay behind when a redirect leads to another port; the bytes come."""
     session = secretive_session(server, tmp_path)
     server.faults = Faults(redirect=f"{elsewhere.url}{{path}}?key={CANARY}&part=1", redirect_status=status)
-    fetch(session, f"{server.url}a.tar?key={CANARY}", part, Silent(), pace=PACE)
+    fetch(session, f"{server.url}a.tar?key={CANARY}", part, Manner(pace=PACE))
     assert part.read_bytes() == CONTENT
     assert {"Authorization", "Cookie"} <= set(server.seen[0].headers)
     for seen in elsewhere.seen:
@@ -335,7 +335,7 @@ def test_redirect_and_back(server, elsewhere, part, tmp_path):
     session = secretive_session(server, tmp_path)
     server.faults = Faults(redirect=elsewhere.url + "{path}", times=1)
     elsewhere.faults = Faults(statuses=[(302, {"Location": server.url + "a.tar", "Set-Cookie": "spy=1; Path=/"})])
-    fetch(session, server.url + "a.tar", part, Silent(), pace=PACE)
+    fetch(session, server.url + "a.tar", part, Manner(pace=PACE))
     assert part.read_bytes() == CONTENT
     assert {seen.headers.get("Cookie") for seen in server.seen} == {f"session={COOKIE}"}
 
@@ -353,7 +353,7 @@ def test_redirect_within_home(server, part, tmp_path):
     """A redirect within the same server keeps everything."""
     session = secretive_session(server, tmp_path)
     server.faults = Faults(redirect="/a.tar?moved=1", times=1)
-    fetch(session, server.url + "a.tar", part, Silent(), pace=PACE)
+    fetch(session, server.url + "a.tar", part, Manner(pace=PACE))
     assert [seen.path for seen in server.seen[:2]] == ["/a.tar", "/a.tar?moved=1"]
     assert all({"Authorization", "Cookie"} <= set(seen.headers) for seen in server.seen)
 
@@ -538,7 +538,8 @@ def test_nobody_is_asked_before_it_is_needed(closed, tmp_path):
         def before(incoming):
             order.append(incoming[0].size)
 
-        download(Layout(tmp_path / "data"), only=["boxes"], base_url=url, credentials=ask, before=before, pace=PACE)
+        options = DownloadOptions(base_url=url, credentials=ask, pace=PACE)
+        download(Layout(tmp_path / "data"), options, only=["boxes"], before=before)
 
     with pytest.raises(NetworkError):
         fetch_from("http://127.0.0.1:9/")
@@ -564,7 +565,7 @@ def test_logs_hold_no_secret(closed, part, caplog):
         caplog.set_level(logging.DEBUG, logger=name)
     session = open_session(f"{closed.url}?key={CANARY}", ADA, None, probe="a.tar", pace=PACE)
     closed.faults = Faults(cut=1_000_000)
-    fetch(session, f"{closed.url}a.tar?key={CANARY}", part, Silent(), pace=PACE)
+    fetch(session, f"{closed.url}a.tar?key={CANARY}", part, Manner(pace=PACE))
     closed.faults, closed.is_open = Faults(login="redirect"), True
     open_session(closed.url, ADA, None, probe="a.tar", pace=PACE)
     assert "GET /a.tar?..." in caplog.text

@@ -30,12 +30,11 @@ CHILD = textwrap.dedent("""
     import sys
     from pathlib import Path
     from imagenet_prep.fetch.session import Session
-    from imagenet_prep.fetch.transfer import fetch
-    from imagenet_prep.model import Silent
+    from imagenet_prep.fetch.transfer import Manner, fetch
 
     url, part, connections, md5 = sys.argv[1:]
-    options = {"digests": {"md5": md5} if md5 else {}, "connections": int(connections)}
-    fetched = fetch(Session(url, 60), url + "a.tar", Path(part), Silent(), **options)
+    options = {"digests": {"md5": md5} if md5 else {}}
+    fetched = fetch(Session(url, 60), url + "a.tar", Path(part), Manner(connections=int(connections)), **options)
     sys.exit(0 if fetched.is_right else 4)
 """)
 

@@ -26,7 +26,7 @@ from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.target import check_look, look_at, look_of
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.stages.download import download
+from imagenet_prep.stages.download import DownloadOptions, download
 from imagenet_prep.storage.layout import Layout
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2)
@@ -163,7 +163,7 @@ def test_looks_take_anything(head: bytes, tail: bytes, total: int) -> None:
 
 
 def _download(server: FaultServer, layout: Layout, key: str = "boxes", **options: object) -> None:
-    download(layout, only=[key], base_url=server.url, pace=PACE, **options)  # type: ignore[arg-type]
+    download(layout, DownloadOptions(base_url=server.url, pace=PACE, **options), only=[key])  # type: ignore[arg-type]
 
 
 def test_what_changes_on_the_way_gets_no_name(

@@ -22,7 +22,7 @@ from imagenet_prep.fetch.partial import find_leftover
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import download
+from imagenet_prep.stages.download import DownloadOptions, download
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(30)]  # no case may take longer
@@ -72,8 +72,8 @@ def _download(url: str, layout: Layout, has_digest: bool, connections: int, stal
     """Fetch the train archive as a new process would; what was noted."""
     progress = Silent()
     known = {"digests": {"train": MD5}} if has_digest else {"check_digest": False}
-    options = {"connections": connections, "progress": progress, "pace": _pace(stall), **known}
-    download(layout, only=["train"], base_url=url, **options)  # type: ignore[arg-type]
+    options = {"connections": connections, "pace": _pace(stall), **known}
+    download(layout, DownloadOptions(base_url=url, **options), only=["train"], progress=progress)  # type: ignore[arg-type]
     return progress.notes
 
 

@@ -464,11 +464,11 @@ import sys
 from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.stages.download import download
+from imagenet_prep.stages.download import DownloadOptions, download
 
 url, digest = sys.argv[1:]
 try:
-    download(Layout(Path(".")), base_url=url, credentials=None, only=["boxes"], digests={"boxes": digest})
+    download(Layout(Path(".")), DownloadOptions(base_url=url, digests={"boxes": digest}), only=["boxes"])
 except InputError as error:
     sys.exit(error.exit_code)
 """

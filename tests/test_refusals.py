@@ -17,9 +17,8 @@ from made_sets import ENGINE
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Silent
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import as_error
@@ -117,7 +116,7 @@ def test_a_download_that_grows_too_large_is_named(tmp_path: Path, connections: i
     (tmp_path / "served" / "a.tar").write_bytes(bytes(300_000))
     part = tmp_path / "a.tar.part"
     with fault_server(tmp_path / "served") as server, _largest_file(100_000), pytest.raises(WriteError) as caught:
-        fetch(Session(server.url, 5), server.url + "a.tar", part, Silent(), connections=connections)
+        fetch(Session(server.url, 5), server.url + "a.tar", part, Manner(connections=connections))
     assert str(part) in caught.value.what
     assert "ulimit -f" in caught.value.hint
 

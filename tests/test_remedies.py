@@ -29,6 +29,7 @@ from imagenet_prep.recipes.loading import load
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import room
 from imagenet_prep.stages.convert import convert, foresee
+from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.stages.show import show
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -194,7 +195,7 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
     (tmp_path / "raw-data" / "val" / "ILSVRC2012_val_00000001.JPEG").write_bytes(photographs.tiny(2))
     options = PART.replace(train_shards=1, validation_shards=1)
     with serve(tmp_path, "ada", "key") as url:
-        fetching = pipeline.DownloadOptions(base_url=url, check_digest=False)
+        fetching = DownloadOptions(base_url=url, check_digest=False)
         with pytest.raises(AccessError) as caught:
             pipeline.run(Layout(tmp_path), ENGINE, fetching=fetching, options=options)
     said, found, command = caught.value.hint.rpartition("without boxes: ")

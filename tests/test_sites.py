@@ -35,7 +35,7 @@ from imagenet_prep.fetch.providers import (
     find_token,
 )
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import download_copy
+from imagenet_prep.stages.download import DownloadOptions, download_copy
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import size_text
 
@@ -109,7 +109,8 @@ class Seen(Silent):
 
 def _fetch(layout: Layout, site: KaggleSite | HuggingFaceSite, **options: Any) -> Seen:
     progress = Seen()
-    download_copy(layout, site, progress=progress, pace=PACE, **options)
+    rest = {key: options.pop(key) for key in ("part", "before") if key in options}
+    download_copy(layout, site, DownloadOptions(pace=PACE, **options), progress=progress, **rest)
     return progress
 
 
@@ -331,7 +332,7 @@ def test_kaggle_refuses_midway(kaggle: StandIn, layout: Layout) -> None:
             kaggle.home.has_access = False
 
     with pytest.raises(AccessError) as caught:
-        download_copy(layout, KaggleSite(kaggle.url, WHO), progress=TakesBack(), pace=PACE)
+        download_copy(layout, KaggleSite(kaggle.url, WHO), DownloadOptions(pace=PACE), progress=TakesBack())
     _told(caught.value, 6, RULES_URL)
     kaggle.home.has_access = True
     _fetch(layout, KaggleSite(kaggle.url, WHO))
@@ -384,7 +385,7 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download_copy(layout, HuggingFaceSite(hub.url, WHO), progress=Stops(), pace=PACE)
+        download_copy(layout, HuggingFaceSite(hub.url, WHO), DownloadOptions(pace=PACE), progress=Stops())
     assert set(_raw(layout)) == {name for name in PARQUET if "train" in name}
     hub.home.commit = COMMITS[1]
     hub.storage.asked.clear()

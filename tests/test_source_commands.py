@@ -28,7 +28,7 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.fetch.access import Token
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import HuggingFaceSite
-from imagenet_prep.stages.download import download_copy
+from imagenet_prep.stages.download import DownloadOptions, download_copy
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -195,7 +195,7 @@ def test_no_log_tells_a_secret(tmp_path: Path, made_tiny: MadeSet, caplog: pytes
         caplog.set_level(logging.DEBUG, logger=name)
     with _stand_in("huggingface", tmp_path, made_tiny) as site:
         who = HuggingFaceSite(site.url, Token(TOKEN, "HF_TOKEN"))
-        download_copy(Layout(tmp_path / "data"), who, pace=Pace(segment=100_000), connections=3)
+        download_copy(Layout(tmp_path / "data"), who, DownloadOptions(pace=Pace(segment=100_000), connections=3))
     assert "?..." in caplog.text
     assert CANARY not in caplog.text
 

@@ -35,7 +35,7 @@ from imagenet_prep.fetch.partial import (
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import Fetched, Segments, fetch
+from imagenet_prep.fetch.transfer import Fetched, Manner, Segments, fetch
 from imagenet_prep.model import Silent
 
 SIZE = 3_000_000
@@ -99,7 +99,7 @@ def run(server: FaultServer, part: Path, digests: dict[str, str], connections: i
     progress = Telling(part)
     session = Session(server.url, PACE.stall)
     url = server.url + "a.tar"
-    fetched = fetch(session, url, part, progress, digests=digests, connections=connections, pace=PACE)
+    fetched = fetch(session, url, part, Manner(progress, connections, PACE), digests=digests)
     return fetched, progress
 
 
@@ -235,7 +235,7 @@ def test_a_transfer_is_saved_every_few_seconds(
     monkeypatch.setattr(PartialFile, "save", lambda self: (saved.append(self.size), save(self)))
     server.faults = Faults(rate=3_000_000)
     pace = replace(PACE, save_every=0.2)
-    fetch(Session(server.url, 2), server.url + "a.tar", part, Silent(), connections=1, pace=pace)
+    fetch(Session(server.url, 2), server.url + "a.tar", part, Manner(connections=1, pace=pace))
     assert len(saved) > 2
     assert 0 < saved[0] < SIZE
 
@@ -269,7 +269,7 @@ def test_the_digest_is_computed_while_the_file_arrives(server: FaultServer, part
         def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
             bars.append((label, done))
 
-    fetch(Session(server.url, 2), server.url + "a.tar", part, Watching(), digests=md5(CONTENT), pace=PACE)
+    fetch(Session(server.url, 2), server.url + "a.tar", part, Manner(Watching(), pace=PACE), digests=md5(CONTENT))
     assert [label for label, _ in bars] == ["a.tar", "checking a.tar"]
     assert bars[1][1] > SIZE // 2
 
@@ -397,7 +397,7 @@ def run_noted(server: FaultServer, part: Path, connections: int = 1, pace: Pace 
     """Fetch a.tar; what was noted."""
     progress = Silent()
     session = Session(server.url, pace.stall, progress.note)
-    fetch(session, server.url + "a.tar", part, progress, connections=connections, pace=pace)
+    fetch(session, server.url + "a.tar", part, Manner(progress, connections, pace))
     return progress
 
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.fetch.access import SignIn
+    from imagenet_prep.fetch.providers import Site
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Engine, Progress
-    from imagenet_prep.pipeline import DownloadOptions
     from imagenet_prep.shards.share import Share
+    from imagenet_prep.stages.download import DownloadOptions
     from imagenet_prep.storage.space import Need
 
 PROBLEMS_FOUND = 3
@@ -59,7 +60,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 
     layout, options, progress = Layout(data_dir, raw, output), _convert_options(given), make_progress(quiet)
     layout.refuse_urls()
-    fetching = _download_options(given)
+    fetching = _download_options(given, site_of(given))
     if given["dry_run"]:
         needs = pipeline.foresee(
             layout, fetching=fetching, extract=given["extract"], options=options, progress=progress
@@ -111,24 +112,16 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
             if not part.is_whole:
                 progress.note(all_come(site, part))
             return _conclude_dry_run([each.need(layout) for each in incoming])
-        summary = download_copy(layout, site, connections=given["connections"], part=part, progress=progress)
+        summary = download_copy(layout, site, _download_options(given, site), part=part, progress=progress)
         printing.print_download(summary, quiet)
         return 0
     if given["dry_run"]:
         incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
         return _conclude_dry_run([each.need(layout) for each in incoming])
     wanted = pending(layout, only=keys, check_digest=not given["no_digest"], part=part)
-    summary = download(
-        layout,
-        only=keys,
-        base_url=given["base_url"] or BASE_URL,
-        credentials=_credentials(given) if wanted else None,
-        cookies=given["cookies"],
-        connections=given["connections"],
-        check_digest=not given["no_digest"],
-        part=part,
-        progress=progress,
-    )
+    who = _credentials(given) if wanted else None
+    options = dataclasses.replace(_download_options(given, None), credentials=who, cookies=given["cookies"])
+    summary = download(layout, options, only=keys, part=part, progress=progress)
     printing.print_download(summary, quiet)
     return 0
 
@@ -526,11 +519,11 @@ def _prompt() -> tuple[str, str]:
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
 
-def _download_options(given: Mapping[str, Any]) -> DownloadOptions:
-    from imagenet_prep.pipeline import DownloadOptions
+def _download_options(given: Mapping[str, Any], site: Site | None) -> DownloadOptions:
+    from imagenet_prep.stages.download import DownloadOptions
 
     return DownloadOptions(
-        site=site_of(given),
+        site=site,
         base_url=given["base_url"] or BASE_URL,
         connections=given["connections"],
         check_digest=not given["no_digest"],

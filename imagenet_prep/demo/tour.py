@@ -13,7 +13,8 @@ from imagenet_prep.errors import NOTHING_KEPT, Terminated, UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.pipeline import DownloadOptions, RunSummary, missing_archives, run
+from imagenet_prep.pipeline import RunSummary, missing_archives, run
+from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
 

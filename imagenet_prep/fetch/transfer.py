@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import requests
@@ -17,7 +17,7 @@ from imagenet_prep.fetch.digests import FrontHasher
 from imagenet_prep.fetch.partial import PartialFile, find_leftover
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Getter, host_of
-from imagenet_prep.model import Progress
+from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 
 _CHUNK = 256 << 10
@@ -41,16 +41,29 @@ class Fetched:
     is_right: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to fetch.
+
+    Args:
+        progress: gets a bar of the bytes, one of what is then left to hash, and a line for each wait.
+        connections: how many segments to fetch at a time.
+        pace: timing and budget of retries.
+    """
+
+    progress: Progress = field(default_factory=Silent)
+    connections: int = 4
+    pace: Pace = field(default_factory=Pace)
+
+
 def fetch(
     session: Getter,
     url: str,
     path: Path,
-    progress: Progress,
+    manner: Manner,
     *,
     remote: reply.Remote | None = None,
     digests: Mapping[str, str] | None = None,
-    connections: int = 4,
-    pace: Pace | None = None,
 ) -> Fetched:
     """Fetch ``url`` into the partial file ``path``, continuing what earlier runs left there.
 
@@ -58,18 +71,16 @@ def fetch(
         session: who asks.
         url: what for; redirects are followed again for each segment, so what they lead to may change or expire.
         path: the partial file; two files beside it say what is there of it.
-        progress: gets a bar of the bytes, one of what is then left to hash, and a line for each wait.
+        manner: over how many connections, how patiently, and who is told.
         remote: what ``inspect`` said of the URL, if it was asked already.
         digests: the digests that the file must have (hex), by algorithm; the fastest one is computed.
-        connections: how many segments to fetch at a time.
-        pace: timing and budget of retries.
 
     Raises:
         AccessError: the server refused, or sent a web page; what is on disk stays as it was.
         NetworkError: it can't be reached, or does not serve the file in a way that can be put together.
         SpaceError: the disk is full.
     """
-    pace, digests = pace or Pace(), digests or {}
+    progress, pace, digests = manner.progress, manner.pace, digests or {}
     for is_last in (False, True):
         remote = remote or reply.inspect(session, url, pace)
         left = find_leftover(path)
@@ -78,26 +89,25 @@ def fetch(
         with PartialFile(path, remote, has_digest=bool(digests)) as part:
             transfer = Connections(session, url, part, pace, has_digest=bool(digests))
             try:
-                return _fetch_and_hash(transfer, part, digests, connections, progress)
+                return _fetch_and_hash(transfer, part, digests, manner)
             except reply.RestartError as restart:
                 if is_last:
                     raise _hopeless(url, restart) from None
                 _note_restart(progress, url, str(restart), part.size)
                 part.reset()
-                remote, connections = None, 1 if restart.is_about_ranges else connections
+                remote = None
+                manner = replace(manner, connections=1) if restart.is_about_ranges else manner
     raise AssertionError("unreachable")
 
 
-def _fetch_and_hash(
-    transfer: Connections, part: PartialFile, digests: Mapping[str, str], connections: int, progress: Progress
-) -> Fetched:
+def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[str, str], manner: Manner) -> Fetched:
     """Fetch what is missing, and hash it meanwhile if a digest is known. Raises as ``Connections.run``."""
     if not digests:
-        transfer.run(connections, progress)
+        transfer.run(manner.connections, manner.progress)
         return Fetched(part.remote)
     with FrontHasher(part, digests) as front:
-        transfer.run(connections, progress)
-        digest = front.digest(progress, f"checking {reply.name_of(part.remote.url)}")
+        transfer.run(manner.connections, manner.progress)
+        digest = front.digest(manner.progress, f"checking {reply.name_of(part.remote.url)}")
     return Fetched(part.remote, front.algorithm, digest, digest == digests[front.algorithm])
 
 

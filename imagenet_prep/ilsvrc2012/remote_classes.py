@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.partial import Span, finish, forget, kept_bytes
-from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.fetch.window import RemoteSlices, Window
 from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
-from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import map_file
@@ -40,20 +38,18 @@ class RemoteClasses:
     url: str
     remote: Remote
     spans: Mapping[str, Span]
-    pace: Pace
+    manner: Manner
 
     @classmethod
-    def find(
-        cls, session: Session, url: str, remote: Remote, wanted: Collection[str], pace: Pace, progress: Progress
-    ) -> RemoteClasses:
+    def find(cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner) -> RemoteClasses:
         """Walk the headers of the archive, each by a request of its own, until all that is wanted is found.
 
         Raises:
             InputError: the archive is damaged, or lacks a class.
             NetworkError: the server can't be reached, or does not serve parts of a file.
         """
-        progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
-        view = RemoteSlices(session, url, remote, pace)
+        manner.progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
+        view = RemoteSlices(session, url, remote, manner.pace)
         found = class_tars(view, wanted)
         lacking = [wnid for wnid in wanted if wnid not in found]
         if lacking:
@@ -63,7 +59,7 @@ class RemoteClasses:
                 "check the address given with --base-url",
             )
         spans = {wnid: (offset, offset + length) for wnid, (offset, length) in found.items() if wnid in wanted}
-        return cls(session, url, remote, spans, pace)
+        return cls(session, url, remote, spans, manner)
 
     @property
     def size(self) -> int:
@@ -75,7 +71,7 @@ class RemoteClasses:
         kept = (kept_bytes(layout.part_path(_file(wnid)), self._remote_of(wnid)) for wnid in self.spans)
         return self.size - sum(kept)
 
-    def fetch(self, layout: Layout, places: ClassTars, connections: int, progress: Progress) -> None:
+    def fetch(self, layout: Layout, places: ClassTars) -> None:
         """Put each where it belongs, whole and looked at.
 
         Raises:
@@ -85,15 +81,7 @@ class RemoteClasses:
         make_folder(local_path(places.path))
         for wnid in self.spans:
             partial, remote = layout.part_path(_file(wnid)), self._remote_of(wnid)
-            fetch(
-                self._window(wnid),
-                remote.url,
-                partial,
-                progress,
-                remote=remote,
-                connections=connections,
-                pace=self.pace,
-            )
+            fetch(self._window(wnid), remote.url, partial, self.manner, remote=remote)
             self._check(layout, wnid)
             finish(partial, local_path(places.tar(wnid)))
 

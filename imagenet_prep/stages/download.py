@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, NetworkError, UsageError
@@ -15,7 +15,7 @@ from imagenet_prep.fetch.providers import Offer, Site, explained
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.target import Target, look_at
-from imagenet_prep.fetch.transfer import fetch
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.ilsvrc2012.official import class_tars_in
@@ -60,6 +60,37 @@ class Incoming:
         return Need("download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about)
 
 
+@dataclass(frozen=True, slots=True)
+class DownloadOptions:
+    """How to download.
+
+    Args:
+        site: who hands out a copy, for ``run``; None: the official archives.
+        base_url: the folder to fetch the archives from.
+        credentials: used if the server asks for them; or what finds them then.
+        cookies: a cookies.txt from a browser.
+        connections: how many pieces of a file to fetch at a time.
+        check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
+        digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
+        pace: timing and budget of retries.
+    """
+
+    site: Site | None = None
+    base_url: str = BASE_URL
+    credentials: SignIn | None = None
+    cookies: Path | None = None
+    connections: int = 4
+    check_digest: bool = True
+    digests: Mapping[str, str] | None = None
+    pace: Pace = field(default_factory=Pace)
+
+    def manner(self, progress: Progress | None) -> Manner:
+        """How each file is fetched. Raises UsageError for no connection at all."""
+        if self.connections < 1:
+            raise UsageError(f"{self.connections} connections", "expected at least 1")
+        return Manner(progress or Silent(), self.connections, self.pace)
+
+
 Before = Callable[[Sequence[Incoming]], None]
 """Is told what a download is about to fetch, before it does; an error that it raises ends it."""
 
@@ -86,18 +117,12 @@ def pending(
 
 def download(
     layout: Layout,
+    options: DownloadOptions = DownloadOptions(),
     *,
     only: Sequence[str] = facts.DEFAULT_ARCHIVES,
-    base_url: str = BASE_URL,
-    credentials: SignIn | None = None,
-    cookies: Path | None = None,
-    connections: int = 4,
-    check_digest: bool = True,
-    digests: Mapping[str, str] | None = None,
     part: Part = WHOLE,
     before: Before | None = None,
     progress: Progress | None = None,
-    pace: Pace | None = None,
 ) -> DownloadSummary:
     """Put the archives named in ``only`` into raw-data, each whole and checked; those already there are kept.
 
@@ -105,17 +130,11 @@ def download(
 
     Args:
         layout: where to.
+        options: where from, and how.
         only: keys of facts.ARCHIVES.
-        base_url: the folder to fetch from.
-        credentials: used if the server asks for them; or what finds them then.
-        cookies: a cookies.txt from a browser.
-        connections: how many pieces of a file to fetch at a time.
-        check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
-        digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
         part: the classes of whose train images the tars are fetched, where it is not all of them.
         before: decides whether what comes fits on the disk; None: only what comes must fit.
         progress: gets a bar for each transfer and each hashing, in bytes.
-        pace: timing and budget of retries.
 
     Raises:
         AccessError: credentials are missing or refused.
@@ -125,43 +144,43 @@ def download(
         SpaceError: the disk is full, or would be.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
-    _refuse_unusable(layout, connections)
-    targets = _targets(layout, only, check_digest, digests or {})
+    layout.refuse_urls()
+    manner, base_url = options.manner(progress), options.base_url
+    targets = _targets(layout, only, options.check_digest, options.digests or {})
     train = _pick_train(targets, part)
-    job = _Fetching(progress or Silent(), connections, pace or Pace())
     with hold(layout.lock_paths):
         missing = [target for target in targets.values() if not target.is_there()]
         wnids = _missing_classes(layout, part) if train else []
         asked_for = [train, *missing] if train and wnids else missing
         classes = None
         if asked_for:
-            is_known = check_digest and not digests and not wnids
+            is_known = options.check_digest and not options.digests and not wnids
             if is_known:  # before anyone is asked for a password, or a server for anything
-                _announce(_foreseen(targets), layout, before, job.progress)
-            first, note = asked_for[0].filename, job.progress.note
-            session = open_session(base_url, credentials, cookies, probe=first, pace=job.pace, note=note)
-            remotes = {each: job.inspect(session, file_url(base_url, each.filename), each) for each in asked_for}
+                _announce(_foreseen(targets), layout, before, manner.progress)
+            session = _open_session(options, asked_for[0].filename, manner)
+            remotes = {
+                each: _inspect(session, file_url(base_url, each.filename), each, manner.pace) for each in asked_for
+            }
             if train and wnids:
-                classes = job.find_classes(session, file_url(base_url, train.filename), remotes[train], wnids)
+                url = file_url(base_url, train.filename)
+                classes = RemoteClasses.find(session, url, remotes[train], wnids, manner)
             if not is_known:
                 incoming = [_incoming(target, remotes[target]) for target in missing]
-                _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, job.progress)
+                _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, manner.progress)
         for target in targets.values():
             if target in missing:
-                job.fetch(session, file_url(base_url, target.filename), target, remotes[target])
+                _fetch(session, file_url(base_url, target.filename), target, manner, remotes[target])
             else:
-                target.check_present(job.progress)
+                target.check_present(manner.progress)
         if classes:
-            classes.fetch(layout, class_tars_in(layout), connections, job.progress)
+            classes.fetch(layout, class_tars_in(layout))
     done = _summary(targets.values(), missing, sum(remotes[target].total for target in missing))
     return _with_classes(done, part, wnids, classes) if train else done
 
 
-def _refuse_unusable(layout: Layout, connections: int) -> None:
-    """Raise UsageError for a DATA_DIR in a store, or no connection at all."""
-    layout.refuse_urls()
-    if connections < 1:
-        raise UsageError(f"{connections} connections", "expected at least 1")
+def _open_session(options: DownloadOptions, probe: str, manner: Manner) -> Session:
+    who, note = (options.credentials, options.cookies), manner.progress.note
+    return open_session(options.base_url, *who, probe=probe, pace=manner.pace, note=note)
 
 
 def _pick_train(targets: dict[str, Target], part: Part) -> Target | None:
@@ -201,12 +220,11 @@ def _tars(wnids: Sequence[str]) -> str:
 def download_copy(
     layout: Layout,
     site: Site,
+    options: DownloadOptions = DownloadOptions(),
     *,
-    connections: int = 4,
     part: Part = WHOLE,
     before: Before | None = None,
     progress: Progress | None = None,
-    pace: Pace | None = None,
 ) -> DownloadSummary:
     """Put the files of the copy that ``site`` hands out into raw-data, each whole and checked; those there are kept.
 
@@ -215,31 +233,34 @@ def download_copy(
     Args:
         layout: where to.
         site: where from, and who asks.
-        connections: how many pieces of a file to fetch at a time.
+        options: how many connections, and how patient they are.
         part: the classes that are wanted: it is said that all come.
         before: as of ``download``.
         progress: gets a bar for each file, which is numbered where there are several.
-        pace: timing and budget of retries.
 
     Raises:
         AccessError: there are no credentials, or they don't suffice; it says what does.
         BusyError, InputError, NetworkError, SpaceError, UsageError: as ``download``.
     """
-    _refuse_unusable(layout, connections)
+    layout.refuse_urls()
+    manner = options.manner(progress)
     layout = dataclasses.replace(layout, raw=None)
-    job = _Fetching(progress or Silent(), connections, pace or Pace())
     with hold(layout.lock_paths), explained(site):
-        session = site.enter(job.pace.stall, job.progress.note)
-        offers = site.files(session, layout.copy_path(site.key), job.pace)
+        session = site.enter(manner.pace.stall, manner.progress.note)
+        offers = site.files(session, layout.copy_path(site.key), manner.pace)
         targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
         missing = {target: offer for target, offer in targets.items() if not target.is_there()}
         if missing:
-            _announce([_all_of(site, missing)], layout, before, Silent())
-            job.note_copy(site, missing, part)
+            incoming = _all_of(site, missing)
+            _announce([incoming], layout, before, Silent())
+            files = number_of(incoming.files, "file")
+            manner.progress.note(f"{site.name}: {files}, {size_text(incoming.to_come)} to fetch")
+            if not part.is_whole:
+                manner.progress.note(all_come(site, part))
         for number, (target, offer) in enumerate(targets.items(), 1):
-            each = dataclasses.replace(job, progress=_NumberedBars(job.progress, number, len(targets)))
+            each = dataclasses.replace(manner, progress=_NumberedBars(manner.progress, number, len(targets)))
             if target in missing:
-                each.fetch(session, offer.url, target)
+                _fetch(session, offer.url, target, each)
             else:
                 target.check_present(each.progress)
     return _summary(targets, missing, sum(offer.size for offer in missing.values()))
@@ -328,51 +349,24 @@ def _summary(targets: Iterable[Target], missing: Collection[Target], size: int) 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Fetching:
-    """The steps of a download."""
+def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None) -> None:
+    """Fetch one file, check it, and give it its name."""
+    remote = remote or _inspect(session, url, target, manner.pace)
+    target.place(fetch(session, url, target.partial, manner, remote=remote, digests=target.digests))
 
-    progress: Progress
-    connections: int
-    pace: Pace
 
-    def find_classes(self, session: Session, url: str, remote: Remote, wnids: Sequence[str]) -> RemoteClasses:
-        """Where the tars of classes lie in the train archive on the server."""
-        return RemoteClasses.find(session, url, remote, wnids, self.pace, self.progress)
-
-    def note_copy(self, site: Site, missing: Mapping[Target, Offer], part: Part) -> None:
-        """Say what is fetched of a site, and that it is all of it."""
-        incoming = _all_of(site, missing)
-        self.progress.note(f"{site.name}: {number_of(incoming.files, 'file')}, {size_text(incoming.to_come)} to fetch")
-        if not part.is_whole:
-            self.progress.note(all_come(site, part))
-
-    def fetch(self, session: Session, url: str, target: Target, remote: Remote | None = None) -> None:
-        """Fetch one file, check it, and give it its name."""
-        fetched = fetch(
-            session,
-            url,
-            target.partial,
-            self.progress,
-            remote=remote or self.inspect(session, url, target),
-            digests=target.digests,
-            connections=self.connections,
-            pace=self.pace,
+def _inspect(session: Session, url: str, target: Target, pace: Pace) -> Remote:
+    """What the server has, once it is sure that it is what is expected, as far as can be told now."""
+    remote = inspect(session, url, pace)
+    if target.size not in (None, remote.total):
+        raise InputError(
+            f"{host_of(url)} has another {target.filename}",
+            f"expected {target.size:,} bytes, the server's has {remote.total:,}",
+            "check the address given with --base-url; nothing of it was fetched",
         )
-        target.place(fetched)
-
-    def inspect(self, session: Session, url: str, target: Target) -> Remote:
-        """What the server has, once it is sure that it is what is expected, as far as can be told now."""
-        remote = inspect(session, url, self.pace)
-        if target.size not in (None, remote.total):
-            raise InputError(
-                f"{host_of(url)} has another {target.filename}",
-                f"expected {target.size:,} bytes, the server's has {remote.total:,}",
-                "check the address given with --base-url; nothing of it was fetched",
-            )
-        if not target.digests:
-            look_at(session, url, remote, self.pace, target.filename)
-        return remote
+    if not target.digests:
+        look_at(session, url, remote, pace, target.filename)
+    return remote
 
 
 @dataclass(frozen=True, slots=True)
