@@ -42,6 +42,15 @@ class Division:
     lead: str = ""
 
 
+def _by_shares(listing: Catalog, fractions: Mapping[str, float]) -> dict[str, array[int]]:
+    """The rows of each split, by the hashes of their names."""
+    shares = Shares(fractions)
+    rows = {name: array("I") for name in fractions}
+    for row, name in enumerate(listing.names):
+        rows[shares.split_of(name)].append(row)
+    return rows
+
+
 def divide(
     file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, classes_below: int
 ) -> tuple[list[Division], list[str]]:
@@ -61,11 +70,7 @@ def divide(
     if inputs.divided:
         divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
     elif fractions:
-        shares = Shares(fractions)
-        rows = {name: array("I") for name in fractions}
-        for row, name in enumerate(listing.names):
-            rows[shares.split_of(name)].append(row)
-        divisions = [Division(name, rows[name], inputs.is_ordered) for name in fractions]
+        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in _by_shares(listing, fractions).items()]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
     elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):

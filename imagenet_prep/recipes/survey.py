@@ -73,8 +73,16 @@ class Survey:
         return bool(self.classes)
 
 
+def _nothing_for_records(folder: Path, listing: Catalog) -> InputError:
+    found = counted(listing.names, 5) or "nothing"
+    return InputError(
+        f"{folder} holds nothing to make records of",
+        f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}",
+    )
+
+
 def survey_folder(folder: Path, engine: Engine) -> Survey:
-    """Survey at a folder.
+    """What lies in a folder.
 
     Raises:
         InputError: there is nothing that records could be made of; or something is in the way, or would be misread:
@@ -87,10 +95,7 @@ def survey_folder(folder: Path, engine: Engine) -> Survey:
         inside, kind = list_tars([folder / name for name in archives], engine, folder_each=False), "tar"
         content = _main_content(inside)
     if content is None:
-        what = f"{folder} holds nothing to make records of"
-        found = counted(listing.names, 5) or "nothing"
-        expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
-        raise all_of([*remarks.obstacles, InputError(what, expected)])
+        raise all_of([*remarks.obstacles, _nothing_for_records(folder, listing)])
     rows = [row for row, name in enumerate(inside.names) if is_of(content, name)]
     shape = _shape_of([inside.names[row] for row in rows], kind)
     tables = Tables()

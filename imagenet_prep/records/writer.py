@@ -31,6 +31,12 @@ HELD = 8 << 20
 _LOCK = "lock"
 
 
+def _check_target(target: Path) -> None:
+    with writing_all_of(target):
+        if not target.name or (target.exists() and not target.is_file()):
+            raise UsageError(f"{target} can't be written", "expected the name of a file, new or to be replaced")
+
+
 def write(
     path: str | os.PathLike[str],
     records: Iterable[Writable],
@@ -57,18 +63,15 @@ def write(
     """
     refuse_url(path)
     target = Path(path)
-    with writing_all_of(target):
-        if not target.name or (target.exists() and not target.is_file()):
-            raise UsageError(f"{target} can't be written", "expected the name of a file, new or to be replaced")
+    _check_target(target)
     how, encoder = check_compression(compression), Encoder(schema)
-    count = 0
     with staging(target) as store, store.create("0") as sink:
         file = RecordFile(sink, target, how)
-        for record in records:
-            data = encoder.encode(record, count)
-            check_length(data, count, how)
+        count = 0
+        for count, record in enumerate(records, 1):
+            data = encoder.encode(record, count - 1)
+            check_length(data, count - 1, how)
             file.records.write(data)
-            count += 1
         file.finish()
         with writing_all_of(target):
             publish([file], store, [target.name])

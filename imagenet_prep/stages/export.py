@@ -79,15 +79,20 @@ def export(
     with hold(target.lock_paths):
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
-        if run.failures:
-            done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
-            progress.note(f"{done} exported, {len(run.failures):,} not")
-            raise run.failures[0]
+        _refuse_failures(run, source, progress)
         notes = {split: [own[number] for number in sorted(own)] for split, own in run.notes.items()}
         for name, content in packer.finish(notes, folder).items():
             save_bytes(folder / name, content)
     splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
     return ExportSummary(container, folder, tuple(splits), packer.usage(folder))
+
+
+def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> None:
+    """Raise the error of the first shard that could not be exported, if there is one."""
+    if run.failures:
+        done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
+        progress.note(f"{done} exported, {len(run.failures):,} not")
+        raise run.failures[0]
 
 
 def _export_shards(

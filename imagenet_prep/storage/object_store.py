@@ -328,6 +328,19 @@ def load_library() -> Any:
     return obstore
 
 
+def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
+    """How long a request may take, and how often it is made again."""
+    from datetime import timedelta  # not above: every command of local folders knows this module
+
+    seconds = _retry_seconds()
+    backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
+    silent = timedelta(seconds=min(_SILENT, max(seconds, 1)))
+    return (
+        {"timeout": timedelta(seconds=_TIMES_OUT), "read_timeout": silent},
+        {"max_retries": 50, "retry_timeout": timedelta(seconds=seconds), "backoff": backoff},
+    )
+
+
 @functools.lru_cache(maxsize=64)
 def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) -> Any:
     """The client of a bucket, by the environment of this process, with these options beside.
@@ -343,13 +356,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             "expected a new process, not a forked one",
             "start workers by spawn or forkserver: multiprocessing_context='spawn' of a PyTorch DataLoader",
         )
-    seconds = _retry_seconds()
-    from datetime import timedelta  # not above: every command of local folders knows this module
-
-    backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
-    retry = {"max_retries": 50, "retry_timeout": timedelta(seconds=seconds), "backoff": backoff}
-    silent = timedelta(seconds=min(_SILENT, max(seconds, 1)))
-    http: dict[str, Any] = {"timeout": timedelta(seconds=_TIMES_OUT), "read_timeout": silent}
+    http, retry = _patience()
     if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes") and scheme == "s3":
         http["allow_http"] = True
     make, name = {
