@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,17 @@ import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.torch.loader import epoch_order
 
 COUNT = 301
 """A number that no number of ranks, workers and images a batch divides."""
+
+
+@pytest.fixture
+def epoch_order(torch: Any) -> Callable[..., Any]:
+    """The order of an epoch; not above, since the other Pythons have no PyTorch."""
+    from imagenet_prep.torch.loader import epoch_order
+
+    return epoch_order
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +141,7 @@ def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
 # an epoch ------------------------------------------------------------------------------------------------------
 
 
-def test_an_epoch_reads_a_few_shards_at_a_time() -> None:
+def test_an_epoch_reads_a_few_shards_at_a_time(epoch_order: Callable[..., Any]) -> None:
     """Every record once, another order each epoch and seed, and never more than a window of shards at once."""
     starts = [0, 100, 100, 250, 300, 420, 500]
     orders = [epoch_order(starts, seed=seed, epoch=epoch, window=2).tolist() for seed in (0, 1) for epoch in (0, 1)]
@@ -147,7 +155,7 @@ def test_an_epoch_reads_a_few_shards_at_a_time() -> None:
     assert epoch_order([0], seed=0, epoch=0, window=2).tolist() == []
 
 
-def test_the_order_is_the_same_for_ever() -> None:
+def test_the_order_is_the_same_for_ever(epoch_order: Callable[..., Any]) -> None:
     """What a state of an earlier version means does not change."""
     assert epoch_order([0, 3, 5, 9], seed=3, epoch=2, window=2).tolist() == [1, 2, 0, 4, 3, 7, 5, 6, 8]
 

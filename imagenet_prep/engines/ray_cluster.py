@@ -144,7 +144,7 @@ class _Flight(Generic[T, R]):
 
         try:
             for reference in self._out:
-                ray.cancel(reference, force=True)
+                ray.cancel(reference)  # by force, an answer that is on its way would be a fatal error to Ray itself
             if self._out:
                 ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
         finally:
