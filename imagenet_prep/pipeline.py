@@ -21,7 +21,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.account import ConvertSummary
+from imagenet_prep.shards.run import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
@@ -31,9 +31,9 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.files import Need, refuse_lack, rooms_for
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
 
 

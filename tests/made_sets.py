@@ -16,7 +16,7 @@ from imagenet_prep.model import Engine, Item, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.state.entries import seal as sealed_as
+from imagenet_prep.state.journal import seal as sealed_as
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord import inception

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from syscalls import environment
 
-from imagenet_prep.demo.server import FileHandler, FileServer
+from imagenet_prep.demo.tour import FileHandler, FileServer
 
 SLICE = 64 << 10
 

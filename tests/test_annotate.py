@@ -13,8 +13,8 @@ import pytest
 from imagenet_prep.cli.printing import print_annotate
 from imagenet_prep.demo.annotations import Quirk, boxes_csv
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.ilsvrc2012.boxes import BoxFolder, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES

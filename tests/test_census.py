@@ -15,13 +15,13 @@ from imagenet_prep.reporting.census import (
     BYTE_STEPS,
     SIDE_STEPS,
     Census,
+    FeaturesCensus,
     Odd,
     Spread,
     TakeCensus,
     _Counting,
     bin_of,
 )
-from imagenet_prep.reporting.feature_census import FeaturesCensus
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Naming, Shown, see
 from imagenet_prep.reporting.samples import SAMPLE, _thumbnail
 from imagenet_prep.storage.layout import Layout

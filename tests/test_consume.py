@@ -21,7 +21,7 @@ import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
 
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError

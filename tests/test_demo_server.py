@@ -11,7 +11,7 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.demo.server import parse_range, serve
+from imagenet_prep.demo.tour import parse_range, serve
 
 CONTENT = bytes(range(256)) * 40
 AUTH = (b"ada", "pässword:1".encode())

@@ -21,10 +21,9 @@ from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
-from imagenet_prep.engines import available_cpus, make_engine, processes
+from imagenet_prep.engines import ThreadEngine, available_cpus, make_engine, processes
 from imagenet_prep.engines.faults import TRIES
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed, Stepwise
 

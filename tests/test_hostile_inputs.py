@@ -19,7 +19,7 @@ from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.state.entries import sealed_line
+from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.storage.files import read_plain
 
 pytestmark = pytest.mark.once

@@ -14,8 +14,8 @@ from existing import existing
 from made_sets import ENGINE, PART, converted
 
 from imagenet_prep.datasets import identity
-from imagenet_prep.datasets.claimed import Plan
 from imagenet_prep.datasets.identity import Moved, find_others
+from imagenet_prep.datasets.plan import Plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Silent

@@ -1,4 +1,4 @@
-"""tfrecord.index: the lines of both files, character by character."""
+"""Indexes of shards: the lines of both files, character by character."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.tfrecord.index import decode_index, encode_index, encode_listing
+from imagenet_prep.tfrecord.framing import decode_index, encode_index, encode_listing
 
 
 def test_an_index_has_offset_and_length() -> None:

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.sources.container import Reader
+from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 from imagenet_prep.storage.layout import Layout

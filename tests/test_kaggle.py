@@ -25,8 +25,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Reader
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status

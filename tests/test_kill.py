@@ -18,7 +18,7 @@ from bounded import kill_group
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.server import serve
+from imagenet_prep.demo.tour import serve
 from imagenet_prep.storage.layout import parse_shard_name
 
 pytestmark = pytest.mark.once

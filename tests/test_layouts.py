@@ -17,11 +17,11 @@ from PIL import Image
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.recipes.layouts import mixed_masks
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.sources.container import Reader
+from imagenet_prep.recipes.splits import mixed_masks
 from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
 from imagenet_prep.storage.layout import Layout

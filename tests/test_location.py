@@ -11,7 +11,7 @@ from existing import existing
 from memory_store import MemoryStore
 
 import imagenet_prep
-from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines, save_json

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY, ImageNet
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.entries import shard_info
-from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.journal import Journal, shard_info
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 
 FIRST = ShardInfo("train-00000-of-00002", "f" * 64, 12, 3456, "d" * 64)

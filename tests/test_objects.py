@@ -24,7 +24,7 @@ from test_verify import Moves
 import imagenet_prep
 from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.photographs import tiny
-from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.storage.files import save_bytes

@@ -16,8 +16,7 @@ from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.entries import seal, sealed_line, shard_info
-from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.journal import Journal, seal, sealed_line, shard_info
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 

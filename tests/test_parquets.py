@@ -17,8 +17,8 @@ from copies_of_imagenet import SCHEMA, write_parquet
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.sources import parquets
-from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.parquets import ImageRow, ParquetImages, check_pyarrow, iter_rows
+from imagenet_prep.sources.slices import Reader, Row
 
 COUNT = 150
 RNG = random.Random(3)

@@ -29,7 +29,7 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.entries import sealed_line
+from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_record

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError

@@ -13,9 +13,8 @@ import pytest
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state import entries
-from imagenet_prep.state.entries import info_dict, seal, sealed_line, shard_info
-from imagenet_prep.state.journal import Journal
+from imagenet_prep.state import journal
+from imagenet_prep.state.journal import Journal, info_dict, seal, sealed_line, shard_info
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 from imagenet_prep.storage.files import plain_lines
 
@@ -104,14 +103,14 @@ def test_a_sealed_manifest_with_an_odd_entry_is_read_as_any_other(tmp_path: Path
     """Laid out a line a shard, with the right crc, or in one line: it is refused, or understood, in the same way."""
     path = tmp_path / "manifest.json"
     MANIFEST.save(path)
-    text, ours = path.read_text(), entries.canonical(info_dict(PLAIN)).decode()
+    text, ours = path.read_text(), journal.canonical(info_dict(PLAIN)).decode()
     for odd in ODD_ENTRIES:
         value = json.loads(text.replace(ours, json.dumps(odd)))
         crc = value.pop("crc")
         value["crc"] = seal(value)
         path.write_text(json.dumps(value))
         expected = loaded(path)
-        path.write_text(text.replace(ours, entries.canonical(odd).decode()).replace(crc, value["crc"]))
+        path.write_text(text.replace(ours, journal.canonical(odd).decode()).replace(crc, value["crc"]))
         assert json.loads(path.read_text()) == value
         assert loaded(path) == expected, odd
 

@@ -13,7 +13,7 @@ import pytest
 import tf_fixture
 from PIL import Image
 
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays
@@ -24,8 +24,8 @@ from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.recorders import MappedRecorder
-from imagenet_prep.sources.container import Reader
+from imagenet_prep.recipes.recipe_dataset import MappedRecorder
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 

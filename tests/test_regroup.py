@@ -25,8 +25,8 @@ from imagenet_prep.model import Silent
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.shards.room import available_memory, is_seek_dear
 from imagenet_prep.sources import regroup as module
-from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.regroup import regroup
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 

@@ -21,7 +21,7 @@ from imagenet_prep import pipeline
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.server import serve
+from imagenet_prep.demo.tour import serve
 from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent

@@ -22,9 +22,8 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.reporting.census import Candidate, SplitCensus
+from imagenet_prep.reporting.census import Candidate, FeaturesCensus, SplitCensus
 from imagenet_prep.reporting.charts import TIMES
-from imagenet_prep.reporting.feature_census import FeaturesCensus
 from imagenet_prep.reporting.lenient import Naming, see
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.stages.convert import convert

@@ -20,8 +20,8 @@ import pytest
 from made_sets import catalog_rows, read_catalog
 
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, WorkerError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
@@ -30,13 +30,11 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import missing_text
 from imagenet_prep.model import Box
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
-from imagenet_prep.sources.container import Reader, Row
 from imagenet_prep.sources.fingerprint import fingerprint
 from imagenet_prep.sources.folders import Folder
-from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tars import Archive
+from imagenet_prep.sources.slices import FileSlices, Reader, Row
+from imagenet_prep.sources.tars import Archive, in_order
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 

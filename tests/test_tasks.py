@@ -11,8 +11,7 @@ import numpy as np
 from existing import existing
 from made_sets import ENGINE, PART
 
-from imagenet_prep.datasets.plan import plan_name
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder, plan_name
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts

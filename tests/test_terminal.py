@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import imagenet_prep
-from imagenet_prep.cli.progress import Bars
+from imagenet_prep.cli.terminal import Bars
 from imagenet_prep.escaping import command_line, escaped, quoted
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.storage.layout import Layout

@@ -27,6 +27,7 @@ from imagenet_prep.tfrecord.framing import (
     OVERHEAD,
     Buffer,
     Framed,
+    Index,
     LengthError,
     TruncatedError,
     frame,
@@ -37,7 +38,6 @@ from imagenet_prep.tfrecord.framing import (
     iter_unchecked,
     mask,
 )
-from imagenet_prep.tfrecord.index import Index
 
 tf = tf_fixture.tf
 

@@ -119,7 +119,7 @@ def test_the_first_class_is_0_in_every_set(torch: Any, tmp_path: Path, first: in
 def test_the_first_class_of_a_part_of_imagenet(relabel: int | None, first: int, tmp_path: Path) -> None:
     """Official labels count from 1 within all 1,000, whichever are there; other ones as the manifest tells."""
     manifest = {None: {"a": 5, "b": 218}, 0: {"a": 0, "b": 1}, 1: {"a": 1, "b": 2}}[relabel]
-    from imagenet_prep.reading.record_sequence import first_label_among
+    from imagenet_prep.reading.shard_set import first_label_among
 
     assert first_label_among(list(manifest.values())) == first
 

@@ -14,7 +14,7 @@ from made_sets import ENGINE, read_catalog
 from power_cut import at_the_end, flat, read
 from syscalls import record, require_strace
 
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.shards.run import unfinished

@@ -22,8 +22,8 @@ import pytest
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import (
     DataProblemsError,
     InputError,

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -25,7 +25,7 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.shards.account import ConvertSummary
+from imagenet_prep.shards.run import ConvertSummary
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example

@@ -20,8 +20,7 @@ from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources import zips
-from imagenet_prep.sources.container import Reader, Row
-from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.slices import FileSlices, Reader, Row
 from imagenet_prep.sources.zips import LARGEST_INFLATED, Zip, ZipFault, entry_at, iter_entries, read_entry, walk_zip
 
 JPEG = bytes(range(256)) * 40

@@ -17,7 +17,7 @@ from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import open_file
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord.index import Index, decode
+from imagenet_prep.tfrecord.framing import Index, decode
 
 R = TypeVar("R", bound=Hashable)
 

@@ -15,7 +15,7 @@ from imagenet_prep.checks.examiner import LIMIT, KnownSet
 from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo

@@ -19,8 +19,7 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, LengthError, View
-from imagenet_prep.tfrecord.index import Index
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 

@@ -159,8 +159,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 def _stopped(status: int, stop: BaseException) -> int:
 
-    if "imagenet_prep.cli.progress" in sys.modules:
-        sys.modules["imagenet_prep.cli.progress"].Bars.abandon()
+    if "imagenet_prep.cli.terminal" in sys.modules:
+        sys.modules["imagenet_prep.cli.terminal"].Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     said = f"{word}; everything finished so far is kept. To go on:"
     if ANEW.intersection(sys.argv[1:2]):

@@ -14,9 +14,8 @@ import click
 
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
-from imagenet_prep.cli.progress import make_progress
-from imagenet_prep.cli.sites import site_of
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.options import site_of
+from imagenet_prep.cli.terminal import make_progress, say
 from imagenet_prep.errors import InputError, UsageError, WriteError
 from imagenet_prep.exports import FORMATS, describe_formats
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.shards.share import Share
     from imagenet_prep.stages.download import DownloadOptions
-    from imagenet_prep.storage.space import Need
+    from imagenet_prep.storage.files import Need
 
 PROBLEMS_FOUND = 3
 
@@ -615,7 +614,7 @@ def _open(page: AnyPath) -> None:
 
 def _conclude_dry_run(needs: Sequence[Need]) -> int:
     """Print what is needed; an error if it does not fit."""
-    from imagenet_prep.storage.space import refuse_lack
+    from imagenet_prep.storage.files import refuse_lack
 
     printing.print_needs(needs)
     refuse_lack(needs)

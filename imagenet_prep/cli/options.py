@@ -1,10 +1,10 @@
-"""The options that several commands have, each defined once; those of settings are made from their declarations."""
+"""The options that several commands have, each defined once, and the site that those of a download mean."""
 
 from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
@@ -19,7 +19,37 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 
 if TYPE_CHECKING:
+    from imagenet_prep.fetch.providers import Site
     from imagenet_prep.shards.share import Share
+
+
+def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
+    """The site of ``--source``, for the archives named ``keys``; None for image-net.org, which hands out the originals.
+
+    Raises:
+        UsageError: an option that the source doesn't have; a file of secrets can't be used.
+    """
+    source = given["source"]
+    if source == "imagenet":
+        return None
+    for option in ("cookies", "no_digest"):
+        if given.get(option):
+            raise UsageError(
+                f"--{option.replace('_', '-')} with --source {source}", "expected it with --source imagenet only"
+            )
+    splits = tuple(split for split in facts.SPLITS if split in keys)
+    if (source == "kaggle" and splits != facts.SPLITS) or not splits:
+        raise UsageError(
+            f"--only {','.join(keys)} with --source {source}",
+            "Kaggle hands out all in one zip" if splits else f"expected some of {', '.join(facts.SPLITS)}",
+        )
+    from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
+
+    address = {"base_url": given["base_url"]} if given["base_url"] else {}
+    if source == "kaggle":
+        return KaggleSite(login=find_login(), **address)
+    return HuggingFaceSite(login=find_token(), splits=splits, **address)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

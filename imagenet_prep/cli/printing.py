@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
-    from imagenet_prep.shards.account import ConvertSummary
+    from imagenet_prep.shards.run import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.diff import Difference, SplitDifference
     from imagenet_prep.stages.download import DownloadSummary
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
-    from imagenet_prep.storage.space import Need
+    from imagenet_prep.storage.files import Need
 
 OUTPUT = Path("-")
 """What --json takes for standard output."""
@@ -65,7 +65,7 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
 
 def print_needs(needs: Sequence[Need]) -> None:
     """What each step takes of each file system, and what is free there."""
-    from imagenet_prep.storage.space import rooms_for
+    from imagenet_prep.storage.files import rooms_for
 
     for room in rooms_for(needs):
         free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"

@@ -12,18 +12,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from imagenet_prep.datasets.claimed import Plan
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.datasets.recorder import Recorder
+from imagenet_prep.datasets.plan import Plan, PlannedSplit, Recorder, plan_name
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Reader
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord.framing import FOOTER, frame
-from imagenet_prep.tfrecord.index import decode
+from imagenet_prep.tfrecord.framing import FOOTER, decode, frame
 
 LOOKED_AT = 4096
 """About how many images in all, at least one a shard: of a small set, or of a few shards, every one."""

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
+from imagenet_prep.engines.faults import fault, no_worker
 from imagenet_prep.errors import UsageError
-from imagenet_prep.model import Engine
+from imagenet_prep.model import Done, Engine, Failed, Outcomes, R, Stepwise, T
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 ENGINES = ("processes", "threads", "ray")
 
@@ -34,7 +42,7 @@ def make_engine(name: str = "processes", workers: int | None = None, ray_address
 
         return ProcessEngine(workers or available_cpus())
     if name == "threads":
-        from imagenet_prep.engines.threads import ThreadEngine
+        from imagenet_prep.engines import ThreadEngine
 
         return ThreadEngine(workers or available_cpus())
     if name == "ray":
@@ -42,3 +50,60 @@ def make_engine(name: str = "processes", workers: int | None = None, ray_address
 
         return RayEngine(workers, ray_address or os.environ.get("RAY_ADDRESS"))
     raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")
+
+
+@dataclass(slots=True)
+class ThreadEngine:
+    """Runs tasks on ``workers`` threads."""
+
+    workers: int
+
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
+    ) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the iterator drops what has not begun."""
+        from concurrent.futures import ThreadPoolExecutor  # not above: a first conversion has no use for it
+
+        pool = ThreadPoolExecutor(self.workers)
+        heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]] = SimpleQueue()
+        if isinstance(function, Stepwise):
+            function = function.telling(lambda task, done: heard.put((task, done)))
+        running = 0
+        try:
+            for task in tasks:
+                if running == self.workers:
+                    yield _outcome(heard, moved)
+                    running -= 1
+                _submit(pool, function, task, heard.put)
+                running += 1
+            while running:
+                yield _outcome(heard, moved)
+                running -= 1
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _outcome(
+    heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]], moved: Callable[[T, int], None] | None
+) -> Done[T, R] | Failed[T]:
+    """The next outcome; what tasks tell before is passed on."""
+    while isinstance(told := heard.get(), tuple):
+        if moved is not None:
+            moved(*told)
+    return told
+
+
+def _submit(
+    pool: ThreadPoolExecutor, function: Callable[[T], R], task: T, put: Callable[[Done[T, R] | Failed[T]], None]
+) -> None:
+    try:
+        pool.submit(lambda: put(_attempt(function, task)))
+    except RuntimeError as error:  # a new thread can't be started
+        raise no_worker(str(error)) from error
+
+
+def _attempt(function: Callable[[T], R], task: T) -> Done[T, R] | Failed[T]:
+    try:
+        return Done(task, function(task))
+    except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome; a bug is reported, not lost
+        return Failed(task, fault(error))

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import imagenet_prep
+from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.faults import TRIES, died, fault
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError
 from imagenet_prep.model import Done, Failed, Outcomes, Portable, R, T
 

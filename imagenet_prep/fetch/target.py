@@ -16,7 +16,7 @@ from imagenet_prep.fetch.reply import PROBE, Remote, is_page_start, read_range
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
-from imagenet_prep.state.checked import seen_digests
+from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
 from imagenet_prep.ilsvrc2012.official import ClassTars
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_annotations, find_boxes_csv, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.room import PendingShards, consumed_needs, is_pass_better, shard_needs
+from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.space import Need
 
 _BOXES = 50_000_000
 """Bytes of the boxes of train images as a CSV, about; those of validation images are a sixth of it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFindings
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.ilsvrc2012 import facts

@@ -16,9 +16,8 @@ from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, ref
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
-from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.slices import slices_of
-from imagenet_prep.sources.tars import REMEDY, Archive, NamedSlices, duplicate, stranger, walk
+from imagenet_prep.sources.tars import REMEDY, Archive, NamedSlices, duplicate, in_order, stranger, walk
 from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

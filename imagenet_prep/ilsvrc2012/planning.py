@@ -6,16 +6,15 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, cut, refuse_other_images
-from imagenet_prep.datasets.recorder import InceptionRecorder
+from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, PlannedSplit, cut, refuse_other_images
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
-from imagenet_prep.ilsvrc2012.consumed import ConsumedImages
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.raw_data import (
+    ConsumedImages,
     checked_md5,
     find_boxes_csv,
     find_source,

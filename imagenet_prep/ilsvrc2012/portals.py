@@ -18,11 +18,9 @@ from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, ref
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
-from imagenet_prep.sources.container import Row
-from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
-from imagenet_prep.sources.slices import FileSlices
-from imagenet_prep.sources.tars import REMEDY
+from imagenet_prep.sources.slices import FileSlices, Row
+from imagenet_prep.sources.tars import REMEDY, in_order
 from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path

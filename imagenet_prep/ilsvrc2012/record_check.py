@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from imagenet_prep.checks.examiner import Finding, Seen, printable
-from imagenet_prep.checks.promise import check_jpeg
+from imagenet_prep.checks.examiner import Finding, Seen, check_jpeg, printable
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.record_sequence import first_label_of
-from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.reading.shard_set import ShardSet, first_label_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
 

@@ -6,17 +6,15 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from imagenet_prep.datasets.plan import PlannedSplit
-from imagenet_prep.datasets.recorder import InceptionRecorder, Recorded, Recorder
+from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSplit, Recorded, Recorder
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
-from imagenet_prep.reading.record_sequence import RecordSequence
 from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Gone, gone
-from imagenet_prep.sources.container import Row
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Row
 
 
 class RawSet(RecordSequence):

@@ -15,9 +15,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
-from imagenet_prep.recipes.layouts import misread, nested
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.splits import Division
+from imagenet_prep.recipes.splits import Division, misread, nested
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import MACOSX
 from imagenet_prep.sources.names import Column, Names, Rows, places_of

@@ -27,10 +27,9 @@ from imagenet_prep.recipes.labels import (
     label_by_table,
     read_table,
 )
-from imagenet_prep.recipes.layouts import counted
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
-from imagenet_prep.recipes.splits import ONLY, Division, divide
+from imagenet_prep.recipes.splits import ONLY, Division, counted, divide
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout

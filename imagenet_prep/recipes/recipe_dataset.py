@@ -1,30 +1,259 @@
-"""RecipeDataset: a recipe whose inputs have been listed; who makes its records, and what decides their bytes."""
+"""RecipeDataset: a recipe whose inputs have been listed, the recorders of its records, what decides their bytes."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSet, cut
-from imagenet_prep.datasets.recorder import InceptionRecorder, Recorder
-from imagenet_prep.images.pixels import codec
-from imagenet_prep.images.prepare import Check
-from imagenet_prep.model import Engine, Progress
+from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorded, Recorder, cut
+from imagenet_prep.images import arrays, jpeg, pixels, png
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import Reencode, codec
+from imagenet_prep.images.prepare import Check, prepare
+from imagenet_prep.model import Engine, Item, Progress
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.recorders import LOOSELY, MappedRecorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord.compression import Compression
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from imagenet_prep.recipes.columns import Content, Mapped
+
+
+Buffer = bytes | memoryview
+
+LOOSELY = "check: header in the recipe"
+"""How to ask for a check of headers alone."""
+
+_LONG = 4096  # bytes that are not worth a copy
+_FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
+_FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth", "channels"))
+_FEW |= frozenset(("colorspace", "format", "dtype", "shape"))  # columns of which many records have the same value
+
+
+@dataclass(frozen=True, slots=True)
+class MappedRecorder:
+    """Records of features that a recipe lists.
+
+    Args:
+        features: in byte order of their names.
+        content: what the files are.
+        split: the name of the split.
+        numbers: the labels to write, for 1, 2, ...
+        check: how closely to look at images that are kept.
+        how: how to encode images again, or None to keep them.
+        bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
+        key: which array of an .npz.
+        upright: turn images that are encoded again as EXIF asks.
+    """
+
+    features: tuple[Mapped, ...]
+    content: Content
+    split: str = ""
+    numbers: Sequence[int] = ()
+    check: Check = "decode"
+    how: Reencode | None = None
+    bounds: tuple[float, float] | None = None
+    key: str | None = None
+    upright: bool = False
+
+    @property
+    def keeps_size(self) -> bool:
+        """Only where a record holds its image as it was, or encoded again in its old size."""
+        is_smaller = self.how is not None and self.how.may_shrink
+        return not is_smaller and self.content == "image" and any(each.column == "encoded" for each in self.features)
+
+    def record(self, item: Item, data: Buffer) -> Recorded:
+        """The Example of all features, in canonical encoding."""
+        given = _Image(data, self) if self.content == "image" else self._numbers(data)
+        parts: list[Buffer] = []
+        for mapped in self.features:
+            value = self._value(item, mapped.column, given)
+            if value is not None:
+                _append(parts, mapped, value)
+            elif not mapped.optional:
+                raise ImageError(f"it has no {mapped.column}")
+        total = sum(map(len, parts))
+        return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
+
+    @property
+    def loosely(self) -> str:
+        """How to ask for a check of headers alone."""
+        return LOOSELY
+
+    def of_headers(self) -> MappedRecorder:
+        """The recorder of the same records that checks headers alone."""
+        return dataclasses.replace(self, check="header")
+
+    def _numbers(self, data: Buffer) -> _Numbers:
+        array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
+        return _Numbers(array if self.bounds is None else arrays.rescale(array, *self.bounds))
+
+    def _value(self, item: Item, column: str, given: _Image | _Numbers) -> Any:
+        match column:
+            case "path":
+                return item.filename
+            case "filename":
+                return item.filename.rpartition("/")[2]
+            case "split":
+                return self.split
+            case "label":
+                return self.numbers[item.label - 1] if item.label else None
+            case "class":
+                return item.wnid if item.label else None
+            case "text":
+                return item.text if item.label else None
+        if column in item.columns:
+            return item.columns[column]
+        return given.get(column)
+
+
+# columns of the content ----------------------------------------------------------------------------------------
+
+
+class _Image:
+    """The columns of an image file. JPEGs as in ImageNet's records, PNGs kept unless everything is encoded again."""
+
+    def __init__(self, data: Buffer, by: MappedRecorder) -> None:
+        self.repair = ""
+        if by.how is None and png.is_png(data):
+            self._keep_png(data, by.check)
+            return
+        image = prepare(data, by.check, by.how, upright=by.upright)
+        if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
+            image = dataclasses.replace(image, repair="")
+        self.repair = image.changes
+        self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
+        self._channels = jpeg.read_header(image.encoded).components
+
+    def _keep_png(self, data: Buffer, check: Check) -> None:
+        header = png.read_header(data)
+        png.check_ends(data)
+        if check == "decode":
+            pixels.decode_rgb(data)
+        self._encoded, self._size, self._format = data, (header.width, header.height), "PNG"
+        self._channels = header.channels
+
+    def get(self, column: str) -> Buffer | int | str:
+        """The value of a column."""
+        match column:
+            case "encoded":
+                return self._encoded
+            case "width" | "height":
+                return self._size[column == "height"]
+            case "channels":
+                return self._channels
+            case "colorspace":
+                return "Grayscale" if self._channels < 3 else "RGB"
+            case "format":
+                return self._format
+        raise KeyError(column)
+
+
+class _Numbers:
+    """The columns of an array, or of an image's samples."""
+
+    repair = ""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._array = array
+
+    def get(self, column: str) -> Any:
+        """The value of a column."""
+        match column:
+            case "values":
+                return self._array
+            case "raw":
+                return arrays.raw_bytes(self._array)
+            case "shape":
+                return self._array.shape
+            case "dtype":
+                return self._array.dtype.name
+            case "height" | "width" | "depth":
+                return arrays.plane(self._array.shape)[("height", "width", "depth").index(column)]
+        raise KeyError(column)
+
+
+def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
+    """The same bytes in fewer pieces: short neighbours are put together."""
+    joined: list[Buffer] = []
+    short: list[Buffer] = []
+    for part in parts:
+        if len(part) <= _LONG:
+            short.append(part)
+            continue
+        joined += (b"".join(short), part)
+        short = []
+    if short:
+        joined.append(b"".join(short))
+    return tuple(joined)
+
+
+# values -> entries of an Example -------------------------------------------------------------------------------
+
+
+def _append(parts: list[Buffer], mapped: Mapped, value: Any) -> None:
+    """The entry of one feature; long values are pieces of their own, and not copied."""
+    if mapped.column == "values":
+        _append_values(parts, mapped, value)
+    elif isinstance(value, (bytes, memoryview)):
+        parts += (_split_entry(mapped.feature, b"\x0a").head(len(value)), value)
+    elif mapped.column in _FEW:
+        parts.append(_common_entry(mapped.feature, mapped.kind, value))
+    else:
+        parts.append(_entry(mapped.feature, mapped.kind, value))
+
+
+def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, Any]) -> None:
+    if mapped.kind == "float":
+        packed = arrays.float_bytes(array)
+        if packed:
+            parts += (_split_entry(mapped.feature, _FLOATS).head(len(packed)), packed)
+        else:
+            parts.append(encode_entry(mapped.feature, FloatList(())))
+        return
+    if array.dtype.kind == "f":
+        raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
+    if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
+        raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
+    parts.append(encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist())))))
+
+
+_split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
+
+
+def _entry(feature: str, kind: Kind, value: Any) -> bytes:
+    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return encode_entry(feature, _feature(kind, values))
+
+
+def _feature(kind: Kind, values: tuple[Any, ...]) -> example.Feature:
+    match kind:
+        case "int64":
+            return Int64List(tuple(map(int, values)))
+        case "float":
+            return FloatList(tuple(map(float, values)))
+    return BytesList(tuple(value.encode() if isinstance(value, str) else value for value in values))
+
+
+_common_entry = functools.lru_cache(maxsize=4096)(_entry)
+"""An entry that other records have too: encoded once. Its value is hashable."""
+
 
 RECIPE_VERSION = 1
 """Goes into every fingerprint: raised when the same recipe makes other bytes."""

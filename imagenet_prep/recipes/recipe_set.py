@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
-from imagenet_prep.datasets.claimed import load_plan
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, refuse_other_images
+from imagenet_prep.datasets.plan import PlannedSplit, load_plan, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, State
@@ -20,8 +19,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.examiner import PromiseExaminer
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.checks.promise import PromiseExaminer
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class MadeByRecipe(KnownSet):
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
         """What compares each record with the promise."""
-        from imagenet_prep.checks.promise import PromiseExaminer, holders
+        from imagenet_prep.checks.examiner import PromiseExaminer, holders
 
         assert self.manifest is not None
         return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))

@@ -23,8 +23,7 @@ from imagenet_prep.recipes.labels_file import (
     read_rows,
     typed,
 )
-from imagenet_prep.recipes.layouts import annotations_in, counted, misread, mixed_masks, nested, suffix_of
-from imagenet_prep.recipes.splits import split_folders
+from imagenet_prep.recipes.splits import annotations_in, counted, misread, mixed_masks, nested, split_folders, suffix_of
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX, list_folder
 from imagenet_prep.sources.names import Names

@@ -2,8 +2,79 @@
 
 from __future__ import annotations
 
-from imagenet_prep.reading.values import SequenceExample
-from imagenet_prep.records.reader import read, read_sequences
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.reading.values import Decoder, Names, SequenceExample
 from imagenet_prep.records.writer import ShardWriter, write
+from imagenet_prep.storage.layout import by_number
 
 __all__ = ["SequenceExample", "ShardWriter", "read", "read_sequences", "write"]
+
+
+T = TypeVar("T")
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
+    """The records of TFRecord files as dictionaries, one at a time; compression is recognised, every CRC checked.
+
+    A feature with one value comes as that value, with none or several as a list.
+
+    Args:
+        paths: a file, a pattern such as "movies-*", or several of either; a pattern's files come in order of names.
+        text: features whose bytes are UTF-8 and come as str; others stay bytes.
+        lists: features that come as a list, however many values they have.
+
+    Raises:
+        UsageError: there is no such file, or a record is a SequenceExample.
+        InputError: a record is damaged or is no Example; the error names file, record and byte.
+    """
+    return _iter_parsed(_files(paths), Decoder(text, lists).example)
+
+
+def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[SequenceExample]:
+    """The same for files of SequenceExamples. A step is a value if every step of its list has just one, else a list.
+
+    Args:
+        paths: as for ``read``.
+        text: features and feature lists whose bytes are UTF-8 and come as str; others stay bytes.
+        lists: features that come as a list, and feature lists whose steps do, however many values they have.
+
+    Raises:
+        UsageError: there is no such file.
+        InputError: a record is damaged or is no SequenceExample; the error names file, record and byte.
+    """
+    return _iter_parsed(_files(paths), Decoder(text, lists).sequence_example)
+
+
+def _files(paths: Paths) -> list[Path]:
+    """Every file that is meant, in order; each is there."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not several:
+        raise UsageError("no files to read", "expected a path, a pattern, or a list of them")
+    return [path for each in several for path in _matching(os.fspath(each))]
+
+
+def _matching(pattern: str) -> list[Path]:
+    if Path(pattern).is_file():
+        return [Path(pattern)]
+    found = sorted(glob.glob(pattern), key=by_number) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
+    if not found:
+        raise UsageError(f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some")
+    for name in found:
+        if not Path(name).is_file():
+            raise UsageError(f"{name} is not a file", f"expected {pattern} to match TFRecord files only")
+    return [Path(name) for name in found]
+
+
+def _iter_parsed(files: Iterable[Path], parse: Callable[[memoryview], T]) -> Iterator[T]:
+    for path in files:
+        for record in Shard.open(path):
+            yield record.parse(parse)

@@ -10,9 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus
+from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
 from imagenet_prep.reporting.drawing import STYLES, Style, draw, part_of, styles_of, tip_of
-from imagenet_prep.reporting.feature_census import Spread
 from imagenet_prep.reporting.page_facts import Subject
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.text import number_of, size_text

@@ -10,8 +10,7 @@ from imagenet_prep import __version__
 from imagenet_prep.checks.examiner import KnownSet, Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
-from imagenet_prep.reporting.census import SHOWN_NAMES, Census
-from imagenet_prep.reporting.feature_census import FeatureCensus, Spread
+from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, Spread
 from imagenet_prep.reporting.samples import Copy, Sample
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.text import number_of, size_text

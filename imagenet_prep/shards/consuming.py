@@ -18,13 +18,13 @@ from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import consumed_needs
 from imagenet_prep.shards.run import Work
 from imagenet_prep.sources.consumption import Consumption, Gone, consumed_file, gone, is_consumable
-from imagenet_prep.sources.container import Container
-from imagenet_prep.state.checked import seen_digests
+from imagenet_prep.sources.slices import Container
+from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.durable import can_punch
+from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import Need
 
 
 def is_gone(split: PlannedSplit) -> bool:

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from imagenet_prep.datasets.recorder import Recorded, Recorder, takes
+from imagenet_prep.datasets.plan import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Reader
 from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
 from imagenet_prep.storage.store import GoneError, Sink
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
-from imagenet_prep.tfrecord.index import Index, decode
+from imagenet_prep.tfrecord.framing import Index, decode
 
 _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 

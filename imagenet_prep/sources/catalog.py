@@ -17,9 +17,8 @@ import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
-from imagenet_prep.sources.container import Container, Reader, Row
 from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
 from imagenet_prep.storage.files import atomic_file, load_json, save_json, view_of
 from imagenet_prep.storage.location import AnyPath, locate
 

@@ -18,11 +18,10 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.parquets import ParquetImages
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.sources.tars import Archive
-from imagenet_prep.state.entries import seal
+from imagenet_prep.state.journal import seal
 from imagenet_prep.storage.durable import fsync_dir, make_folder, punch, sync_file_system
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import ConsumedPaths, Layout

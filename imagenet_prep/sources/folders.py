@@ -16,10 +16,9 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine, Failed
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Container, Reading, Row
-from imagenet_prep.sources.in_order import in_order
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import unreadable

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.sources.container import Container, Reading, Row
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.container import Container, Reader
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Reader
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.location import local_or_none
 

@@ -25,9 +25,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption
-from imagenet_prep.sources.container import Container, Row
 from imagenet_prep.sources.names import places_of
-from imagenet_prep.sources.slices import Buffer
+from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path

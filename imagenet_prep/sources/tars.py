@@ -6,16 +6,14 @@ import contextlib
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.model import Engine
+from imagenet_prep.model import Engine, Failed, R, T
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
-from imagenet_prep.sources.container import Container, Row
-from imagenet_prep.sources.in_order import in_order
-from imagenet_prep.sources.slices import Buffer, slices_of
+from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.location import AnyPath, split
 from imagenet_prep.storage.refusals import unreadable
@@ -187,3 +185,26 @@ def _checked(archive: AnyPath, raw: bytes, offset: int) -> str:
             "check where it comes from",
         )
     return name
+
+
+def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    """What ``function`` gives for each task; the first failure is raised. What comes early waits in memory."""
+    early: dict[int, R] = {}
+    following = 0
+    for outcome in engine.map(_Numbered(function), enumerate(tasks)):
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        early[outcome.task[0]] = outcome.value
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Generic[T, R]):
+    """Calls a function with the task of a number; picklable if that is."""
+
+    function: Callable[[T], R]
+
+    def __call__(self, task: tuple[int, T]) -> R:
+        return self.function(task[1])

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.container import Container, Row
-from imagenet_prep.sources.slices import Buffer, FileSlices
+from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import Member, Sliceable
 from imagenet_prep.sources.tars import WHOLE_COPY
 from imagenet_prep.storage.local import map_file

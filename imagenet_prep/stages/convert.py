@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.index_check import filled, is_indexed, not_done, settle
-from imagenet_prep.datasets.claimed import Plan, load_plan, plan_of
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, plan_name
+from imagenet_prep.datasets.plan import Plan, PlannedSet, PlannedSplit, load_plan, plan_name, plan_of
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
-from imagenet_prep.shards.account import ConvertSummary, refusal_of, summary_of
 from imagenet_prep.shards.consuming import (
     begin_consuming,
     check_consumable,
@@ -26,13 +24,16 @@ from imagenet_prep.shards.consuming import (
     refuse_gone,
 )
 from imagenet_prep.shards.run import (
+    ConvertSummary,
     Made,
     Work,
     count_images,
     lay_out,
     make_shards,
     prepare_tasks,
+    refusal_of,
     run_name,
+    summary_of,
     take_in_parts,
     unfinished,
     unfinished_of,
@@ -40,11 +41,10 @@ from imagenet_prep.shards.run import (
 from imagenet_prep.shards.share import Share
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
-from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.files import Need, refuse_lack, save_bytes
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 

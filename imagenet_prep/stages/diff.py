@@ -19,8 +19,7 @@ from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.crc import crc32c
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, mask
-from imagenet_prep.tfrecord.index import Index, decode
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, decode, mask
 
 LOOKED_INTO = 20
 """How many records that differ are taken apart, and how many names are told, if nothing else is said."""

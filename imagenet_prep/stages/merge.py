@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from imagenet_prep.checks.index_check import all_not_done, filled, settle
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.shards.run import take_in_parts

@@ -12,7 +12,7 @@ from typing import Any
 from imagenet_prep.checks.examiner import KnownSet
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.escaping import Settings, command, quoted
 from imagenet_prep.model import StageStatus

@@ -1,4 +1,4 @@
-"""The manifest of a finished conversion: what was made, from what, how."""
+"""The manifest of a finished conversion; and checked.json: which raw file had which digest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.entries import canonical, counts, decode_entry, info_dict, many_objects, shard_info, texts
-from imagenet_prep.storage.files import find_plain, save_bytes
+from imagenet_prep.state.journal import canonical, counts, decode_entry, info_dict, many_objects, shard_info, texts
+from imagenet_prep.storage.files import find_plain, load_json, save_bytes
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.tfrecord.crc import crc32c
+
+ALGORITHMS = ("md5", "sha256", "crc32c")
+
+
+def seen_digests(layout: Layout, filename: str, path: AnyPath) -> dict[str, str]:
+    """The digests (hex), by algorithm, that ``path`` was found to have; none if it was touched since, or is not there.
+
+    ``filename`` is what it is recorded under: its path below the raw folder.
+    """
+    checked = load_json(layout.checked_path)
+    entry = checked.get(filename) if isinstance(checked, dict) else None
+    if not isinstance(entry, dict) or not path.exists():
+        return {}
+    stat = path.stat()
+    if (entry.get("size"), entry.get("mtime_ns")) != (stat.st_size, stat.st_mtime_ns):
+        return {}
+    return {name: entry[name] for name in ALGORITHMS if isinstance(entry.get(name), str)}
+
 
 SCHEMA = 1
 """Of the manifest."""

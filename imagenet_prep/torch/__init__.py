@@ -5,7 +5,6 @@ import importlib.util
 if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
 
-from imagenet_prep.torch.image_dataset import ImageDataset
-from imagenet_prep.torch.loader import Loader
+from imagenet_prep.torch.loader import ImageDataset, Loader
 
 __all__ = ["ImageDataset", "Loader"]

@@ -13,7 +13,8 @@ from pathlib import Path
 import mutations
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep.checks.promise import PromiseExaminer
+from imagenet_prep import records
+from imagenet_prep.checks.examiner import PromiseExaminer
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import boxes, voc
@@ -26,7 +27,6 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes import columns, labels_file, rules
 from imagenet_prep.recipes.labels import given_classes
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
-from imagenet_prep.records import reader as records
 from imagenet_prep.reporting import lenient
 from imagenet_prep.sources import patterns, zips
 from imagenet_prep.sources import tar_members as tars

@@ -18,7 +18,7 @@ from imagenet_prep.checks.index_check import read_index, read_written
 from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.datasets.claimed import load_plan
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import access, login, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
