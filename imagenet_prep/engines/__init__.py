@@ -42,8 +42,6 @@ def make_engine(name: str = "processes", workers: int | None = None, ray_address
 
         return ProcessEngine(workers or available_cpus())
     if name == "threads":
-        from imagenet_prep.engines import ThreadEngine
-
         return ThreadEngine(workers or available_cpus())
     if name == "ray":
         from imagenet_prep.engines.ray_cluster import RayEngine

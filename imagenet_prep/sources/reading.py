@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.slices import Buffer, Container, Reader
-from imagenet_prep.sources.tars import Archive
-from imagenet_prep.storage.location import local_or_none
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Reader
+from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.durable import begin_write_out, write_all
-from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.storage.refusals import unreadable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _AT_ONCE = 8
 _TOGETHER = 32  # rows that are asked for in one call, of an archive ten at a time

@@ -27,8 +27,8 @@ Read = Callable[[int, int], bytes]
 Member = tuple[bytes, int, int]
 
 
-class TarFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A tar that can't be trusted; ``offset`` is the byte at which ``reason`` shows."""
+class ArchiveFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
+    """An archive that can't be trusted; ``offset`` is the byte at which ``reason`` shows."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(offset, reason)
@@ -37,6 +37,10 @@ class TarFault(ValueError):  # noqa: N818 - the data is at fault, no error of th
 
     def __str__(self) -> str:
         return f"at byte {self.offset:,}: {self.reason}"
+
+
+class TarFault(ArchiveFault):
+    """A tar that can't be trusted."""
 
 
 class Sliceable(Protocol):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
-from imagenet_prep.sources.tar_members import Member, Sliceable
+from imagenet_prep.sources.tar_members import ArchiveFault, Member, Sliceable
 from imagenet_prep.sources.tars import WHOLE_COPY
 from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -43,16 +43,8 @@ LARGEST_INFLATED = 1 << 30
 """Bytes that a deflated entry may inflate to: it is held in memory as a whole."""
 
 
-class ZipFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A zip that can't be trusted; ``offset`` is the byte at which ``reason`` shows."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(offset, reason)
-        self.offset = offset
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"at byte {self.offset:,}: {self.reason}"
+class ZipFault(ArchiveFault):
+    """A zip that can't be trusted."""
 
 
 class CutZip(ZipFault):
