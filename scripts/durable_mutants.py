@@ -25,6 +25,9 @@ WHOLE = f"{POWER}test_an_atomic_file_is_whole_or_as_it_was"
 LINES = f"{POWER}test_a_journal_line_stays_once_it_is_synced"
 SAVED = f"{POWER}test_what_was_saved_stays"
 FINISHED = f"{POWER}test_a_file_being_finished_is_never_lost"
+LAST_COPY = f"{POWER}test_no_power_cut_takes_the_last_copy_of_an_image"
+ONE_NAME = f"{POWER}test_an_archive_to_consume_has_one_name_on_the_disk"
+RANKS = f"{POWER}test_a_record_of_a_rank_goes_once_the_set_has_its_own"
 PARTIAL = f"{POWER}test_a_partial_file_never_says_too_much"
 
 
@@ -69,6 +72,15 @@ MUTANTS = (
     Mutant("fetch/partial.py", "            fsync_dir(self.path.parent)", "            pass", SAVED),
     Mutant("fetch/partial.py", "    path.replace(final)", "    forget(path)\n    path.replace(final)", FINISHED),
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
+    Mutant("shards/consuming.py", "    layout.shards.sync()", "    pass", LAST_COPY),
+    Mutant("sources/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
+    Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
+    Mutant(
+        "stages/merge.py",
+        "            manifest.save(layout.manifest_path)\n            take_in_parts(layout, journal)",
+        "            take_in_parts(layout, journal)\n            manifest.save(layout.manifest_path)",
+        RANKS,
+    ),
 )
 
 

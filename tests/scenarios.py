@@ -20,6 +20,26 @@ from imagenet_prep.fetch.target import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.storage.layout import Layout
 
+_KILLED = """
+import os, subprocess, sys
+killed = '''
+import os, signal, sys
+from imagenet_prep.cli import main
+
+def kill(event, values):
+    if event == "os.rename" and os.path.basename(values[1]).startswith(name):
+        os.killpg(0, signal.SIGKILL)
+
+name = sys.argv.pop(1)
+sys.addaudithook(kill)
+main()
+'''
+ended = subprocess.run([sys.executable, "-c", killed, *sys.argv[1:]], start_new_session=True)
+assert ended.returncode == -9, ended
+os.execv(sys.executable, [sys.executable, "-m", "imagenet_prep", *sys.argv[2:]])
+"""
+"""A run of a command that is killed with its workers before it gives a file its name, and a second run."""
+
 _OWN = ("checked.json", "annotate.json", "plan.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
 
@@ -34,29 +54,35 @@ class Scenario:
     name: str
     command: tuple[str, ...]
     prepare: Callable[[Path, MadeSet, Commands], None]
+    killed_at: str = ""
+    """The file before whose naming a first run of the command is killed; the command then runs again."""
 
 
 def results(files: dict[str, bytes]) -> dict[str, bytes]:
     """What a run must end with, of all files by path: without times, paths, and what was left aside unfinished.
 
-    Of the journal the last entry of each shard counts, and what it was made from, in any order.
+    The journal is the last entry of each shard, in the order of their names; ranks' own parts are read as one with it.
     """
     found = {}
     for path, data in files.items():
         *folders, name = path.split("/")
-        if name in _OWN or {"partial", ".partial"} & {*folders} or name.endswith(".partial"):
-            continue
-        found[path] = _last_lines(data) if name == "journal.jsonl" else data
+        is_own = name in _OWN or name.startswith(("journal", "rank-")) or name.endswith(".partial")
+        if not is_own and not {"partial", ".partial"} & {*folders}:
+            found[path] = data
+    if lines := journal_lines(files):
+        found["imagenet-prep/journal.jsonl"] = b"\n".join(lines[each] for each in sorted(lines))
     return found
 
 
-def _last_lines(journal: bytes) -> bytes:
+def journal_lines(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The last entry of each shard by its name, the journal's and those of ranks."""
     lines = {}
-    for line in journal.splitlines():
-        with contextlib.suppress(ValueError):  # a line that was cut short
-            value = json.loads(line)
-            lines[value["name"], "made_from" in value] = line
-    return b"\n".join(lines[each] for each in sorted(lines))
+    for path in sorted(files):
+        if path.startswith("imagenet-prep/journal"):
+            for line in files[path].splitlines():
+                with contextlib.suppress(ValueError):  # a line that was cut short
+                    lines[json.loads(line)["name"]] = line
+    return lines
 
 
 def _archives(folder: Path, made: MadeSet, _: Commands) -> None:
@@ -77,14 +103,35 @@ def _damaged(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], No
     """A set with a byte of one shard flipped, another shard cut, and an index of a third gone."""
 
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
-        _archives(folder, made, commands)
-        _must(commands, convert, folder)
+        _finished(convert)(folder, made, commands)
         first, second, *_, last = sorted(folder.glob("*-of-*"))
         data = bytearray(first.read_bytes())
         data[len(data) // 2] ^= 1
         first.write_bytes(data)
         second.write_bytes(second.read_bytes()[:-5])
         (folder / f"imagenet-prep/index/{last.name}.idx").unlink()
+
+    return prepare
+
+
+def _finished(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
+    """A finished set."""
+
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _archives(folder, made, commands)
+        _must(commands, convert, folder)
+
+    return prepare
+
+
+def _made_by_ranks(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
+    """All shards made by two ranks, of which the last was killed before it wrote the manifest."""
+
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _archives(folder, made, commands)
+        for rank in ("0/2", "1/2"):
+            _must(commands, (*convert, "--rank", rank), folder)
+        (folder / "imagenet-prep/manifest.json").unlink()
 
     return prepare
 
@@ -147,17 +194,23 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
     counts = ("--train-shards", str(shards), "--validation-shards", "1")
     convert = ("convert", ".", "--allow-incomplete", *counts, *by)
     recipe = ("convert", ".", "--config", "recipe.yaml", *by)
+    consume = (*convert, "--consume", "--set", "memory=1500")
+    exports = {"webdataset": ("out", *by), "folders": ("out", *by), "arrayrecord": ("out", *by), "tfds": by}
     found = (
         Scenario("convert", convert, _archives),
         Scenario("sequential", (*convert, "--set", "read_order=sequential"), _archives),
-        Scenario("consume", (*convert, "--consume", "--set", "memory=1500"), _archives_seen),
+        Scenario("consume", consume, _archives_seen),
+        Scenario("consume-again", consume, _archives_seen, killed_at="train-00001"),
+        Scenario("rank", (*convert, "--rank", "0/2"), _archives),
+        Scenario("merge", ("merge", "."), _made_by_ranks(convert)),
         Scenario("gzip", (*convert, "--set", "compression=gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),
         Scenario("repair", ("repair", ".", *by), _damaged(convert)),
         Scenario("untar", ("untar", ".", *by), _archives),
-        Scenario("merge", ("untar", ".", *by), _untarred_in_part),
+        Scenario("untar-again", ("untar", ".", *by), _untarred_in_part),
         Scenario("annotate", ("annotate", ".", *by), _archives),
+        *(Scenario(each, ("export", each, ".", *more), _finished(convert)) for each, more in exports.items()),
     )
     return {scenario.name: scenario for scenario in found}
 
@@ -173,8 +226,7 @@ class Recording:
 
     def expected_line(self, shard: str) -> bytes:
         """The line of a shard in the journal in the end."""
-        lines = self.expected["imagenet-prep/journal.jsonl"].splitlines()
-        return next((line for line in lines if json.loads(line)["name"] == shard and b"digest" in line), b"")
+        return journal_lines(self.expected).get(shard, b"")
 
 
 def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: Commands) -> Recording:
@@ -182,7 +234,8 @@ def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: C
     before, work = (folder / scenario.name / state / FOLDER for state in ("before", "work"))
     scenario.prepare(before, made, commands)
     shutil.copytree(before, work)
-    operations = record(["-m", "imagenet_prep", *scenario.command], work, folder / "trace")
+    first = ["-c", _KILLED, scenario.killed_at] if scenario.killed_at else ["-m", "imagenet_prep"]
+    operations = record([*first, *scenario.command], work, folder / "trace")
     found = read(work)
     assert flat(at_the_end(before, operations).tree()) == found
     shutil.rmtree(work)

@@ -23,7 +23,7 @@ import pytest
 from existing import existing
 from fault_server import fault_server
 from power_cut import Commands, Disk, Tree, at_the_end, build, flat, read, replay
-from scenarios import FOLDER, Recording, differing, record_scenario, run_after, scenarios
+from scenarios import FOLDER, Recording, differing, record_scenario, results, run_after, scenarios
 from syscalls import Operation, record, require_strace
 
 from imagenet_prep.demo.archives import MadeSet, make
@@ -293,6 +293,49 @@ def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, 
     assert min(given_back.values()) >= 4
 
 
+@pytest.mark.parametrize("name", ["consume", "consume-again"])
+def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: dict[str, Recording]) -> None:
+    """Whatever is left at any moment, each image is in its archive, in a bundle or in a shard."""
+    recording = recordings[name]
+    archives = existing(recording.before, "raw-data/*_img_*.tar")
+    made = b"\n".join(recording.expected.values())
+    images = {content for path in archives for _, content in _images(path) if content in made}  # not re-encoded
+    assert len(images) >= 8
+    for done, called, tree in replay(recording.before, recording.operations):
+        kept = b"\n".join(flat(tree).values())
+        assert all(content in kept for content in images), f"{called}, after {done}"
+
+
+def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: dict[str, Recording]) -> None:
+    """It is moved away durably, so it never comes back under its old name once its images are read."""
+    taken: dict[str, str] = {}
+    archives = 0
+    for operation, disk in durable_trees(recordings["consume"]):
+        if operation.kind == "rename" and str(operation.path).endswith(".tar"):
+            taken[operation.to] = str(operation.path)
+        elif operation.kind == "write" and taken:
+            durable = flat(next(disk.after_cut())[1])
+            assert taken.keys() <= durable.keys()
+            assert not {*taken.values()} & durable.keys()
+            archives += len(taken)
+            taken = {}
+    assert archives == 2
+
+
+def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: dict[str, Recording]) -> None:
+    """The manifest and the journal of the whole set are on the disk before merge removes what ranks recorded."""
+    recording = recordings["merge"]
+    removed = 0
+    for operation, disk in durable_trees(recording):
+        if operation.kind == "unlink" and "rank-" in str(operation.path):
+            durable = flat(next(disk.after_cut())[1])
+            found = results({path: data for path, data in durable.items() if "rank-" not in path})
+            for path in ("imagenet-prep/manifest.json", "imagenet-prep/journal.jsonl"):
+                assert found.get(path) == recording.expected[path], f"{path} after {operation.path} went"
+            removed += 1
+    assert removed == 4
+
+
 def _images(archive: Path) -> list[tuple[int, bytes]]:
     """Where each image of an archive begins, and its bytes."""
     data, found = archive.read_bytes(), []
@@ -318,7 +361,7 @@ def test_the_journal_is_synced_after_the_folders(recordings: dict[str, Recording
 
 def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: dict[str, Recording]) -> None:
     """No image gets a name in its final folder before its bytes are on the disk, in a merge neither."""
-    for name in ("untar", "merge"):
+    for name in ("untar", "untar-again"):
         moved = 0
         for operation, disk in durable_trees(recordings[name]):
             if operation.kind == "rename":
