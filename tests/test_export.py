@@ -187,6 +187,38 @@ def test_no_image_leaves_the_folder(tmp_path: Path, name: str) -> None:
     assert {path.name for path in existing(tmp_path, "*")} == {"data", "out"}
 
 
+def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
+    """ImageFolder numbers the folders that it finds: a class without images in a split has an empty one there."""
+    layout = one_record(tmp_path / "data", "a.JPEG", wnid="n01440764")
+    for split, wnid in (("test", "n01443537"), ("validation", "n01484850")):
+        other = one_record(tmp_path / split, f"{split}.JPEG", wnid=wnid)
+        shard = other.shard_path("train-00000-of-00001")
+        shard.rename(layout.shard_path(f"{split}-00000-of-00001"))
+    for _ in range(2):
+        export(layout, "folders", tmp_path / "out", ENGINE)
+        for split in ("train", "test", "validation"):
+            assert sorted(os.listdir(tmp_path / "out" / split)) == ["n01440764", "n01443537", "n01484850"]
+        (tmp_path / "out" / "validation" / "n01440764").rmdir()
+    assert len(files_below(tmp_path / "out")) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("train/fish/a.jpg", "train/fish/a.jpg"),
+        ("training/fish/deep/a.jpg", "train/fish/deep/a.jpg"),
+        ("fish/a.jpg", "train/fish/a.jpg"),
+        ("day/fish/a.jpg", "train/fish/day/a.jpg"),
+        ("fish/fish/a.jpg", "train/fish/fish/a.jpg"),
+        ("train/a.jpg", "train/fish/train/a.jpg"),
+    ],
+)
+def test_split_and_class_are_in_a_path_once(tmp_path: Path, name: str, path: str) -> None:
+    """An image that lay in folders of its split and class is not put into them twice; other folders are kept."""
+    export(one_record(tmp_path / "data", name, wnid="fish"), "folders", tmp_path / "out", ENGINE)
+    assert list(files_below(tmp_path / "out")) == [path]
+
+
 def test_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
     """Within a shard and between two: neither image takes the place of the other."""
     layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG", "a.JPEG")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tf_fixture
-from made_sets import ENGINE, PART, copied, write
+from made_sets import ENGINE, PART, copied, data_of, write
 from test_docs import blocks
-from test_export import one_record, recipe_set, records_of, sound
+from test_export import flip, one_record, recipe_set, records_of, sound
 from test_recipe_sets import command
 
 from imagenet_prep.demo.archives import MadeSet
@@ -19,7 +20,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example
+from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example, parse_example
 
 __all__ = ["sound"]  # the fixture
 
@@ -28,8 +29,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def export_tfds(layout: Layout, out: Path | None = None) -> Path:
-    """The folder with the files that TFDS reads."""
-    return export(layout, "tfds", out, ENGINE).out
+    """The folder with the files that TFDS reads: NAME/VERSION below that of the export."""
+    (info,) = export(layout, "tfds", out, ENGINE).out.glob("*/*/dataset_info.json")
+    return info.parent
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,8 @@ def test_the_example_of_the_page_runs(
     layout = copied(sound, tmp_path / "data")
     (example,) = (block for block in blocks((ROOT / "docs" / "export.md").read_text(), "python") if "tfds" in block)
     shown = command("export", "tfds", layout.data_dir).stdout
-    assert shown == f"tensorflow_datasets.builder_from_directory({str(layout.data_dir / 'tfds')!r})\n"
+    assert shown == f"tensorflow_datasets.load('imagenet2012:5.1.0', data_dir={str(layout.data_dir / 'tfds')!r})\n"
+    assert set(eval(shown, {"tensorflow_datasets": tfds})) == {"train", "validation"}
     exec(example.replace("/data/imagenet", str(layout.data_dir)), {})
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 8
@@ -149,17 +152,41 @@ def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tin
     assert not any((each.data_dir / "tfds").exists() for each in (packed, lacking))
 
 
+@pytest.mark.parametrize("fault", ["cut", "lacks a record", "exchanged", "relabelled", "flipped"])
+def test_shards_that_are_not_those_of_the_manifest_are_refused(tmp_path: Path, sound: Layout, fault: str) -> None:
+    """No description of wrong shards: each is read and compared with the manifest. None without one record's CRC."""
+    layout = copied(sound, tmp_path / "data")
+    path, other = (layout.shard_path(f"train-0000{k}-of-00008") for k in (3, 4))
+    records = data_of(path)
+    if fault == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif fault == "lacks a record":
+        write(path, records[:-1])
+    elif fault == "exchanged":
+        shutil.copy(other, path)
+    elif fault == "relabelled":
+        features = parse_example(records[0])
+        (label,) = features["image/class/label"].values
+        write(path, [encode_example({**features, "image/class/label": Int64List((int(label) + 1,))}), *records[1:]])
+    else:
+        flip(path, 5000)
+    with pytest.raises(InputError, match=path.name):
+        export_tfds(layout)
+    assert not list((layout.data_dir / "tfds").glob("imagenet2012*"))
+
+
 def test_writing_it_again(tmp_path: Path, sound: Layout) -> None:
     """The same files, those that are the same not touched; shards that were moved are found. Other formats need OUT."""
-    layout = copied(sound, tmp_path / "data")
-    folder = export_tfds(layout, tmp_path / "out")
+    layout, out = copied(sound, tmp_path / "data"), tmp_path / "out"
+    folder = export_tfds(layout, out)
     names = ("dataset_info.json", "features.json", "image.class.label.labels.txt")
+    assert folder == out / "imagenet2012" / "5.1.0"
     before = {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names}
-    assert sorted(os.listdir(folder)) == sorted((*names, "imagenet-prep"))
-    export_tfds(layout, folder)
+    assert sorted(os.listdir(folder)) == sorted(names)
+    export_tfds(layout, out)
     assert {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names} == before
     moved = layout.data_dir.rename(tmp_path / "moved")
-    info = (export_tfds(Layout(moved), folder) / "dataset_info.json").read_text()
-    assert '"../moved/{SPLIT}-{SHARD_X_OF_Y}"' in info
+    info = (export_tfds(Layout(moved), out) / "dataset_info.json").read_text()
+    assert '"../../../moved/{SPLIT}-{SHARD_X_OF_Y}"' in info
     refused: subprocess.CompletedProcess[str] = command("export", "folders", sound.data_dir, status=2)
     assert "no folder OUT for folders" in refused.stderr

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
 from imagenet_prep.reading.shard import Record
+from imagenet_prep.storage.durable import make_folder
 
 
 class FolderPacker(Packer):
-    """Makes ``<split>/<class>/<name>`` of each record; the class is its wnid, else its words."""
+    """Makes ``<split>/<class>/<name>`` of each record; the class is its wnid, else its words.
+
+    Every split gets a folder for every class of the set, since readers number the folders that they find.
+    """
 
     unit = "image"
 
     def __init__(self, source: SourceSet) -> None:
         self.meaning = find_meaning(source.manifest)
 
-    def pack(self, shard: SourceShard, files: Files) -> None:
-        """A file an image."""
+    def pack(self, shard: SourceShard, files: Files) -> set[str]:
+        """Write a file per image, and return the names of the classes."""
+        classes = set()
         for record in shard.records():
             values = self.meaning.values(record)
-            files.write(_path(shard, record, values), [values.encoded])
+            parts = _path(shard, record, values)
+            classes.add(parts[1])
+            files.write("/".join(parts), [values.encoded])
+        return classes
+
+    def finish(self, notes: Mapping[str, Sequence[set[str]]], out: Path) -> Mapping[str, bytes]:
+        """Make the folders of classes that have no images in a split."""
+        classes = set[str]().union(*itertools.chain(*notes.values()))
+        for split, name in itertools.product(notes, sorted(classes)):
+            make_folder(out / split / name)
+        return {}
 
 
 PACKER = FolderPacker
 
 
-def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
-    """Where an image goes: its own folders are kept, but for one that is its class."""
+def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
+    """The split, the class, then the path of the image, without the folders of its split and class."""
     of_class = values.wnid or values.text
     if of_class is None:
         raise InputError(
@@ -37,12 +55,17 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
             "expected its wnid, or words for its class: they name the folder",
             "export to webdataset, or make the set with its classes",
         )
-    parts = [of_class, *values.filename.removeprefix(f"{of_class}/").split("/")]
+    *folders, name = values.filename.split("/")
+    if of_class in folders:
+        folders.remove(of_class)
+        if folders and (shard.split.startswith(folders[0]) or folders[0].startswith(shard.split)):
+            del folders[0]
+    parts = [of_class, *folders, name]
     if any(part in ("", ".", "..") or "/" in part or "\0" in part or len(os.fsencode(part)) > 255 for part in parts):
-        name = "/".join(parts)
+        path = "/".join(parts)
         raise InputError(
-            f"{shard.path}: record {record.number} can't be a file {name!r}",
+            f"{shard.path}: record {record.number} can't be a file {path!r}",
             "expected names that a folder can hold, and that lead nowhere else",
             "export to webdataset: names don't matter there",
         )
-    return "/".join((shard.split, *parts))
+    return [shard.split, *parts]

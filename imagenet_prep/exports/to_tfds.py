@@ -1,7 +1,7 @@
 """tfds: what TensorFlow Datasets needs to read the shards where they lie.
 
-Its ``builder_from_directory`` reads these files. It takes the names of shards from a template, relative to the folder
-of ``dataset_info.json``, and features by the names that they have in the records (tensorflow_datasets:
+Its ``load`` and ``builder_from_directory`` read these files. It takes the names of shards from a template, relative to
+the folder of ``dataset_info.json``, and features by the names that they have in the records (tensorflow_datasets:
 core/naming.py, core/features, core/proto/dataset_info.proto).
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.exports.packing import Packer
+from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles, held_by
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import labels_of_classes
@@ -27,12 +27,20 @@ _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 
 
 class TfdsPacker(Packer):
-    """Copies nothing: makes ``dataset_info.json``, ``features.json`` and a list of class names."""
+    """Copies nothing: makes ``dataset_info.json``, ``features.json`` and a list of class names.
+
+    They go to ``<name>/<version>``, where ``tfds.load`` looks for them.
+    """
 
     unit = "set"
 
     def __init__(self, source: SourceSet) -> None:
-        self.source = source
+        self.source, manifest = source, source.manifest
+        if manifest is None or (manifest.dataset.kind == ILSVRC2012 and not manifest.dataset.classes):
+            self.name, self.version = "imagenet2012", "5.1.0"
+        else:
+            name = re.sub(r"\W+", "_", manifest.dataset.name).strip("_").lower()
+            self.name, self.version = name if name[:1].isalpha() else f"set_{name}", "1.0.0"
         for shard in source.shards:
             compression = Shard.open(shard.path).compression
             if compression != "none":
@@ -42,49 +50,49 @@ class TfdsPacker(Packer):
                     "convert again without compression, or export to arrayrecord or webdataset",
                 )
 
-    def finish(self, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+    def pack(self, shard: SourceShard, files: Files) -> int:
+        """Read and check all records of a shard, and return their number."""
+        return sum(1 for _ in shard.records())
+
+    def finish(self, notes: Mapping[str, Sequence[int]], out: Path) -> Mapping[str, bytes]:
         """The files; the one that TFDS looks for first is last."""
-        source, manifest = self.source, self.source.manifest
+        source, manifest, folder = self.source, self.source.manifest, f"{self.name}/{self.version}"
         roles = find_roles(manifest)
         held = manifest.dataset.features if manifest else held_by(next(source.shards[0].records()))
         labels = labels_of_classes(source.layout, manifest) if "label" in roles else None
         names = _class_names(labels) if labels else []
         image, label = roles.get("encoded"), roles.get("label")
         numbered = {label: len(names)} if label and names else {}
-        title = manifest.dataset.name if manifest else ILSVRC2012
+        above = os.path.relpath(local_path(source.layout.output_dir).resolve(), (out / folder).resolve())
         info: dict[str, Any] = {
-            "name": re.sub(r"\W+", "_", title).strip("_").lower() or "data_set",
-            "version": "1.0.0",
+            "name": self.name,
+            "version": self.version,
             "fileFormat": "tfrecord",
-            "splits": [_split(split, shards, self._template(out)) for split, shards in source.splits.items()],
+            "splits": [
+                {
+                    "name": split,
+                    "filepathTemplate": f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}",
+                    "numBytes": str(sum(shard.size for shard in shards)),
+                    "shardLengths": list(map(str, notes[split])),
+                }
+                for split, shards in source.splits.items()
+            ],
         }
         if image and label:
             info["supervisedKeys"] = {"input": image, "output": label}
-        return {
+        files = {
             "features.json": _encode(_features(held, [image] if image else [], numbered)),
             **{_names_file(each): "".join(f"{name}\n" for name in names).encode() for each in numbered},
             "dataset_info.json": _encode(info),
         }
-
-    def _template(self, out: Path) -> str:
-        above = os.path.relpath(local_path(self.source.layout.output_dir).resolve(), out.resolve())
-        return f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}"
+        return {f"{folder}/{name}": content for name, content in files.items()}
 
     def usage(self, out: Path) -> str:
-        """How TensorFlow Datasets is told of the shards."""
-        return f"tensorflow_datasets.builder_from_directory({str(out.resolve())!r})"
+        """How TensorFlow Datasets finds the shards."""
+        return f"tensorflow_datasets.load('{self.name}:{self.version}', data_dir={str(out.resolve())!r})"
 
 
 PACKER = TfdsPacker
-
-
-def _split(name: str, shards: Sequence[SourceShard], template: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "filepathTemplate": template,
-        "numBytes": str(sum(shard.size for shard in shards)),
-        "shardLengths": [str(shard.count()) for shard in shards],
-    }
 
 
 def _features(

@@ -98,13 +98,13 @@ def _export_shards(
     target: Layout, packer: Packer, source: SourceSet, identity: dict[str, Any], progress: Progress, engine: Engine
 ) -> ExportRun:
     """Export all shards except those whose file is there."""
-    todo = [] if packer.unit == "set" else list(source.shards)
+    todo = list(source.shards)
     sizes: dict[str, int] = {}
     if packer.unit == "shard" and not packer.needs_notes:
         paths = {shard.name: target.output_dir / packer.file_name(shard) for shard in todo}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
         todo = [shard for shard in todo if shard.name not in sizes]
-    if packer.unit == "shard" or not target.export_path.exists():  # how many images are there nobody has counted
+    if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # else nobody knows
         _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
