@@ -72,7 +72,13 @@ MUTANTS = (
     Mutant("fetch/partial.py", "            fsync_dir(self.path.parent)", "            pass", SAVED),
     Mutant("fetch/partial.py", "    path.replace(final)", "    forget(path)\n    path.replace(final)", FINISHED),
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
-    Mutant("shards/consuming.py", "    layout.shards.sync()", "    pass", LAST_COPY),
+    Mutant(
+        "shards/consuming.py",
+        "    layout.shards.sync()  # what counts as done must be durable: the images of that are given back, too\n"
+        "    layout.indexes.sync()\n",
+        "",
+        LAST_COPY,
+    ),
     Mutant("sources/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
     Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
     Mutant(
