@@ -1,6 +1,7 @@
 """The table of surroundings: disks, clocks, proxies, certificates, addresses, and how a download must end in each.
 
-A row is a generator: it makes the surroundings and yields; what stands behind that puts them right again.
+A row is a function that makes the surroundings of a Place. What it returns, if anything, puts them right again;
+patches of the process and the address are put right by themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,10 +50,9 @@ class Place:
     Args:
         server: one that does as it should.
         folder: for whatever is needed.
-        patch: changes this process until the test ends.
+        patch: changes this process until the surroundings are put right.
         stack: closed when the test ends.
-        url: what is asked.
-        data: DATA_DIR.
+        url: the address that the download gets.
     """
 
     server: ScriptedServer
@@ -60,41 +60,41 @@ class Place:
     patch: pytest.MonkeyPatch
     stack: contextlib.ExitStack
     url: str
-    data: Path
+
+    @property
+    def data(self) -> Path:
+        """DATA_DIR."""
+        return self.folder / "data"
+
+    def act(self, act: Callable[[Answer], None]) -> None:
+        """Let the server do this once, in place of the right answer to a part."""
+        self.server.misbehave(Behaviour(act, "parts", 1, RIGHT, RIGHT))
 
 
-Act = Callable[[Place], Iterator[None]]
+Make = Callable[[Place], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A row: what it makes, and what a download ends with in it."""
+    """A row: its name, what a download ends with in it, words of the error, and what makes it."""
 
-    act: Act
+    name: str
     outcome: Outcome
     words: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.act.__name__
+    make: Make
 
 
 TABLE: list[Surroundings] = []
 
 
-def must(outcome: Outcome, *words: str) -> Callable[[Act], Act]:
+def must(outcome: Outcome, *words: str) -> Callable[[Make], Make]:
     """Put a function into the table, with what must come of it, and words of the error."""
 
-    def enter(act: Act) -> Act:
-        TABLE.append(Surroundings(act, outcome, words))
-        return act
+    def enter(make: Make) -> Make:
+        TABLE.append(Surroundings(make.__name__, outcome, words, make))
+        return make
 
     return enter
-
-
-def _act(place: Place, act: Callable[[Answer], None], times: int = ALWAYS) -> None:
-    place.server.misbehave(Behaviour(act, "parts", times, RIGHT, RIGHT))
 
 
 # disks ---------------------------------------------------------------------------------------------------------------
@@ -111,38 +111,28 @@ def _mount(place: Place, options: str) -> None:
 
 
 @must(7, "no space left", "free some space")
-def disk_gets_full(place: Place) -> Iterator[None]:
+def disk_gets_full(place: Place) -> object:
     """Someone else takes the room while it runs, all but 200 kB."""
     _mount(place, "size=8m")
     others = place.data / "others"
 
     def act(answer: Answer) -> None:
-        free = shutil.disk_usage(place.data).free
-        others.write_bytes(bytes(free - 200_000))
+        others.write_bytes(bytes(shutil.disk_usage(place.data).free - 200_000))
         answer.reply(*answer.right())
 
-    _act(place, act, times=1)
-    yield
-    others.unlink()
+    place.act(act)
+    return others.unlink
 
 
-@must(7, "not enough space", "needed")
-def disk_is_too_small(place: Place) -> Iterator[None]:
-    """That is known before."""
-    _mount(place, "size=280k")
-    yield
-    subprocess.run(["mount", "-o", "remount,size=8m", place.data], check=True)
+def _small_disk(options: str, right: str) -> Make:
+    def make(place: Place) -> object:
+        _mount(place, options)
+        return lambda: subprocess.run(["mount", "-o", f"remount,{right}", place.data], check=True)
+
+    return make
 
 
-@must(1, "writable")
-def disk_is_read_only(place: Place) -> Iterator[None]:
-    """Nothing can be written."""
-    _mount(place, "size=8m,ro")
-    yield
-    subprocess.run(["mount", "-o", "remount,rw,size=8m", place.data], check=True)
-
-
-def _failing(place: Place, name: str, number: int, after: int) -> Iterator[None]:
+def _failing(name: str, number: int, after: int) -> Make:
     """A call of the system that fails for the partial file, after so many that did not."""
     real, calls = getattr(os, name), []
 
@@ -153,98 +143,73 @@ def _failing(place: Place, name: str, number: int, after: int) -> Iterator[None]
                 raise OSError(number, os.strerror(number))
         return real(file, *arguments)
 
-    with place.patch.context() as patch:
-        patch.setattr(os, name, call)
-        yield
+    def make(place: Place) -> None:
+        calls.clear()
+        place.patch.setattr(os, name, call)
 
-
-@must(1, "cannot write", "dmesg")
-def disk_fails_in_a_write(place: Place) -> Iterator[None]:
-    """EIO."""
-    yield from _failing(place, "pwrite", errno.EIO, 2)
-
-
-@must(7, "no space left")
-def quota_is_used_up(place: Place) -> Iterator[None]:
-    """EDQUOT."""
-    yield from _failing(place, "pwrite", errno.EDQUOT, 2)
-
-
-@must(1, "cannot write", "dmesg")
-def disk_fails_in_a_sync(place: Place) -> Iterator[None]:
-    """EIO from fsync: what was written may be gone."""
-    yield from _failing(place, "fsync", errno.EIO, 0)
-
-
-@must(7, "no space left")
-def disk_found_full_by_a_sync(place: Place) -> Iterator[None]:
-    """ENOSPC from fsync, as file systems that allocate late have it."""
-    yield from _failing(place, "fsync", errno.ENOSPC, 0)
+    return make
 
 
 @must(1, "cannot write", "ulimit")
-def file_may_not_grow(place: Place) -> Iterator[None]:
+def file_may_not_grow(place: Place) -> object:
     """EFBIG: ulimit -f."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE // 2, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE // 2, hard))
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @must(RIGHT)
-def writes_are_short(place: Place) -> Iterator[None]:
+def writes_are_short(place: Place) -> None:
     """The system takes no more than 1,000 bytes at a time."""
     real = os.pwrite
-    with place.patch.context() as patch:
-        patch.setattr(os, "pwrite", lambda file, data, offset: real(file, data[:1000], offset))
-        yield
+    place.patch.setattr(os, "pwrite", lambda file, data, offset: real(file, data[:1000], offset))
 
 
-@must(RIGHT)
-def boots_have_no_id(place: Place) -> Iterator[None]:
-    """Only what was synced counts then."""
-    place.patch.setattr("imagenet_prep.fetch.partial.boot_id", lambda: "")
-    yield
+TABLE += [
+    Surroundings("disk_is_too_small", 7, ("not enough space", "needed"), _small_disk("size=280k", "size=8m")),
+    Surroundings("disk_is_read_only", 1, ("writable",), _small_disk("size=8m,ro", "rw,size=8m")),
+    Surroundings("disk_fails_in_a_write", 1, ("cannot write", "dmesg"), _failing("pwrite", errno.EIO, 2)),
+    Surroundings("quota_is_used_up", 7, ("no space left",), _failing("pwrite", errno.EDQUOT, 2)),
+    Surroundings("disk_fails_in_a_sync", 1, ("cannot write", "dmesg"), _failing("fsync", errno.EIO, 0)),
+    Surroundings("disk_found_full_by_a_sync", 7, ("no space left",), _failing("fsync", errno.ENOSPC, 0)),
+    Surroundings(
+        "boots_have_no_id",
+        RIGHT,
+        (),
+        lambda place: place.patch.setattr("imagenet_prep.fetch.partial.boot_id", lambda: ""),
+    ),
+]
 
 
 # clocks --------------------------------------------------------------------------------------------------------------
 
 
-def _clock_jumps(place: Place, seconds: float, **headers: str) -> Iterator[None]:
+def _clock_jumps(seconds: float, **headers: str) -> Make:
     """The clock on the wall jumps when the first part is asked for; that answer is cut, or tells to wait."""
-    real, jump = time.time, [0.0]
+    real = time.time
 
-    def act(answer: Answer) -> None:
-        jump[0] = seconds
-        if headers:
-            answer.nothing(503, **headers)
-        else:
-            answer.cut(len(answer.right()[2]) // 2)
+    def make(place: Place) -> None:
+        jump = [0.0]
 
-    _act(place, act, times=1)
-    with place.patch.context() as patch:
-        patch.setattr(time, "time", lambda: real() + jump[0])
-        yield
+        def act(answer: Answer) -> None:
+            jump[0] = seconds
+            if headers:
+                answer.nothing(503, **headers)
+            else:
+                answer.cut(len(answer.right()[2]) // 2)
 
+        place.act(act)
+        place.patch.setattr(time, "time", lambda: real() + jump[0])
 
-@must(RIGHT)
-def clock_jumps_forward(place: Place) -> Iterator[None]:
-    """Ten years."""
-    yield from _clock_jumps(place, 3e8)
+    return make
 
 
-@must(RIGHT)
-def clock_jumps_backward(place: Place) -> Iterator[None]:
-    """Ten years."""
-    yield from _clock_jumps(place, -3e8)
-
-
-@must(RIGHT)
-def clock_jumps_backward_while_it_waits(place: Place) -> Iterator[None]:
-    """Until a date that lies in ten years all of a sudden."""
-    yield from _clock_jumps(place, -3e8, Retry_After=time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime()))
+_NOW = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+TABLE += [
+    Surroundings("clock_jumps_forward_ten_years", RIGHT, (), _clock_jumps(3e8)),
+    Surroundings("clock_jumps_backward", RIGHT, (), _clock_jumps(-3e8)),
+    Surroundings("clock_jumps_backward_while_it_waits", RIGHT, (), _clock_jumps(-3e8, Retry_After=_NOW)),
+]
 
 
 # proxies -------------------------------------------------------------------------------------------------------------
@@ -283,13 +248,12 @@ class _Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
             return False
         if self.server.status or self.headers.get("Proxy-Authorization") != expected:
-            page = self.server.page
             self.send_response(self.server.status or 407)
             self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
-            self.send_header("Content-Type", "text/html" if page else "text/plain")
-            self.send_header("Content-Length", str(len(page)))
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(self.server.page)))
             self.end_headers()
-            self.wfile.write(page)
+            self.wfile.write(self.server.page)
             return False
         return True
 
@@ -308,150 +272,74 @@ def _pump(one: socket.socket, other: socket.socket) -> None:
                 ends[end].sendall(data)
 
 
-def _through(
-    place: Place, scheme: str = "http", user: str = f"{USERNAME}:{PASSWORD}@", host: str = "127.0.0.1", **faults: Any
-) -> int:
-    """A proxy between, which the environment names; its port."""
-    proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
-    proxy.daemon_threads = True
-    proxy.behind, proxy.status, proxy.page, proxy.silent = place.server.server_port, 0, b"", False
-    proxy.__dict__.update(faults)
-    threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    place.stack.callback(proxy.server_close)
-    place.stack.callback(proxy.shutdown)
-    place.patch.setenv(f"{scheme.upper()}_PROXY", f"http://{user}{host}:{proxy.server_port}")
-    place.url = f"{scheme}://archives.invalid/"
-    return int(proxy.server_port)
+def _proxy(scheme: str = "http", user: str = f"{USERNAME}:{PASSWORD}@", host: str = "127.0.0.1", **faults: Any) -> Make:
+    """A proxy between, which the environment names."""
+
+    def make(place: Place) -> None:
+        proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+        proxy.daemon_threads = True
+        proxy.behind, proxy.status, proxy.page, proxy.silent = place.server.server_port, 0, b"", False
+        proxy.__dict__.update(faults)
+        threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        place.stack.callback(proxy.server_close)
+        place.stack.callback(proxy.shutdown)
+        place.patch.setenv(f"{scheme.upper()}_PROXY", f"http://{user}{host}:{proxy.server_port}")
+        place.url = f"{scheme}://archives.invalid/"
+
+    return make
 
 
-def _without(place: Place) -> None:
-    """No proxy any more, and the server by its own address."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
-        place.patch.delenv(name, raising=False)
-    place.url = place.server.url
+def _named(proxy: str) -> Make:
+    """The environment names this as the proxy."""
 
+    def make(place: Place) -> None:
+        place.patch.setenv("HTTP_PROXY", proxy)
+        place.url = "http://archives.invalid/"
 
-@must(RIGHT)
-def proxy_does_as_it_should(place: Place) -> Iterator[None]:
-    """It is told who asks."""
-    _through(place)
-    yield
+    return make
 
 
 @must(RIGHT)
-def proxy_makes_a_tunnel(place: Place) -> Iterator[None]:
+def proxy_makes_a_tunnel(place: Place) -> None:
     """TLS through it."""
     place.server = _secure(place, "good")
-    _through(place, "https")
-    yield
+    _proxy("https")(place)
 
 
 @must(RIGHT)
-def proxy_is_not_asked_for_this_machine(place: Place) -> Iterator[None]:
+def proxy_is_not_asked_for_this_machine(place: Place) -> None:
     """None can reach its loopback."""
     place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    yield
 
 
-@must(6, "the proxy 127.0.0.1", "407", "HTTP_PROXY=http://USER:PASSWORD@")
-def proxy_wants_a_password(place: Place) -> Iterator[None]:
-    """And is told none."""
-    _through(place, user="")
-    yield
-    _without(place)
-
-
-@must(6, "the proxy 127.0.0.1", "407", "HTTPS_PROXY=http://USER:PASSWORD@")
-def proxy_wants_another_password(place: Place) -> Iterator[None]:
-    """Before it makes a tunnel."""
-    _through(place, "https", user=f"{USERNAME}:{CANARY}@")
-    yield
-    _without(place)
-
-
-@must(5, "127.0.0.1", "HTTP_PROXY")
-def proxy_has_an_odd_password(place: Place) -> Iterator[None]:
-    """Signs in it that stand for something in an address; it is not shown."""
-    _through(place, user=f"{USERNAME}:1/{CANARY}#@")
-    yield
-    _without(place)
-
-
-def _is_no_proxy(value: str) -> Act:
-    def act(place: Place) -> Iterator[None]:
-        place.patch.setenv("HTTP_PROXY", value)
-        place.url = "http://archives.invalid/"
-        yield
-        _without(place)
-
-    return act
-
-
-for _name, _value in (
-    ("name", f"http://{CANARY}:x@:y"),
-    ("scheme", "socks5://127.0.0.1:1"),
-    ("address", f"http://a:{CANARY}@[::1"),
-):
-    _no_proxy = _is_no_proxy(_value)
-    _no_proxy.__name__ = f"proxy_of_no_{_name}"
-    must(5, "HTTP_PROXY")(_no_proxy)
-
-
-@must(5, "the proxy 127.0.0.1", "403", "NO_PROXY=archives.invalid")
-def proxy_refuses(place: Place) -> Iterator[None]:
-    """This server may not be reached."""
-    _through(place, "https", status=403)
-    yield
-    _without(place)
-
-
-@must(5, "the proxy 127.0.0.1", "503", "4 attempts")
-def proxy_is_busy(place: Place) -> Iterator[None]:
-    """For as long as we try."""
-    _through(place, "https", status=503)
-    yield
-    _without(place)
-
-
-@must(6, "sign in")
-def proxy_shows_a_page(place: Place) -> Iterator[None]:
-    """The portal of a hotel."""
-    _through(place, status=200, page=b"<html>Welcome to our network</html>")
-    yield
-    _without(place)
-
-
-@must(5, "4 attempts")
-def proxy_falls_silent(place: Place) -> Iterator[None]:
-    """At once."""
-    _through(place, silent=True)
-    yield
-    _without(place)
-
-
-@must(5, "the name of the proxy no-such-proxy.invalid:", "HTTP_PROXY", "nothing was fetched")
-def proxy_is_unknown(place: Place) -> Iterator[None]:
-    """No such name: one try."""
-    _through(place, host="no-such-proxy.invalid")
-    yield
-    _without(place)
-
-
-@must(5, "the name of the proxy no-such-proxy.invalid:", "HTTPS_PROXY", "nothing was fetched")
-def proxy_for_a_tunnel_is_unknown(place: Place) -> Iterator[None]:
-    """No such name: one try."""
-    _through(place, "https", host="no-such-proxy.invalid")
-    yield
-    _without(place)
-
-
-@must(5, "no connection to the proxy 127.0.0.1:9,", "HTTP_PROXY", "4 attempts")
-def proxy_is_not_there(place: Place) -> Iterator[None]:
-    """Nobody listens."""
-    place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    place.url = "http://archives.invalid/"
-    yield
-    _without(place)
+_OURS = "the proxy 127.0.0.1"
+_UNKNOWN = ("the name of the proxy no-such-proxy.invalid:", "nothing was fetched")
+_PORTAL = b"<html>Welcome to our network</html>"
+_NO_CONNECTION = "no connection to the proxy 127.0.0.1:9,"
+TABLE += [
+    Surroundings(f"proxy_{name}", outcome, words, make)
+    for name, outcome, words, make in (
+        ("does_as_it_should", RIGHT, (), _proxy()),
+        ("wants_a_password", 6, (_OURS, "407", "HTTP_PROXY=http://USER:PASSWORD@"), _proxy(user="")),
+        (
+            "wants_another_password",
+            6,
+            (_OURS, "407", "HTTPS_PROXY=http://USER:PASSWORD@"),
+            _proxy("https", user=f"{USERNAME}:{CANARY}@"),
+        ),
+        ("has_an_odd_password", 5, ("127.0.0.1", "HTTP_PROXY"), _proxy(user=f"{USERNAME}:1/{CANARY}#@")),
+        ("of_no_name", 5, ("HTTP_PROXY",), _named(f"http://{CANARY}:x@:y")),
+        ("of_no_scheme", 5, ("HTTP_PROXY",), _named("socks5://127.0.0.1:1")),
+        ("of_no_address", 5, ("HTTP_PROXY",), _named(f"http://a:{CANARY}@[::1")),
+        ("refuses", 5, (_OURS, "403", "NO_PROXY=archives.invalid"), _proxy("https", status=403)),
+        ("is_busy", 5, (_OURS, "503", "4 attempts"), _proxy("https", status=503)),
+        ("shows_a_page", 6, ("sign in",), _proxy(status=200, page=_PORTAL)),
+        ("falls_silent", 5, ("4 attempts",), _proxy(silent=True)),
+        ("is_unknown", 5, (*_UNKNOWN, "HTTP_PROXY"), _proxy(host="no-such-proxy.invalid")),
+        ("for_a_tunnel_is_unknown", 5, (*_UNKNOWN, "HTTPS_PROXY"), _proxy("https", host="no-such-proxy.invalid")),
+        ("is_not_there", 5, (_NO_CONNECTION, "HTTP_PROXY", "4 attempts"), _named("http://127.0.0.1:9")),
+    )
+]
 
 
 # TLS -----------------------------------------------------------------------------------------------------------------
@@ -498,108 +386,59 @@ def _secure(place: Place, name: str, kind: type[ScriptedServer] = ScriptedServer
     return server
 
 
-@must(RIGHT)
-def certificate_is_good(place: Place) -> Iterator[None]:
-    """By an authority of one's own."""
-    _secure(place, "good")
-    yield
-
-
-@must(5, "can't be trusted", "certificate", "REQUESTS_CA_BUNDLE")
-def certificate_is_its_own(place: Place) -> Iterator[None]:
-    """Nobody vouches for it."""
-    _secure(place, "own")
-    yield
-    _without(place)
-
-
-@must(5, "can't be trusted", "certificate", "clock")
-def certificate_has_expired(place: Place) -> Iterator[None]:
-    """Yesterday."""
-    _secure(place, "old")
-    yield
-    _without(place)
-
-
-@must(5, "can't be trusted", "certificate", "address")
-def certificate_is_of_another(place: Place) -> Iterator[None]:
-    """Of another name."""
-    _secure(place, "wrong")
-    yield
-    _without(place)
+def _by(certificate: str, kind: type[ScriptedServer] = ScriptedServer) -> Make:
+    return lambda place: _secure(place, certificate, kind) and None
 
 
 @must(5, "redirect", "from https to http")
-def https_leads_to_http(place: Place) -> Iterator[None]:
+def https_leads_to_http(place: Place) -> None:
     """Where anyone can read and change what is sent."""
-    server, url = _secure(place, "good"), place.server.url
-    server.misbehave(Behaviour(lambda answer: answer.nothing(302, Location=f"{url}a.tar"), "all", ALWAYS, 5, 5))
-    yield
-    _without(place)
-
-
-@must(5, "the secure connection failed")
-def https_is_http(place: Place) -> Iterator[None]:
-    """The server speaks without TLS."""
-    place.url = place.server.url.replace("http", "https")
-    yield
-    _without(place)
+    plain, server = place.server.url, _secure(place, "good")
+    server.misbehave(Behaviour(lambda answer: answer.nothing(302, Location=f"{plain}a.tar"), "all", ALWAYS, 5, 5))
 
 
 @must(2, "REQUESTS_CA_BUNDLE")
-def authorities_are_not_there(place: Place) -> Iterator[None]:
+def authorities_are_not_there(place: Place) -> None:
     """REQUESTS_CA_BUNDLE names no file."""
     _secure(place, "good")
     place.patch.setenv("REQUESTS_CA_BUNDLE", str(place.folder / "nothing"))
-    yield
-    _without(place)
+
+
+_UNTRUSTED = ("can't be trusted", "certificate")
+TABLE += [
+    Surroundings("certificate_is_good", RIGHT, (), _by("good")),
+    Surroundings("certificate_is_its_own", 5, (*_UNTRUSTED, "REQUESTS_CA_BUNDLE"), _by("own")),
+    Surroundings("certificate_has_expired", 5, (*_UNTRUSTED, "clock"), _by("old")),
+    Surroundings("certificate_is_of_another", 5, (*_UNTRUSTED, "address"), _by("wrong")),
+    Surroundings("address_is_of_ipv6_with_tls", RIGHT, (), _by("good", ScriptedServer6)),
+]
 
 
 # addresses -----------------------------------------------------------------------------------------------------------
 
 
 @must(RIGHT)
-def address_is_of_ipv6(place: Place) -> Iterator[None]:
+def address_is_of_ipv6(place: Place) -> None:
     """http://[::1]:port/."""
     server = place.stack.enter_context(scripted_server(place.folder / "six", kind=ScriptedServer6))
     place.url = server.url
-    yield
 
 
-@must(RIGHT)
-def address_is_of_ipv6_with_tls(place: Place) -> Iterator[None]:
-    """https://[::1]:port/; its certificate names the address."""
-    _secure(place, "good", ScriptedServer6)
-    yield
+@must(5, "the secure connection failed")
+def https_is_http(place: Place) -> None:
+    """The server speaks without TLS."""
+    place.url = place.server.url.replace("http", "https")
 
 
-@must(5, "no connection", "4 attempts")
-def nobody_is_at_that_address_of_ipv6(place: Place) -> Iterator[None]:
-    """Nobody listens."""
-    place.url = "http://[::1]:9/"
-    yield
-    _without(place)
+def _at(url: str) -> Make:
+    return lambda place: setattr(place, "url", url)
 
 
-@must(2, "base URL")
-def address_of_ipv6_is_none(place: Place) -> Iterator[None]:
-    """Its bracket is not closed."""
-    place.url = "http://[::1/"
-    yield
-    _without(place)
-
-
-@must(5, "no connection", "4 attempts")
-def nobody_is_there(place: Place) -> Iterator[None]:
-    """Nobody listens."""
-    place.url = "http://127.0.0.1:9/"
-    yield
-    _without(place)
-
-
-@must(5, "can't reach no-such-host.invalid: its name is not known", "nothing was fetched")
-def server_is_unknown(place: Place) -> Iterator[None]:
-    """No such name: one try."""
-    place.url = "http://no-such-host.invalid/"
-    yield
-    _without(place)
+_UNREACHED = ("no connection", "4 attempts")
+_NO_HOST = ("can't reach no-such-host.invalid: its name is not known", "nothing was fetched")
+TABLE += [
+    Surroundings("nobody_is_at_that_address_of_ipv6", 5, _UNREACHED, _at("http://[::1]:9/")),
+    Surroundings("address_of_ipv6_is_none", 2, ("base URL",), _at("http://[::1/")),
+    Surroundings("nobody_is_there", 5, _UNREACHED, _at("http://127.0.0.1:9/")),
+    Surroundings("server_is_unknown", 5, _NO_HOST, _at("http://no-such-host.invalid/")),
+]

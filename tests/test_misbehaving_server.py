@@ -52,15 +52,6 @@ def server(tmp_path: Path) -> Iterator[ScriptedServer]:
         yield server
 
 
-@pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without proxies."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    return monkeypatch
-
-
 def _pace(stall: float) -> Pace:
     waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
     return Pace(
@@ -132,23 +123,27 @@ def test_it_ends_rightly(
 def test_it_ends_rightly_wherever_it_runs(
     server: ScriptedServer,
     tmp_path: Path,
-    no_proxies: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch,
     row: surroundings.Surroundings,
     has_digest: bool,
     connections: int,
 ) -> None:
     """The same of disks, clocks, proxies, certificates and addresses; once they are right again, it goes on."""
-    with contextlib.ExitStack() as stack:
-        place = surroundings.Place(server, tmp_path, no_proxies, stack, server.url, tmp_path / "data")
-        layout, steps = Layout(place.data), row.act(place)
-        next(steps)
+    with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.lower(), raising=False)
+        place = surroundings.Place(server, tmp_path, patch, stack, server.url)
+        layout, mend = Layout(place.data), row.make(place)
         outcome, said = _run(place.url, layout, has_digest, connections, stall=0.2 if "silent" in row.name else 10)
         assert outcome == row.outcome, said
         assert [word for word in row.words if word not in said] == []
-        next(steps, None)
+        patch.undo()
+        if callable(mend):
+            mend()
         if outcome != RIGHT:
             kept, server.body_bytes = _kept(layout), 0
-            outcome, said = _run(place.url, layout, has_digest, connections)
+            outcome, said = _run(server.url, layout, has_digest, connections)
             assert outcome == RIGHT, said
             assert server.body_bytes <= SIZE - kept
             assert "starting over" not in said
