@@ -61,3 +61,21 @@ def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
 def test_every_page_has_a_test() -> None:
     """No program stands there that nobody runs."""
     assert [path.stem for path in existing(PAGES, "*.md")] == ["jax", "pytorch", "tensorflow"]
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    """Each block in its order; only the verify of a damaged shard ends with another status, 3."""
+    text = (PAGES.parent / "tutorial.md").read_text()
+    for language, block in re.findall(r"^```(sh|python)\n(.*?)^```", text, re.M | re.S):
+        if language == "python":
+            losses = [float(each) for each in re.findall(r"loss ([\d.]+)", printed(block, tmp_path))]
+            assert losses[-1] < losses[0]
+            continue
+        script = re.sub(r"^pip install .*\n", "", block).replace("--open", "")
+        script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
+        done = subprocess.run(["bash", "-ec", script], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        assert done.returncode == (3 if "dd of" in block else 0), done.stderr
+        if "demo demo-data" in block:
+            verdict = re.search(r"^```\n(.*)\n```$", text, re.M)
+            assert verdict
+            assert verdict[1] in done.stdout
