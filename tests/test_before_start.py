@@ -16,6 +16,7 @@ from existing import existing
 from fault_server import FaultServer, fault_server
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE
+from running import prep
 from stand_ins import TOKEN, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
@@ -220,13 +221,6 @@ def test_a_site_that_can_not_be_asked(tmp_path: Path) -> None:
 # the command line ----------------------------------------------------------------------------------------------
 
 
-def _command(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-
-
 @pytest.mark.parametrize("command", ["run", "download", "untar", "convert"])
 def test_a_dry_run_does_nothing(tiny_data_dir: Path, command: str) -> None:
     """It prints a table of 80 columns at most, ends with status 0, and leaves everything as it was."""
@@ -240,7 +234,7 @@ def test_a_dry_run_does_nothing(tiny_data_dir: Path, command: str) -> None:
         return [(str(path), path.stat().st_mtime_ns) for path in existing(tiny_data_dir.parent, "**/*")]
 
     before = seen()
-    done = _command(command, tiny_data_dir, "--dry-run", *more)
+    done = prep(command, tiny_data_dir, "--dry-run", *more)
     assert done.returncode == 0, done.stderr
     assert seen() == before
     assert done.stdout.endswith("It fits.\n")
@@ -258,7 +252,7 @@ def test_a_dry_run_that_does_not_fit(tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("mounting a tmpfs takes root")
     try:
-        done = _command("run", disk / "imagenet", "--dry-run", "--output", tmp_path / "shards")
+        done = prep("run", disk / "imagenet", "--dry-run", "--output", tmp_path / "shards")
         assert list(disk.iterdir()) == []
     finally:
         subprocess.run(["umount", disk], check=True)
@@ -278,9 +272,9 @@ def test_a_recipe_can_be_asked_too(tmp_path: Path, made_tiny: MadeSet) -> None:
     archive = tmp_path / "validation.tar"
     shutil.copy(made_tiny.archives["validation"], archive)
     subprocess.run(["tar", "xf", archive, "-C", photographs], check=True)
-    proposed = _command("init", photographs.parent, "--output", tmp_path / "photographs.yaml", "--quiet")
+    proposed = prep("init", photographs.parent, "--output", tmp_path / "photographs.yaml", "--quiet")
     assert proposed.returncode == 0, proposed.stderr
-    done = _command("convert", tmp_path / "out", "--config", tmp_path / "photographs.yaml", "--dry-run")
+    done = prep("convert", tmp_path / "out", "--config", tmp_path / "photographs.yaml", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert re.search(r"convert +1 \S+ shard", done.stdout)
     assert list((tmp_path / "out").iterdir()) == []

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from PIL import Image
+from running import prep
 
 from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.terminal import Lines
@@ -28,18 +29,6 @@ from imagenet_prep.tfrecord.example import BytesList, encode_example
 COMMANDS = ("run", "download", "untar", "annotate", "convert", "verify", "report", "status", "show", "demo")
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")
 ROOT = Path(__file__).parents[1]
-
-
-def prep(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end, nobody at the keyboard."""
-    return subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
 
 
 def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:

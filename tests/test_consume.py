@@ -10,8 +10,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +18,7 @@ import kaggle_copies
 import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
+from running import prep
 
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
@@ -560,12 +559,6 @@ def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few
 
 
 # the command line ----------------------------------------------------------------------------------------------
-
-
-def prep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run imagenet-prep."""
-    command = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_run_consumes(layout: Layout) -> None:

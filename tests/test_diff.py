@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
+from running import prep
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
@@ -31,12 +30,6 @@ def plain(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layou
 def boxed(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """The same images with their boxes. Read only."""
     return annotated(tmp_path_factory.mktemp("diff-boxed") / "boxed", made_tiny)
-
-
-def prep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command."""
-    call = [sys.executable, "-m", "imagenet_prep", "diff", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, timeout=60)
 
 
 def other_shards(made: MadeSet, folder: Path, train_shards: int) -> Layout:
@@ -161,20 +154,20 @@ def test_nothing_to_compare(plain: Layout, tmp_path: Path, name: str, error: typ
 
 def test_the_command(plain: Layout, boxed: Layout, tmp_path: Path) -> None:
     """Status 0 and a line for the same, 3 and names for others; JSON says the same; a damaged manifest is refused."""
-    same = prep(plain.data_dir, plain.data_dir)
+    same = prep("diff", plain.data_dir, plain.data_dir)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (
         0,
         "The two hold the same records in the same places.",
     )
-    other = prep(plain.data_dir, boxed.data_dir, "--limit", 1)
+    other = prep("diff", plain.data_dir, boxed.data_dir, "--limit", 1)
     assert other.returncode == 3
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
     assert other.stdout.count("    image/object/bbox/xmin: [] / ") == 1
     assert "more\n" in other.stdout
-    value = json.loads(prep(plain.data_dir, boxed.data_dir, "--json", "-").stdout)
+    value = json.loads(prep("diff", plain.data_dir, boxed.data_dir, "--json", "-").stdout)
     assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (False, False, True)
     broken = tmp_path / "manifest.json"
     broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))
-    refused = prep(plain.data_dir, broken)
+    refused = prep("diff", plain.data_dir, broken)
     assert refused.returncode == 4
     assert "error: " in refused.stderr

@@ -15,7 +15,7 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, annotated, copied, data_of, edit_manifest, inception_features, write
 from PIL import Image
-from test_recipe_sets import command
+from running import command
 
 import imagenet_prep
 from imagenet_prep.demo import photographs

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from existing import existing
 from made_sets import ENGINE, copied, data_of
+from running import command
 from test_export import LIMITED, files_below, flip, sound
-from test_recipe_sets import command
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError

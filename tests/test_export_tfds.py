@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import tf_fixture
 from made_sets import ENGINE, PART, copied, data_of, write
+from running import command
 from test_docs import blocks
 from test_export import flip, one_record, recipe_set, records_of, sound
-from test_recipe_sets import command
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError

@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 import pytest
 from pseudo_terminals import rest_shown
+from running import prep
 
 import imagenet_prep
 from imagenet_prep.cli import COMMANDS
@@ -27,21 +28,6 @@ from imagenet_prep.storage.layout import Layout
 
 HOME = Path(imagenet_prep.__file__).parents[1]
 REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
-
-
-def prep(
-    *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end, nobody at the keyboard."""
-    return subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=cwd,
-        env={**(os.environ if env is None else env), "COLUMNS": "80"},
-    )
 
 
 def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
@@ -243,10 +229,12 @@ def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) 
     ("given", "missing"),
     [("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"), ("IMAGENET_ACCESS_KEY", "IMAGENET_USERNAME")],
 )
-def test_one_credential_without_the_other(given: str, missing: str, tmp_path: Path) -> None:
+def test_one_credential_without_the_other(
+    given: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is said before anything starts: netrc or a prompt would hide that a variable was misspelt."""
-    environment = {name: value for name, value in os.environ.items() if name not in (given, missing)}
-    result = prep("download", tmp_path, env={**environment, given: "canary"})
+    monkeypatch.delenv(missing, raising=False)
+    result = prep("download", tmp_path, **{given: "canary"})
     assert result.returncode == 2
     assert error_lines(result) == [
         f"error: {given} is set and {missing} is not",

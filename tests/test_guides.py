@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from running import command
 
 from imagenet_prep import records
 from imagenet_prep.engines import make_engine
@@ -16,14 +15,6 @@ from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 
 ENGINE = make_engine("threads", 2)
-
-
-def command(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command of ours, which must end with this status."""
-    call = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-    ran = subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == status, ran.stdout + ran.stderr
-    return ran
 
 
 def plan(folder: Path, recipe: str) -> RecipeDataset:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from running import prep
 
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
@@ -190,20 +190,14 @@ def test_a_recipe_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "r.yaml").read_text() == "mine"
 
 
-def prep(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a folder."""
-    command = [sys.executable, "-m", "imagenet_prep", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
-
-
 def test_the_command(tmp_path: Path) -> None:
     """It writes FOLDER.yaml here, shows it, and says what to run next; a second time it refuses."""
     images(tmp_path / "flowers", ["x/1.png", "y/1.png"])
-    done = prep(tmp_path, "init", "flowers")
+    done = prep("init", "flowers", cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert (tmp_path / "flowers.yaml").read_text() in done.stdout
     assert "convert flowers-shards --config flowers.yaml" in done.stdout
-    assert prep(tmp_path, "init", "flowers").returncode == 2
-    quiet = prep(tmp_path, "init", "flowers", "--output", "other.yaml", "--quiet")
+    assert prep("init", "flowers", cwd=tmp_path).returncode == 2
+    quiet = prep("init", "flowers", "--output", "other.yaml", "--quiet", cwd=tmp_path)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     assert (tmp_path / "other.yaml").exists()

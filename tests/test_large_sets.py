@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import pytest
+from running import command
 
 LARGE = pytest.mark.exhaustive
 PAGE = 8_000_000  # bytes that a report may take, whatever it is about
@@ -26,15 +25,6 @@ def png(number: int) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
-def run(folder: Path, *words: str) -> str:
-    """A command of ours, from another process; what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -53,7 +43,10 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
         path.write_bytes(png(number))
     recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
     (tmp_path / "recipe.yaml").write_text(recipe)
-    assert f"{images:,} images in {shards:,} shards" in run(tmp_path, "convert", "out", "--config", "recipe.yaml")
+    assert (
+        f"{images:,} images in {shards:,} shards"
+        in command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path).stdout
+    )
     for more in (
         (),
         (
@@ -61,16 +54,16 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
             "quick",
         ),
     ):
-        run(tmp_path, "verify", "out", "--json", "verdict.json", *more)
+        command("verify", "out", "--json", "verdict.json", *more, cwd=tmp_path)
         verdict = json.loads((tmp_path / "verdict.json").read_bytes())
         totals = verdict["totals"]["train"]
         assert (totals["records"], totals["shards"], totals["classes"]) == (images, shards, classes)
         assert verdict["problems"] == []
-    assert f"{shards:,} of {shards:,} shards" in run(tmp_path, "status", "out")
-    run(tmp_path, "report", "out")
+    assert f"{shards:,} of {shards:,} shards" in command("status", "out", cwd=tmp_path).stdout
+    command("report", "out", cwd=tmp_path)
     assert (tmp_path / "out/imagenet-prep/report.html").stat().st_size < PAGE
     lost = sorted((tmp_path / "out").glob("train-*"))[shards // 2]
     content = lost.read_bytes()
     lost.unlink()
-    assert lost.name in run(tmp_path, "repair", "out")
+    assert lost.name in command("repair", "out", cwd=tmp_path).stdout
     assert lost.read_bytes() == content

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import running
 from bounded import kill_group
 from existing import existing
 from object_server import CANARY, KEY, SECRET, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
@@ -39,14 +40,7 @@ OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shard
 
 def prep(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end; nothing that it says holds the secret."""
-    done = subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
+    done = running.prep(*arguments, **environment)
     assert CANARY not in done.stdout + done.stderr
     assert KEY not in done.stdout + done.stderr
     return done

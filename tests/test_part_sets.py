@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from made_sets import ENGINE, copied, data_of, edit_manifest, write
+from running import prep
 
 import imagenet_prep
 from imagenet_prep.checks.verdict import Verdict
@@ -49,11 +50,6 @@ def three(whole: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lists") / "three.txt"
     path.write_text("".join(f"{wnid} {facts.texts()[wnid]}\n" for wnid in reversed(whole.wnids[1:])))
     return path
-
-
-def _prep(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def _layout(folder: Path, source: MadeSet) -> Layout:
@@ -383,10 +379,10 @@ def test_the_command_line_makes_a_part(
     layout = _layout(tmp_path / "data", whole)
     annotate(layout, ENGINE)
     shards = ["--train-shards", "4", "--validation-shards", "2"]
-    done = _prep("convert", layout.data_dir, "--classes", three, "--relabel", "0", *shards)
+    done = prep("convert", layout.data_dir, "--classes", three, "--relabel", "0", *shards)
     assert done.returncode == 0, done.stderr
     assert _shards(layout) == _shards(made_parts[0])
-    done = _prep("verify", layout.data_dir)
+    done = prep("verify", layout.data_dir)
     assert (done.returncode, "These shards are three, whole and right." in done.stdout) == (0, True)
 
 
@@ -399,7 +395,7 @@ def test_the_command_line_makes_a_part(
 )
 def test_a_part_that_can_not_be_is_wrong_usage(words: list[str], said: str, tmp_path: Path) -> None:
     """A name that is no list and no file, or a label to count from that is not offered: status 2."""
-    done = _prep("convert", tmp_path, *words)
+    done = prep("convert", tmp_path, *words)
     assert (done.returncode, said in done.stderr) == (2, True)
 
 
@@ -413,9 +409,9 @@ def test_a_recipe_can_say_the_same(
     recipe.write_text(text)
     layout = _layout(tmp_path / "data", whole)
     annotate(layout, ENGINE)
-    assert _prep("convert", layout.data_dir, "--config", recipe).returncode == 0
+    assert prep("convert", layout.data_dir, "--config", recipe).returncode == 0
     assert _shards(layout) == _shards(made_parts[0])
-    done = _prep("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette")
+    done = prep("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette")
     assert (done.returncode, "--classes and --config" in done.stderr) == (2, True)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from existing import existing
-from test_recipe_sets import command
+from running import command
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.inputs import shards_dir

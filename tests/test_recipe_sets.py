@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
+from running import command
 
 from imagenet_prep import records
 from imagenet_prep.demo import photographs
@@ -33,14 +31,6 @@ tf = tf_fixture.tf
 
 ENGINE = make_engine("threads", 2)
 CLASSES = ("daisy", "dandelion", "rose", "sunflower", "tulip")
-
-
-def command(*words: object, status: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of ours, which must end with this status."""
-    call = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-    ran = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120)
-    assert ran.returncode == status, ran.stdout + ran.stderr
-    return ran
 
 
 def make_flowers(folder: Path, per_class: int) -> Path:

@@ -18,6 +18,7 @@ import pytest
 from bounded import kill_group
 from existing import existing
 from made_sets import edit_manifest, one_more, read_catalog
+from running import prep
 
 from imagenet_prep.cli.printing import print_repair
 from imagenet_prep.demo.archives import MadeSet, make
@@ -740,12 +741,6 @@ def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # other processes -----------------------------------------------------------------------------------------------
-
-
-def prep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
-    command = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
 
 def test_kills(layout: Layout) -> None:

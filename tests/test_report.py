@@ -13,8 +13,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +24,7 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from running import prep
 from test_cli import restricted
 
 from imagenet_prep.checks.verdict import Verdict
@@ -652,18 +651,6 @@ def test_problems_are_grouped(layout: Layout) -> None:
 
 
 # damage, and the command -----------------------------------------------------------------------------------------
-
-
-def prep(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
 
 
 def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from made_sets import ENGINE
-from test_cli import error_lines, prep
+from running import prep
+from test_cli import error_lines
 
 import imagenet_prep
 from imagenet_prep.errors import UsageError

@@ -1,0 +1,32 @@
+"""Commands of ours in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = (sys.executable, "-m", "imagenet_prep")
+
+
+def prep(*words: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, nobody at the keyboard."""
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+def command(
+    *words: object, status: int = 0, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, which must end with this status."""
+    ran = prep(*words, cwd=cwd, **environment)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran
