@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import mmap
 import pickle
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tar_members import BLOCK, TarFault, iter_members, stream_members
+from imagenet_prep.sources.tars import list_tars
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 LIMIT = 1 << 30
@@ -345,3 +350,53 @@ def test_fault_survives_pickling() -> None:
     """A fault comes back from a worker as it was."""
     error = pickle.loads(pickle.dumps(TarFault(512, "a reason")))
     assert (error.offset, error.reason, str(error)) == (512, "a reason", "at byte 512: a reason")
+
+
+def nested(tmp_path: Path, members: dict[str, bytes]) -> Path:
+    """An archive of this content."""
+    path = tmp_path / "whole.tar"
+    path.write_bytes(pack(members))
+    return path
+
+
+@pytest.mark.parametrize("folder_each", [False, True])
+def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: bool) -> None:
+    """A tar within an archive is a folder of its name, beside plain files; one more level down, a tar is a file."""
+    deep = pack({"deep.JPEG": b"0"})
+    classes = {
+        f"n{number}.tar": pack({f"./n{number}_{each}.JPEG": b"%d" % each for each in range(3)}) for number in range(40)
+    }
+    path = nested(
+        tmp_path, {**classes, "b/c.tar": pack({"x/y.JPEG": b"y", "z.tar": deep, ".hidden": b""}), "top.JPEG": b"top"}
+    )
+    lead = "whole/" if folder_each else ""
+    expected = {f"{lead}n{number}/n{number}_{each}.JPEG": b"%d" % each for number in range(40) for each in range(3)}
+    expected |= {f"{lead}b/c/x/y.JPEG": b"y", f"{lead}b/c/z.tar": deep, f"{lead}top.JPEG": b"top"}
+    found = list_tars([path], ThreadEngine(2), folder_each=folder_each)
+    reader = Reader()
+    assert {found.names[row]: bytes(found.read(row, reader)) for row in range(len(found))} == expected
+    assert list(found.names) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("inner", "said"),
+    [
+        (lambda tar: tar[: 3 * BLOCK], r"whole\.tar \(b\.tar\) is damaged at byte 12,800"),
+        (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
+        (lambda _: pack({"../x": b""}), r"whole\.tar \(b\.tar\) holds a member whose name leads out"),
+    ],
+    ids=["cut", "compressed", "leads out"],
+)
+def test_a_bad_tar_within_an_archive_is_named(tmp_path: Path, inner: Callable[[bytes], bytes], said: str) -> None:
+    """The error names the archive, the tar in it and the byte of the archive."""
+    good = pack({"a": b"1"})
+    path = nested(tmp_path, {"a.tar": good, "b.tar": inner(good)})
+    with pytest.raises(InputError, match=said):
+        list_tars([path], ThreadEngine(2), folder_each=False)
+
+
+def test_a_name_in_a_tar_and_in_a_folder_beside_it_is_refused(tmp_path: Path) -> None:
+    """Every name is there once, whichever way it was found."""
+    path = nested(tmp_path, {"a.tar": pack({"1.JPEG": b"1"}), "a/1.JPEG": b"2"})
+    with pytest.raises(InputError, match=r"a/1\.JPEG occurs in"):
+        list_tars([path], ThreadEngine(2), folder_each=False)

@@ -128,42 +128,79 @@ def walk(
 
 
 def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:
-    """The files in all of ``archives``; with ``folder_each`` as if each lay in a folder of its archive's name.
+    """The files in all ``archives``, those in tars within them included.
+
+    A tar within an archive is a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of class tars. It
+    is read where it is; a tar within that one is a file. With ``folder_each`` every archive is a folder, too.
 
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or occurs twice.
     """
-    tasks = sorted(archives, key=lambda archive: (os.fsencode(_folder_of(archive)), str(archive)))
-    return refuse_twice(Catalog.join(in_order(engine, _List(folder_each), tasks)))
+    tasks = [_Tar(archive, folder_of_tar(archive.name) if folder_each else "") for archive in archives]
+    return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine)))
 
 
-def _folder_of(archive: AnyPath) -> str:
-    """The folder that stands for an archive in the names of its files."""
-    return f"{archive.name.removesuffix('.tar')}/"
+def folder_of_tar(name: str) -> str:
+    """The folder that a tar is listed as, such as ``cats/`` for ``cats.tar``."""
+    return f"{name.removesuffix('.tar')}/"
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
-    """Lists one tar."""
+class _Tar:
+    """A tar: its archive, the folder that its files are listed in, and, within an archive, its name and bytes."""
 
-    folder_each: bool
-
-    def __call__(self, archive: AnyPath) -> Catalog:
-        found = CatalogBuilder(Archive(archive))
-        lead = _folder_of(archive) if self.folder_each else ""
-        with slices_of(archive) as view:
-            _refuse_compressed(archive, bytes(view[0:5]))
-            stamp = view.modified
-            for raw, offset, length in walk(view, hint="get a sound copy of it"):
-                name = _checked(archive, raw, offset)
-                if not any(part.startswith(".") for part in name.split("/")):
-                    if fault := fault_of_name(lead + name, archive):
-                        raise fault
-                    found.append(lead + name, offset, length, stamp)
-        return found.sorted()
+    archive: AnyPath
+    folder: str
+    inside: str = ""
+    start: int = 0
+    stop: int | None = None
 
 
-def _refuse_compressed(archive: AnyPath, start: bytes) -> None:
+def _in_path_order(tar: _Tar) -> tuple[bytes, str]:
+    return os.fsencode(tar.folder), str(tar.archive)
+
+
+def _list_levels(tars: Sequence[_Tar], engine: Engine) -> Iterator[Catalog]:
+    """The files in each archive, then those in each tar within them."""
+    inner: list[_Tar] = []
+    for files, found in in_order(engine, _list_tar, tars):
+        inner += found
+        yield files
+    inner.sort(key=_in_path_order)
+    step = max(1, len(inner) // (16 * engine.workers))  # a small tar takes less time than a task
+    groups = (inner[start : start + step] for start in range(0, len(inner), step))
+    for group in in_order(engine, _list_inner, groups):
+        yield from group
+
+
+def _list_inner(tars: Sequence[_Tar]) -> list[Catalog]:
+    return [_list_tar(tar)[0] for tar in tars]
+
+
+def _list_tar(tar: _Tar) -> tuple[Catalog, list[_Tar]]:
+    """The files in a tar, sorted, and the tars in it."""
+    files, inner = CatalogBuilder(Archive(tar.archive)), []
+    with slices_of(tar.archive) as view:
+        _refuse_compressed(_words(tar), bytes(view[tar.start : tar.start + 5]))
+        stamp = view.modified
+        for raw, offset, length in walk(view, tar.start, tar.stop, inside=tar.inside, hint="get a sound copy of it"):
+            name = _checked(_words(tar), raw, offset)
+            if any(part.startswith(".") for part in name.split("/")):
+                continue
+            if fault := fault_of_name(tar.folder + name, tar.archive):
+                raise fault
+            if name.endswith(".tar") and not tar.inside:
+                inner.append(_Tar(tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length))
+            else:
+                files.append(tar.folder + name, offset, length, stamp)
+    return files.sorted(), inner
+
+
+def _words(tar: _Tar) -> str:
+    return f"{tar.archive} ({tar.inside})" if tar.inside else str(tar.archive)
+
+
+def _refuse_compressed(archive: str, start: bytes) -> None:
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):
             raise InputError(
@@ -173,7 +210,7 @@ def _refuse_compressed(archive: AnyPath, start: bytes) -> None:
             )
 
 
-def _checked(archive: AnyPath, raw: bytes, offset: int) -> str:
+def _checked(archive: str, raw: bytes, offset: int) -> str:
     """The name of a member, "./" before it taken away."""
     name = raw.decode("utf-8", "surrogateescape")
     while name.startswith("./"):
