@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import dataclasses
 import gzip
 import hashlib
@@ -36,7 +37,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, TINY, Census, TakeCensus, bin_of
+from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, TINY, Census, TakeCensus, bin_of, merge
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.lenient import look
 from imagenet_prep.reporting.page_facts import Subject
@@ -79,7 +80,7 @@ def census_of(layout: Layout, keep: int = 48) -> Census:
     """Every shard's census, merged."""
     census = Census()
     for path in existing(layout.output_dir, "*-of-*"):
-        census.merge(TakeCensus(layout, keep)(path.name), keep)
+        merge(census, TakeCensus(layout, keep)(path.name), keep)
     return census
 
 
@@ -222,7 +223,7 @@ def test_shards_add_up_in_any_order(layout: Layout) -> None:
         random.Random(seed).shuffle(parts)
         census = Census()
         for part in parts:
-            census.merge(part, 2)
+            merge(census, copy.deepcopy(part), 2)
         results.append(census)
     assert all(each == results[0] for each in results)
     subject = Subject("ILSVRC2012", facts.SPLITS)

@@ -22,9 +22,9 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.reporting.census import Candidate, FeaturesCensus, SplitCensus
+from imagenet_prep.reporting.census import Candidate, SplitCensus
 from imagenet_prep.reporting.charts import TIMES
-from imagenet_prep.reporting.lenient import Naming, see
+from imagenet_prep.reporting.lenient import names_of, see
 from imagenet_prep.reporting.samples import choose
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -313,30 +313,6 @@ def test_samples_under_the_name_of_an_image(tmp_path: Path, flowers: Path) -> No
     assert features_of(layout)["image"] == ["bytes", "23", "1", "200 to 600 bytes"]
 
 
-def test_bounds_of_numbers() -> None:
-    """NaNs have no place between bounds and are counted; whatever comes first, the bounds are the same."""
-    records: list[dict[str, Feature]] = [
-        {"x": FloatList((float("nan"), 2.0)), "y": Int64List(())},
-        {"x": FloatList((-1.0, float("nan"))), "y": Int64List((7, 2**60))},
-        {"x": FloatList((float("nan"),)), "z": BytesList((b"", b"abc"))},
-        {"x": Int64List((5,))},
-    ]
-    kinds = {"x": "float", "y": "int64", "w": "bytes"}
-    first, second = FeaturesCensus(), FeaturesCensus()
-    for number, record in enumerate(records):
-        (first if number % 2 else second).take(record, kinds)
-    for one, other in ((first, second), (second, first)):
-        merged = FeaturesCensus()
-        merged.merge(one)
-        merged.merge(other)
-        x, y = merged.named["x"], merged.named["y"]
-        assert (x.values.count, x.not_numbers, x.bounds.least, x.bounds.greatest) == (3, 3, -1.0, 2.0)
-        assert (x.values.least, x.values.greatest) == (1, 2)
-        assert (y.values.count, y.values.least, y.values.greatest, y.bounds.greatest) == (2, 0, 2, 2**60)
-        assert "w" not in merged.named
-        assert merged.others == 1
-
-
 FEATURES = st.one_of(
     st.builds(BytesList, st.lists(st.binary(max_size=40), max_size=2).map(tuple)),
     st.builds(FloatList, st.lists(st.floats(width=32), max_size=3).map(tuple)),
@@ -348,7 +324,7 @@ NAMES = st.sampled_from(["image/encoded", "encoded", "image", "label", "class", 
 @given(st.dictionaries(NAMES, FEATURES), st.sampled_from([{}, {"record": {"label": {"from": "label"}, "x": 1}}]))
 def test_any_record_can_be_seen(record: dict[str, Feature], settings: dict[str, object]) -> None:
     """Whatever features hold, and whatever a manifest says of them, something or nothing is seen."""
-    seen = see(parse_example(encode_example(record)), Naming.of(settings))
+    seen = see(parse_example(encode_example(record)), names_of(settings))
     assert seen.size is None or min(seen.size) > 0
 
 

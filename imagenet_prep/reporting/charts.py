@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.reporting.census import ASPECT_STEPS, BYTE_STEPS, MANY_BOXES, SIDE_STEPS, Census, SplitCensus, Spread
 from imagenet_prep.reporting.drawing import STYLES, Style, draw, part_of, styles_of, tip_of
-from imagenet_prep.reporting.page_facts import Subject
+from imagenet_prep.reporting.page_facts import Subject, spread_text
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.text import number_of, size_text
 
@@ -82,45 +81,37 @@ def _series(census: Census, subject: Subject) -> list[Series]:
     ]
 
 
-def _add_tips(axes: Axes, tips: Sequence[tuple[float, float, str]]) -> None:
+def _add_tip(axes: Axes, left: float, right: float, text: str) -> None:
     """Words for all that is drawn between two values of x, where the pointer is."""
-    for left, right, text in tips if len(tips) <= MARKS else ():
-        axes.axvspan(left, right, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text))
+    axes.axvspan(left, right, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text))
 
 
 # the charts ----------------------------------------------------------------------------------------------------
 
 
 def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
-    """Images a class, the largest class first."""
+    """Images per class, the largest class first."""
     from matplotlib.ticker import MaxNLocator
 
-    steps = {}
+    tops: dict[str, dict[int, int]] = {}
     for each in series:
-        sizes = Counter(each.found.labels.values())  # a step for all classes of one size: 70,000 would be 3 MB
-        counts = sorted(sizes, reverse=True)
-        edges = [0.5 + k for k in itertools.accumulate((sizes[count] for count in counts), initial=0)]
-        axes.stairs(counts, edges, **_style(each))
-        steps[each.split] = (counts, edges)
-    every = sorted({edge for _, edges in steps.values() for edge in edges})
-    _add_tips(axes, [(left, right, _class_tip(left, right, steps)) for left, right in itertools.pairwise(every)])
+        sizes = sorted(Counter(each.found.labels.values()).items(), reverse=True)
+        counts = [count for count, _ in sizes]  # a step for all classes of one size: 70,000 would be 3 MB
+        edges = list(itertools.accumulate((classes for _, classes in sizes), initial=0))
+        axes.stairs(counts, [edge + 0.5 for edge in edges], **_style(each))
+        tops[each.split] = dict(zip(edges, [*counts, 0], strict=True))
+    every, held = sorted(set().union(*tops.values())), dict.fromkeys(tops, 0)
+    for left, right in itertools.pairwise(every) if len(every) <= MARKS else ():
+        held |= {split: steps[left] for split, steps in tops.items() if left in steps}
+        text = ", ".join(f"{split} {count:,}" for split, count in held.items() if count)
+        classes = f"{'class' if right == left + 1 else 'classes'} {_range(left + 1, right)}"
+        _add_tip(axes, left + 0.5, right + 0.5, f"{classes}: {text} images each")
     axes.set_xlim(0.5, max(len(each.found.labels) for each in series) + 0.5)
     axes.set_ylim(0, 1.1 * max(max(each.found.labels.values(), default=0) for each in series))
     axes.set_xlabel("classes, the largest first")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
         axis.set_major_formatter("{x:,.0f}")
-
-
-def _class_tip(left: float, right: float, steps: Mapping[str, tuple[list[int], list[float]]]) -> str:
-    """How many images the classes between two steps have in each split."""
-    first, last = math.ceil(left), math.floor(right)
-    held = [
-        f"{split} {counts[at]:,}"
-        for split, (counts, edges) in steps.items()
-        if 0 <= (at := bisect_right(edges, left) - 1) < len(counts)
-    ]
-    return f"{'class' if first == last else 'classes'} {_range(first, last)}: {', '.join(held)} images each"
 
 
 def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
@@ -152,71 +143,52 @@ def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _draw_aspects(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each, each.found.aspects) for each in series], ASPECT_STEPS, lambda ratio: f"{ratio:.2f} : 1")
-    _name_ticks(axes, _RATIOS)
+    _draw_shares(axes, series, "aspects", lambda k: f"about {2 ** (k / ASPECT_STEPS):.2f} : 1")
+    _name_ticks(axes, ASPECT_STEPS, _RATIOS)
     axes.set_xlabel("width : height")
 
 
 def _draw_bytes(axes: Axes, series: Sequence[Series]) -> None:
-    _draw_shares(axes, [(each, each.found.sizes) for each in series], BYTE_STEPS, size_text)
+    _draw_shares(axes, series, "sizes", lambda k: f"about {size_text(2 ** (k / BYTE_STEPS))}")
     sizes = [digit * 10**power for digit in (1, 3) for power in (5, 4, 6, 3, 7, 2, 8, 1, 0)]
-    _name_ticks(axes, {size_text(size): size for size in sizes})
+    _name_ticks(axes, BYTE_STEPS, {size_text(size): size for size in sizes})
     axes.set_xlabel("size of the image file")
 
 
-def _draw_shares(
-    axes: Axes, counters: Sequence[tuple[Series, Counter[int]]], steps: int, named: Callable[[float], str]
-) -> None:
-    """Histograms on a logarithmic axis, each in percent of its own split."""
-    every = [each for _, counter in counters for each in counter]
-    first, last = min(every) - 1, max(every) + 1
-    edges = [(k - 0.5) / steps for k in range(first, last + 2)]
-    for series, counter in counters:
-        total = counter.total() or 1
-        shares = [100 * counter[k] / total if counter[k] else math.nan for k in range(first, last + 1)]
-        axes.stairs(shares, edges, **_style(series))
-    held = [k for k in range(first, last + 1) if any(counter[k] for _, counter in counters)]
-    texts = [f"about {named(2 ** (k / steps))}: {_shares(counters, k)}" for k in held]
-    _add_tips(axes, [((k - 0.5) / steps, (k + 0.5) / steps, text) for k, text in zip(held, texts, strict=True)])
-    axes.set_xlim(edges[0], edges[-1])
+def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
+    names = [*map(str, range(MANY_BOXES)), f"{MANY_BOXES}+"]
+    _draw_shares(axes, series, "boxes", lambda k: f"{names[k]} {'box' if k == 1 else 'boxes'}")
+    most = max(max(each.found.boxes, default=0) for each in series)
+    axes.set_xticks(range(most + 1), names[: most + 1])
+    axes.set_xlabel("boxes")
+
+
+def _draw_shares(axes: Axes, series: Sequence[Series], what: str, name_of: Callable[[int], str]) -> None:
+    """A histogram of each split, in percent of the split; ``name_of`` tells what a bin holds."""
+    counters: list[tuple[Series, Counter[int]]] = [(each, getattr(each.found, what)) for each in series]
+    held = sorted(set().union(*(counter for _, counter in counters)))
+    bins = range(held[0], held[-1] + 1)
+    for each, counter in counters:
+        shares = [100 * counter[k] / counter.total() if counter[k] else math.nan for k in bins]
+        axes.stairs(shares, [k - 0.5 for k in range(bins.start, bins.stop + 1)], **_style(each))
+    for k in held:
+        shown = [(each.split, 100 * counter[k] / counter.total()) for each, counter in counters if counter]
+        text = ", ".join(f"{split} {share:.3g}%" for split, share in shown)
+        _add_tip(axes, k - 0.5, k + 0.5, f"{name_of(k)}: {text}")
+    axes.set_xlim(bins.start - 1.5, bins.stop + 0.5)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}%")
 
 
-def _shares(counters: Sequence[tuple[Series, Counter[int]]], key: int) -> str:
-    """The share that one value has in each split: "train 12.5%, validation 8.3%"."""
-    shares = ((each.split, 100 * counter[key] / counter.total()) for each, counter in counters if counter)
-    return ", ".join(f"{split} {share:.3g}%" for split, share in shares)
-
-
-def _name_ticks(axes: Axes, names: Mapping[str, float]) -> None:
+def _name_ticks(axes: Axes, steps: int, names: Mapping[str, float]) -> None:
     """Mark those values on a logarithmic axis that there is room for, the first ones first."""
     low, high = axes.get_xlim()
     shown: dict[str, float] = {}
     for name, value in names.items():
-        place = math.log2(value)
+        place = math.log2(value) * steps
         if low <= place <= high and all(abs(place - other) > 0.12 * (high - low) for other in shown.values()):
             shown[name] = place
     axes.set_xticks(list(shown.values()), list(shown))
-
-
-def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
-    """A bar for each number of boxes, in percent of each split."""
-    most = max(max(each.found.boxes, default=0) for each in series)
-    for each in series:
-        for k in sorted(each.found.boxes):
-            share = 100 * each.found.boxes[k] / each.found.records
-            axes.stairs([share], [k - 0.35, k + 0.35], **_style(each))
-    names = [f"{k}+" if k == MANY_BOXES else str(k) for k in range(most + 1)]
-    counters = [(each, each.found.boxes) for each in series]
-    held = [k for k in range(most + 1) if any(counter[k] for _, counter in counters)]
-    texts = [f"{names[k]} {'box' if k == 1 else 'boxes'}: {_shares(counters, k)}" for k in held]
-    _add_tips(axes, [(k - 0.5, k + 0.5, text) for k, text in zip(held, texts, strict=True)])
-    axes.set_xticks(range(most + 1), names)
-    axes.set_xlim(-0.6, most + 0.6)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("boxes")
-    axes.yaxis.set_major_formatter("{x:g}%")
 
 
 def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
@@ -238,10 +210,9 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
             gid=part_of(each.number),
         )
     marked = sorted({number for each in series for number in _extremes(each.shards)})
-    texts = (
-        ", ".join(f"{each.split} {size_text(each.shards[k])}" for each in series if k in each.shards) for k in marked
-    )
-    _add_tips(axes, [(k - 0.5, k + 0.5, f"shard {k:,}: {text}") for k, text in zip(marked, texts, strict=True)])
+    for k in marked if len(marked) <= MARKS else ():
+        text = ", ".join(f"{each.split} {size_text(each.shards[k])}" for each in series if k in each.shards)
+        _add_tip(axes, k - 0.5, k + 0.5, f"shard {k:,}: {text}")
     most = max((number for each in series for number in each.shards), default=0)
     largest = max(size for each in series for size in each.shards.values())
     axes.set_xlim(-0.02 * most - 0.5, 1.02 * most + 0.5)
@@ -291,48 +262,34 @@ def _having(labels: Counter[int], count: int, words: Mapping[int, str]) -> str:
 
 
 def _sizes_text(series: Sequence[Series]) -> str:
-    width, height = Spread(), Spread()
-    for each in series:
-        width.merge(each.found.width)
-        height.merge(each.found.height)
+    width, height = (sum((getattr(each.found, side) for each in series), Spread()) for side in ("width", "height"))
     if not width.count:
         return ""
     mean = f"{width.total / width.count:.0f} {TIMES} {height.total / height.count:.0f} pixels on average"
-    sides = f"width {_range(width.least, width.greatest)}, height {_range(height.least, height.greatest)}"
-    return f"{mean}; {sides}. The stronger a square, the more images."
+    return f"{mean}; width {spread_text(width)}, height {spread_text(height)}. The stronger a square, the more images."
 
 
 def _aspects_text(series: Sequence[Series]) -> str:
-    aspects: Counter[int] = Counter()
-    for each in series:
-        aspects.update(each.found.aspects)
-    total = aspects.total()
-    if not total:
-        return ""
-    wide = sum(count for ratio, count in aspects.items() if ratio > 0)
-    tall = sum(count for ratio, count in aspects.items() if ratio < 0)
-    square = total - wide - tall
-    shares = (
-        f"{100 * count / total:.0f}% {name}"
-        for count, name in ((wide, "wide"), (tall, "tall"), (square, "about square"))
-    )
-    return f"{', '.join(shares)}."
+    aspects = sum((each.found.aspects for each in series), Counter[int]())
+    wide, tall = (sum(aspects[k] for k in aspects if k * way > 0) for way in (1, -1))
+    counts = {"wide": wide, "tall": tall, "about square": aspects.total() - wide - tall}
+    return _join((f"{100 * count / aspects.total():.0f}% {name}" for name, count in counts.items() if aspects), ", ")
 
 
 def _bytes_text(series: Sequence[Series]) -> str:
     sizes = {each.split: each.found.bytes for each in series if each.found.bytes.count}
     return _join(
         f"{split}: {size_text(found.total / found.count)} on average,"
-        f" {size_text(found.least or 0)} to {size_text(found.greatest or 0)}"
+        f" {size_text(found.least)} to {size_text(found.greatest)}"
         for split, found in sizes.items()
     )
 
 
 def _boxes_text(series: Sequence[Series], thing: str) -> str:
     sentences = []
-    for split, found in ((each.split, each.found) for each in series if each.found.records):
-        share = f"{100 * (found.records - found.boxes[0]) / found.records:.1f}% of the"
-        share = "no" if found.boxes[0] == found.records else "all" if not found.boxes[0] else share
+    for split, boxes in ((each.split, each.found.boxes) for each in series if each.found.boxes):
+        share = f"{100 * (1 - boxes[0] / boxes.total()):.1f}% of the"
+        share = "no" if boxes.keys() == {0} else "all" if 0 not in boxes else share
         sentences.append(f"{split}: {share} {thing}s have boxes")
     return _join(sentences)
 
@@ -345,10 +302,10 @@ def _shards_text(series: Sequence[Series]) -> str:
     )
 
 
-def _join(sentences: Iterable[str]) -> str:
-    text = "; ".join(sentences)
+def _join(parts: Iterable[str], mark: str = "; ") -> str:
+    text = mark.join(parts)
     return f"{text}." if text else ""
 
 
-def _range(low: float | None, high: float | None) -> str:
+def _range(low: float, high: float) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

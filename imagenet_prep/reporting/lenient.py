@@ -1,11 +1,12 @@
 """A record read leniently: whatever it tells is taken, whatever it lacks is left out.
 
-verify says what is wrong with a record; a page should still show the rest of it.
+verify reports what is wrong with a record; a page should still show the rest of it.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from imagenet_prep.images.jpeg import is_jpeg
 from imagenet_prep.images.png import is_png
 from imagenet_prep.model import Box
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
-from imagenet_prep.tfrecord.inception_reader import ImageRecord, RecordError, read_record
+from imagenet_prep.tfrecord.inception_reader import RecordError, read_record
 
 Words = Callable[[str | None, str], str]
 
@@ -40,101 +41,102 @@ class Shown:
     encoded: memoryview | None
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """Which features of a recipe's records say what: of each row the first that is there.
+Names = Mapping[str, tuple[str, ...]]
+"""The features to look for, by what they tell; the first that a record has counts.
 
-    ``image`` holds an image file; ``likely_image`` does so if it begins like one.
-    """
+"image" holds an image file; "likely image" does so if it begins like one.
+"""
 
-    image: tuple[str, ...]
-    likely_image: tuple[str, ...]
-    filename: tuple[str, ...]
-    label: tuple[str, ...]
-    words: tuple[str, ...]
-    width: tuple[str, ...]
-    height: tuple[str, ...]
+_BY_ANYONE: Names = {
+    "image": ("image/encoded", "image"),
+    "likely image": (),
+    "filename": ("image/filename", "file_name", "filename"),
+    "label": ("image/class/label", "label"),
+    "words": ("image/class/text",),
+    "width": ("image/width",),
+    "height": ("image/height",),
+}
+"""The names in records of ILSVRC2012, whoever made them."""
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Naming:
-        """That of the recipe with these settings: what it maps first, then the names that are usual."""
-        record = settings.get("record")
-        features: dict[str, list[str]] = {}
-        for feature, mapped in record.items() if isinstance(record, dict) else ():
-            features.setdefault(str(mapped.get("from")) if isinstance(mapped, dict) else "", []).append(feature)
-
-        def names(columns: tuple[str, ...], usual: tuple[str, ...] = ()) -> tuple[str, ...]:
-            return (*(feature for column in columns for feature in features.get(column, ())), *usual)
-
-        return cls(
-            image=names(("encoded",), () if isinstance(record, dict) else ("image/encoded",)),
-            likely_image=("image/encoded", "encoded", "image"),
-            filename=names(("path", "filename"), ("image/filename", "filename", "path")),
-            label=names(("label",), ("image/class/label", "label")),
-            words=names(("text", "class"), ("image/class/text", "class", "text", "image/class/synset")),
-            width=names(("width",), ("image/width", "width")),
-            height=names(("height",), ("image/height", "height")),
-        )
+_BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "image": (("encoded",), ()),
+    "likely image": ((), ("image/encoded", "encoded", "image")),
+    "filename": (("path", "filename"), ("image/filename", "filename", "path")),
+    "label": (("label",), ("image/class/label", "label")),
+    "words": (("text", "class"), ("image/class/text", "class", "text", "image/class/synset")),
+    "width": (("width",), ("image/width", "width")),
+    "height": (("height",), ("image/height", "height")),
+}
+"""The columns that a recipe may map to a feature, then the usual names of features."""
 
 
-_BY_ANYONE = Naming(
-    image=("image/encoded", "image"),
-    likely_image=(),
-    filename=("image/filename", "file_name", "filename"),
-    label=("image/class/label", "label"),
-    words=("image/class/text",),
-    width=("image/width",),
-    height=("image/height",),
-)
-"""That of records of ILSVRC2012, whoever made them."""
+def names_of(settings: Mapping[str, Any]) -> Names:
+    """The names in the records of a recipe with these settings: those that it maps, then those that are usual."""
+    record, features = settings.get("record"), defaultdict(list)
+    for feature, mapped in record.items() if isinstance(record, dict) else ():
+        features[str(mapped.get("from")) if isinstance(mapped, dict) else ""].append(feature)
+    names = {
+        what: (*(name for column in columns for name in features[column]), *usual)
+        for what, (columns, usual) in _BY_RECIPE.items()
+    }
+    return names if isinstance(record, dict) else {**names, "image": ("image/encoded",)}
 
 
-def look(data: memoryview, naming: Naming | None = None, words_of: Words = no_words) -> Shown | None:
+def look(data: memoryview, names: Names | None = None, words_of: Words = no_words) -> Shown | None:
     """What a record's data show, or None if they are no tf.train.Example.
 
-    ``naming`` is that of a recipe's records; ``words_of`` tells the words of a class that the record leaves out, by its
-    wnid or its file name.
+    ``names`` are those of a recipe's records; ``words_of`` tells the words of a class that the record leaves out, by
+    its wnid or its file name.
     """
     try:
-        if naming is not None:
-            return see(parse_example(data), naming)
-        return _of_record(read_record(data), words_of)
+        if names is not None:
+            return see(parse_example(data), names)
+        record = read_record(data)
     except RecordError:
         return see(parse_example(data), _BY_ANYONE, words_of)
     except ExampleError:
         return None
+    filename, size = _clean(record.filename), _size(record.width, record.height)
+    words = _clean(record.text) if record.text else words_of(record.wnid, filename)
+    return Shown(filename, record.label, _clean(record.wnid or ""), words, size, record.boxes, record.encoded)
 
 
-def see(features: Mapping[str, Feature], naming: Naming, words_of: Words = no_words) -> Shown:
+def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_words) -> Shown:
     """What the features of a record show by their names."""
-    filename, wnid = _text(features, naming.filename), _text(features, ("image/class/synset",))
+
+    def number(what: str) -> int | None:
+        value: int | None = _first(features, names[what], Int64List)
+        return value
+
+    def text(own: tuple[str, ...]) -> str:
+        value = _first(features, own, BytesList)
+        return "" if value is None else _clean(str(value, "utf-8", "replace"))
+
+    filename, wnid = text(names["filename"]), text(("image/class/synset",))
+    image = _first(features, names["image"], BytesList)
+    likely = (_first(features, (name,), BytesList) for name in names["likely image"])
+    if image is None:  # "image" may as well be samples
+        image = next((each for each in likely if each and (is_jpeg(each) or is_png(each))), None)
     return Shown(
         filename,
-        _int(features, naming.label),
+        number("label"),
         wnid,
-        _text(features, naming.words) or words_of(wnid, filename),
-        _size(_int(features, naming.width), _int(features, naming.height)),
+        text(names["words"]) or words_of(wnid, filename),
+        _size(number("width"), number("height")),
         tuple(_boxes(features)),
-        _image(features, naming.image) or _likely_image(features, naming.likely_image),
+        None if image is None else memoryview(image),
     )
+
+
+def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> Any:
+    """The first value of the first of these features that is there and of this kind."""
+    found = (feature.values[0] for name in names if isinstance(feature := features.get(name), kind) and feature.values)
+    return next(found, None)
 
 
 def is_drawable(box: Box) -> bool:
     """Whether a box lies within its image: what does not, or is no number, can't be drawn."""
     return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
-
-
-def _of_record(record: ImageRecord, words_of: Words) -> Shown:
-    filename = _clean(record.filename)
-    return Shown(
-        filename,
-        record.label,
-        _clean(record.wnid or ""),
-        _clean(record.text) if record.text else words_of(record.wnid, filename),
-        _size(record.width, record.height),
-        record.boxes,
-        record.encoded,
-    )
 
 
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
@@ -152,38 +154,7 @@ def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:
             yield Box(*corners)
 
 
-def _image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryview | None:
-    value = _first(features, names, BytesList)
-    return memoryview(value) if isinstance(value, bytes | memoryview) else None
-
-
-def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> memoryview | None:
-    """The first of these features that begins as an image file does: ``image`` may as well be samples."""
-    found = (_image(features, (name,)) for name in names)
-    return next((each for each in found if each and (is_jpeg(each) or is_png(each))), None)
-
-
-def _int(features: Mapping[str, Feature], names: tuple[str, ...]) -> int | None:
-    value = _first(features, names, Int64List)
-    return value if isinstance(value, int) else None
-
-
-def _text(features: Mapping[str, Feature], names: tuple[str, ...]) -> str:
-    value = _first(features, names, BytesList)
-    return _clean(str(value, "utf-8", "replace")) if isinstance(value, bytes | memoryview) else ""
-
-
-def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> object:
-    """The first value of the first of these features that is there and of this kind."""
-    found = (feature.values[0] for name in names if isinstance(feature := features.get(name), kind) and feature.values)
-    return next(found, None)
-
-
 def _clean(text: str) -> str:
     """Text from a file, cut to a length that a page has room for, without what would turn it around or hide it."""
-    return printable(text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…")
-
-
-def printable(text: str) -> str:
-    """Text without what would turn it around or hide it."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else "�" for each in text)
+    short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+    return short if short.isprintable() else "".join(each if each.isprintable() else "�" for each in short)

@@ -18,7 +18,8 @@ from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.drawing import styles_of
 from imagenet_prep.reporting.page_facts import Facts
 from imagenet_prep.reporting.samples import SHOWN_CLASSES
-from imagenet_prep.text import size_text
+from imagenet_prep.storage.layout import split_of
+from imagenet_prep.text import number_of, size_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -43,31 +44,32 @@ def render(facts: Facts) -> bytes:
     loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters.update(number=_number_text, size=size_text)
+    environment.filters.update(number=_number_text, size=size_text, count=number_of)
+    environment.filters.update(base64=lambda content: base64.b64encode(content).decode())
     script, subject, rows = (_HERE / "page.js").read_text(encoding="utf-8"), facts.subject, gallery.class_rows(facts)
     text = environment.get_template("page.html").render(
         script=_markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_digest=hashlib.sha256(script.encode()).digest(),
         style=_markup((_HERE / "page.css").read_text(encoding="utf-8")),
-        name=facts.title,
+        facts=facts,
         subject=subject,
         summary=words.summary(facts),
         verdict=words.banner(facts),
         totals=words.totals(facts),
         groups=words.problem_groups(facts),
         features=words.feature_rows(facts),
-        other_features=words.other_features(facts),
         charts=[(chart, _markup(chart.svg)) for chart in draw_charts(facts.census, subject)],
         keys=[style.key for style in styles_of(subject.splits).values()],
         has_images=facts.census.has_images or not subject.is_own,
         splits=facts.splits,
+        split_of=split_of,
+        show_command=gallery.show_command,
         classes=rows[:SHOWN_CLASSES],
         class_count=len(rows),
         most=max((sum(row["images"].values()) for row in rows), default=1),
         class_data=_markup(gallery.class_data(rows[:SHOWN_CLASSES], facts)),
-        samples=[gallery.tile(number, sample, facts) for number, sample in enumerate(facts.samples, 1)],
-        odd=gallery.odd_groups(facts),
-        annotations=facts.annotations,
+        samples=[(number, sample, "") for number, sample in enumerate(facts.samples, 1)],
+        odd=list(gallery.odd_groups(facts)),
         box_words=_BOXES,
         origin=list(words.origin(facts)),
     )

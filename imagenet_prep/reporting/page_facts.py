@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from imagenet_prep import __version__
 from imagenet_prep.checks.examiner import KnownSet, Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
-from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, Spread
+from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, SplitCensus, Spread
 from imagenet_prep.reporting.samples import Copy, Sample
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.text import number_of, size_text
@@ -151,49 +152,36 @@ def _gaps(facts: Facts) -> list[str]:
     return [f"Not counted below: {gap}" for gap in gaps]
 
 
-class Line(NamedTuple):
-    """One line of the totals: how many there are, should be, and are in the whole set; None where unknown."""
-
-    what: str
-    got: int | str | None
-    expected: int | None = None
-    whole: int | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether there are others than there should be."""
-        return None not in (self.got, self.expected) and self.got != self.expected
+Line = tuple[str, int | str | None, int | None, int | None]
+"""A line of the totals: what, how many there are, should be, and are in the whole set; None where unknown."""
 
 
 def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
-    """What was counted of each split, in order, beside what the manifest records, if there is one."""
+    """What was counted of each split, in order, compared with what the manifest records, if there is one."""
     found = {total.split: total for total in facts.verdict.totals}
-    return [(split, list(_lines(found[split], facts))) for split in facts.subject.splits if split in found]
+    return [(split, _lines(found[split], facts)) for split in facts.subject.splits if split in found]
 
 
-def _lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
-    """Of a set of one's own classes and boxes are only there if records hold some."""
-    subject, manifest, published = facts.subject, facts.manifest, facts.subject.published
+def _lines(total: SplitReport, facts: Facts) -> list[Line]:
+    """A set of one's own has lines of classes and boxes only if records hold some."""
+    subject, manifest = facts.subject, facts.manifest
+    whole = (subject.published or {}).get(total.split)
     made = manifest.totals.get(total.split) if manifest else None
     # images that were set aside were counted too
     counted = None if manifest and manifest.has_set_aside else made
-    if published is not None:
-        whole = published[total.split]
-        classes = None if made or facts.verdict.is_part else whole.classes
-        yield Line("images", total.records, total.expected, whole.images)
-        yield Line("classes", total.classes, counted.classes if counted else classes, whole.classes)
-        yield Line("boxes", total.boxes, counted.boxes if counted else None, whole.boxes)
-        yield Line("shards", total.shards, made.shards if made else None, whole.shards)
-    else:
-        found = facts.census.splits.get(total.split)
-        classes = len(found.labels) if found else 0
-        yield Line(f"{subject.thing}s", total.records, total.expected)
-        if classes or subject.has_classes:
-            yield Line("classes", classes, counted.classes if counted and subject.has_classes else None)
-        if subject.has_boxes:
-            yield Line("boxes", total.boxes)
-        yield Line("shards", total.shards, made.shards if made else None)
-    yield Line("size", size_text(total.bytes))
+    found = facts.census.splits.get(total.split, SplitCensus())
+    classes, right = total.classes if whole else len(found.labels), None
+    if counted and subject.has_classes:
+        right = counted.classes
+    elif whole and not made and not facts.verdict.is_part:
+        right = whole.classes
+    lines: list[Line] = [(f"{subject.thing}s", total.records, total.expected, whole and whole.images)]
+    if classes or subject.has_classes:
+        lines.append(("classes", classes, right, whole and whole.classes))
+    if subject.has_boxes:
+        lines.append(("boxes", total.boxes, counted.boxes if counted and whole else None, whole and whole.boxes))
+    lines.append(("shards", total.shards, made.shards if made else None, whole and whole.shards))
+    return [*lines, ("size", size_text(total.bytes), None, None)]
 
 
 # problems ------------------------------------------------------------------------------------------------------
@@ -201,9 +189,9 @@ def _lines(total: SplitReport, facts: Facts) -> Iterator[Line]:
 
 def problem_groups(facts: Facts) -> list[dict[str, Any]]:
     """The problems by kind, in the order in which they were found, SHOWN_PROBLEMS of them spelled out."""
-    found: dict[str, list[Problem]] = {}
+    found: defaultdict[str, list[Problem]] = defaultdict(list)
     for problem in facts.verdict.told:
-        found.setdefault(problem.kind.value, []).append(problem)
+        found[problem.kind.value].append(problem)
     return [_group(kind, problems, SHOWN_PROBLEMS // len(found), facts) for kind, problems in found.items()]
 
 
@@ -224,42 +212,27 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
 
 def feature_rows(facts: Facts) -> list[dict[str, Any]]:
     """A row for each feature that a recipe promises: how many records have it, how many values, and which."""
-    total = sum(found.records for found in facts.census.splits.values())
-    return [
-        _feature_row(name, promised, facts.census.features.named.get(name, FeatureCensus()), total)
-        for name, promised in sorted(facts.subject.features.items())
-    ]
+    total, rows = sum(found.records for found in facts.census.splits.values()), []
+    for name, promised in sorted(facts.subject.features.items()):
+        found = facts.census.features.get(name, FeatureCensus())
+        kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
+        bounds = spread_text(found.bounds, "{:.6g}" if kind == "float" else "{:,}")
+        if kind == "bytes" and bounds:
+            bounds += " byte" if bounds == "1" else " bytes"
+        if found.not_numbers:
+            bounds += f", NaN in {found.not_numbers:,} records"
+        count = found.values.count
+        row = {"name": name, "kind": kind, "is_optional": is_optional, "records": count, "bounds": bounds}
+        rows.append({**row, "differs": count < total and not is_optional, "counts": spread_text(found.values)})
+    return rows
 
 
-def _feature_row(name: str, promised: Mapping[str, Any], found: FeatureCensus, total: int) -> dict[str, Any]:
-    kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
-    bounds = _range_text(found.bounds, {"bytes": "{:,.0f}", "int64": "{:,}"}.get(kind, "{:.6g}"))
-    if kind == "bytes" and bounds:
-        bounds += " byte" if bounds == "1" else " bytes"
-    if found.not_numbers:
-        bounds += f", NaN in {found.not_numbers:,} records"
-    return {
-        "name": name,
-        "kind": kind,
-        "is_optional": is_optional,
-        "records": found.values.count,
-        "differs": found.values.count < total and not is_optional,
-        "counts": _range_text(found.values, "{:,.0f}"),
-        "bounds": bounds,
-    }
-
-
-def _range_text(bounds: Spread, form: str) -> str:
-    if bounds.least is None or bounds.greatest is None:
+def spread_text(spread: Spread, form: str = "{:,}") -> str:
+    """The bounds of some numbers: "3 to 1,024", or "3" if all are the same; "" if there are none."""
+    if not spread.count:
         return ""
-    low, high = form.format(bounds.least), form.format(bounds.greatest)
+    low, high = form.format(spread.least), form.format(spread.greatest)
     return low if low == high else f"{low} to {high}"
-
-
-def other_features(facts: Facts) -> str:
-    """A sentence on records that hold more than the recipe promises; "" if there are none."""
-    others = facts.census.features.others
-    return f"{number_of(others, 'record holds', 'records hold')} other features, too." if others else ""
 
 
 # where the shards come from ------------------------------------------------------------------------------------
@@ -305,6 +278,11 @@ def _plain(value: object) -> str:
         return apart.join(f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items())
     if isinstance(value, list):
         return ", ".join(map(_plain, value))
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "none"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    words = {True: "yes", False: "no", None: "none"}
+    return (
+        words[value]
+        if value is None or isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )

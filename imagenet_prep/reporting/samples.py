@@ -6,6 +6,7 @@ Thumbnails and digests are made by a worker a shard.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import math
@@ -16,14 +17,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import pixels
-from imagenet_prep.images.jpeg import ImageError, read_header
+from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.png import is_png
 from imagenet_prep.model import Box, Engine, Progress
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import Candidate, SplitCensus, each_shard
-from imagenet_prep.reporting.lenient import Naming, Shown, is_drawable, look
+from imagenet_prep.reporting.lenient import Names, Shown, is_drawable, look
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.framing import FramingError
 
@@ -81,12 +81,11 @@ class Sample:
 
 def choose(splits: Mapping[str, SplitCensus], count: int) -> list[Candidate]:
     """``count`` records of all splits, spread evenly over the classes; the same for the same records."""
-    groups = {split: found.candidates for split, found in splits.items() if found.candidates}
+    groups = {split: splits[split].candidates for split in _by_size(splits) if splits[split].candidates}
     available = {split: sum(map(len, found.values())) for split, found in groups.items()}
-    by_size = sorted(groups, key=lambda split: (-splits[split].records, split))
     share = count // OTHER_SHARE // max(1, len(groups) - 1)
-    shares = {split: min(share, available[split]) for split in by_size[1:]}
-    for split in by_size:  # the largest takes what the others leave, and they what it lacks
+    shares = {split: min(share, available[split]) for split in list(groups)[1:]}
+    for split in groups:  # the largest takes what the others leave, and they what it lacks
         rest = count - sum(shares.values())
         shares[split] = min(available[split], shares.get(split, 0) + rest)
     return [each for split, found in groups.items() for each in _spread(found, shares[split])]
@@ -94,14 +93,22 @@ def choose(splits: Mapping[str, SplitCensus], count: int) -> list[Candidate]:
 
 def choose_of_classes(splits: Mapping[str, SplitCensus]) -> dict[int, list[Candidate]]:
     """OF_A_CLASS records of each class listed, by label: turn by turn one of each split, the largest split first."""
-    by_size = sorted(splits, key=lambda split: (-splits[split].records, split))
-    chosen = {}
-    labels = sorted({label for found in splits.values() for label in found.candidates if label is not None})
-    for label in labels[:SHOWN_CLASSES]:
-        turns = itertools.zip_longest(*(sorted(splits[split].candidates.get(label, ())) for split in by_size))
-        found = (each for turn in turns for each in turn if each is not None)
-        chosen[label] = list(itertools.islice(found, OF_A_CLASS))
-    return chosen
+    found = [splits[split].candidates for split in _by_size(splits)]
+    labels = sorted({label for own in found for label in own if label is not None})
+    return {
+        label: list(itertools.chain(*_turns(own.get(label, ()) for own in found)))[:OF_A_CLASS]
+        for label in labels[:SHOWN_CLASSES]
+    }
+
+
+def _by_size(splits: Mapping[str, SplitCensus]) -> list[str]:
+    return sorted(splits, key=lambda split: (-splits[split].records, split))
+
+
+def _turns(groups: Iterable[Sequence[Candidate]]) -> Iterator[list[Candidate]]:
+    """The best candidate of every group, then the second of each, ..."""
+    for turn in itertools.zip_longest(*map(sorted, groups)):
+        yield [each for each in turn if each is not None]
 
 
 def form_of_classes(classes: int) -> Form:
@@ -110,8 +117,12 @@ def form_of_classes(classes: int) -> Form:
     return Form(min(240, side), "webp", 60)
 
 
-def within_limit(pictures: Mapping[int, Sequence[Sample]]) -> dict[int, list[Sample]]:
-    """As many of the images of each class as the page has room for: the first of every class, the second, ..."""
+def within_limit(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
+    """As many images of each class as the page has room for: the first of every class, the second, ..."""
+    pictures: defaultdict[int, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.label is not None:
+            pictures[sample.label].append(sample)
     kept: dict[int, list[Sample]] = {label: [] for label in pictures}
     room = _CLASS_BYTES
     for number in range(OF_A_CLASS):
@@ -123,10 +134,9 @@ def within_limit(pictures: Mapping[int, Sequence[Sample]]) -> dict[int, list[Sam
 
 def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) -> list[Candidate]:
     """Turn by turn the next of every class; a turn that can't go round takes classes at even distances."""
-    classes = [sorted(candidates[label]) for label in sorted(candidates, key=lambda each: (each is None, each or 0))]
+    labels = sorted(candidates, key=lambda each: (each is None, each or 0))
     chosen: list[Candidate] = []
-    for turn in itertools.zip_longest(*classes):
-        found = [each for each in turn if each is not None]
+    for found in _turns(candidates[label] for label in labels):
         rest = count - len(chosen)
         if rest < len(found):
             return chosen + [found[(2 * k + 1) * len(found) // (2 * rest)] for k in range(rest)]
@@ -135,71 +145,61 @@ def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) ->
 
 
 def take_samples(
-    layout: Layout, engine: Engine, wanted: Mapping[Form, Iterable[Place]], naming: Naming | None, progress: Progress
+    layout: Layout, engine: Engine, wanted: Mapping[Form, Iterable[Place]], names: Names | None, progress: Progress
 ) -> list[Sample]:
     """The images that are wanted in each form, by shard and number of their records."""
-    forms: defaultdict[str, dict[int, frozenset[Form]]] = defaultdict(dict)
+    forms: defaultdict[str, defaultdict[int, set[Form]]] = defaultdict(lambda: defaultdict(set))
     for form, places in wanted.items():
         for shard, number in places:
-            forms[shard][number] = forms[shard].get(number, frozenset()) | {form}
-    take = TakeSamples(layout, dict(forms), naming)
+            forms[shard][number].add(form)
+    take = functools.partial(_take_samples, layout, {shard: dict(own) for shard, own in forms.items()}, names)
     found = each_shard(engine, take, sorted(forms), "samples", progress)
     return [sample for _, samples in found if isinstance(samples, list) for sample in samples]
 
 
+def _take_samples(
+    layout: Layout, forms: Mapping[str, Mapping[int, set[Form]]], names: Names | None, name: str
+) -> list[Sample]:
+    """The samples of one shard; ``forms`` are those wanted of each record, by shard and number there."""
+    return [
+        _sample((name, number, offset), seen, encoded, form)
+        for number, offset, seen, encoded in _records(layout, name, forms[name], names)
+        for form in sorted(forms[name][number])
+    ]
+
+
 def _records(
-    layout: Layout, name: str, numbers: Iterable[int], naming: Naming | None
+    layout: Layout, name: str, numbers: Iterable[int], names: Names | None
 ) -> Iterator[tuple[int, int, Shown, memoryview]]:
     """Number, offset, what it shows and image of these records; one that has become unreadable is left out."""
     wanted = frozenset(numbers)
     with contextlib.suppress(FramingError, InputError):
         records = itertools.islice(Shard.open(layout.shard_path(name)).unchecked(), max(wanted) + 1)
         for number, (offset, data) in enumerate(records):
-            if number in wanted and (seen := look(data, naming)) and seen.encoded is not None:
+            if number in wanted and (seen := look(data, names)) and seen.encoded is not None:
                 yield number, offset, seen, seen.encoded
 
 
-@dataclass(frozen=True, slots=True)
-class TakeSamples:
-    """Makes the thumbnails of single shards; picklable.
-
-    ``forms`` are those wanted of each record, by name of the shard and its number there; ``naming`` is that of a
-    recipe's records.
-    """
-
-    layout: Layout
-    forms: Mapping[str, Mapping[int, frozenset[Form]]]
-    naming: Naming | None = None
-
-    def __call__(self, name: str) -> list[Sample]:
-        """The samples of one shard."""
-        forms = self.forms[name]
-        return [
-            _sample((name, number, offset), seen, encoded, form)
-            for number, offset, seen, encoded in _records(self.layout, name, forms, self.naming)
-            for form in sorted(forms[number])
-        ]
-
-
 def _sample(place: tuple[str, int, int], seen: Shown, encoded: memoryview, form: Form) -> Sample:
-    thumbnail, size = b"", seen.size or (4, 3)
+    picture, size = b"", seen.size or (4, 3)
     with contextlib.suppress(ImageError):  # the page says so
-        thumbnail, size = _thumbnail(encoded, form)
+        picture, size = thumbnail(encoded, form)
     boxes = tuple(filter(is_drawable, seen.boxes))
-    return Sample(*place, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, thumbnail)
+    return Sample(*place, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture)
 
 
-def _thumbnail(encoded: memoryview, form: Form) -> tuple[bytes, tuple[int, int]]:
-    """An image, small, and its own width and height in pixels."""
-    small = Reencode(max_side=form.max_side)
-    if is_png(encoded) or (header := read_header(encoded)).components == 4:
-        image = pixels.decode_rgb(encoded)
-        size = image.size
-        target = small.target(*size)
-    else:
-        size = header.width, header.height
-        target = small.target(*size)
-        image = pixels.decode_for(encoded, header.components, target)
+def thumbnail(encoded: memoryview, form: Form) -> tuple[bytes, tuple[int, int]]:
+    """An image, small, and its own width and height in pixels.
+
+    Raises:
+        ImageError: it can't be decoded.
+    """
+    from PIL import Image
+
+    header = png.read_header(encoded) if png.is_png(encoded) else jpeg.read_header(encoded)
+    size = header.width, header.height
+    target = Reencode(max_side=form.max_side).target(*size)
+    image = Image.fromarray(pixels.decode_array(encoded, pixels.REDUCE * min(target)))
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp
     return encode(pixels.shrink(image, target), form.quality), size
 
@@ -217,34 +217,24 @@ class Copy(NamedTuple):
     label: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TakeDigests:
-    """Reads those image files of single shards that may be copies; picklable. ``numbers`` are by name of the shard."""
-
-    layout: Layout
-    numbers: Mapping[str, frozenset[int]]
-    naming: Naming | None = None
-
-    def __call__(self, name: str) -> list[Copy]:
-        """The digests of one shard's."""
-        return [
-            Copy(hashlib.sha256(encoded).hexdigest(), name, number, seen.filename, seen.label)
-            for number, _, seen, encoded in _records(self.layout, name, self.numbers[name], self.naming)
-        ]
-
-
 def find_copies(
-    layout: Layout, engine: Engine, keys: Mapping[str, array[int]], naming: Naming | None, progress: Progress
+    layout: Layout, engine: Engine, keys: Mapping[str, array[int]], names: Names | None, progress: Progress
 ) -> list[tuple[Copy, ...]]:
     """The copies of each image of which there are several, in order of shards and records; ``keys`` are a census's."""
     numbers = likely_copies(keys)
-    if not numbers:
-        return []
-    found = each_shard(engine, TakeDigests(layout, numbers, naming), sorted(numbers), "duplicates", progress)
-    by_digest: defaultdict[str, list[Copy]] = defaultdict(list)
+    take, by_digest = functools.partial(_take_digests, layout, numbers, names), defaultdict(list)
+    found = each_shard(engine, take, sorted(numbers), "duplicates", progress) if numbers else ()
     for copy in sorted((each for _, own in found if isinstance(own, list) for each in own), key=lambda each: each[1:3]):
         by_digest[copy.digest].append(copy)
     return [tuple(copies) for copies in by_digest.values() if len(copies) > 1]
+
+
+def _take_digests(layout: Layout, numbers: Mapping[str, frozenset[int]], names: Names | None, name: str) -> list[Copy]:
+    """Those image files of one shard that may be copies; ``numbers`` are by shard."""
+    return [
+        Copy(hashlib.sha256(encoded).hexdigest(), name, number, seen.filename, seen.label)
+        for number, _, seen, encoded in _records(layout, name, numbers[name], names)
+    ]
 
 
 def likely_copies(keys: Mapping[str, array[int]]) -> dict[str, frozenset[int]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -12,8 +11,9 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.census import TakeCensus, find_promise, take_census
+from imagenet_prep.reporting.census import SHOWN_NAMES, TakeCensus, take_census
 from imagenet_prep.reporting.gallery import odd_places
+from imagenet_prep.reporting.lenient import names_of
 from imagenet_prep.reporting.page import render
 from imagenet_prep.reporting.page_facts import Facts, Subject
 from imagenet_prep.reporting.samples import (
@@ -66,11 +66,14 @@ def write_report(
     progress = progress or Silent()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
-    promise = find_promise(dataset, manifest)
-    naming = promise.naming if promise else None
-    take = TakeCensus(layout, max(samples, OF_A_CLASS), promise, dataset.words_of, _changed_images(manifest))
+    names = kinds = None
+    if dataset.published is None and manifest is not None:
+        names = names_of(manifest.settings)
+        kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
+    keep = max(samples, OF_A_CLASS, SHOWN_NAMES)
+    take = TakeCensus(layout, keep, kinds, names, dataset.words_of, _changed_images(manifest))
     census = take_census(list(layout.find_shards(dataset.splits)), take, engine, progress)
-    duplicates = find_copies(layout, engine, census.keys, naming, progress)
+    duplicates = find_copies(layout, engine, census.keys, names, progress)
     of_classes = choose_of_classes(census.splits)
     in_classes = form_of_classes(len(of_classes))
     wanted = {
@@ -78,7 +81,7 @@ def write_report(
         in_classes: [(each.shard, each.number) for each in chain(*of_classes.values())],
         ODD: odd_places(census, duplicates),
     }
-    shown = take_samples(layout, engine, wanted, naming, progress)
+    shown = take_samples(layout, engine, wanted, names, progress)
     shown.sort(key=lambda sample: _order(sample, dataset.splits))
     facts = Facts(
         name=layout.output_dir.resolve().name,
@@ -88,7 +91,7 @@ def write_report(
         manifest=manifest,
         census=census,
         samples=[sample for sample in shown if sample.form == SAMPLE],
-        of_classes=within_limit(_by_label(sample for sample in shown if sample.form == in_classes)),
+        of_classes=within_limit([sample for sample in shown if sample.form == in_classes]),
         odd_samples={(sample.shard, sample.number): sample for sample in shown if sample.form == ODD},
         duplicates=duplicates,
         annotations=_annotations(layout, dataset.splits) if dataset.published else {},
@@ -120,14 +123,6 @@ def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, i
                 totals = value[split]["totals"].items()
                 found[split] = {str(name): count for name, count in totals if type(count) is int}
     return found
-
-
-def _by_label(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
-    found: defaultdict[int, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        if sample.label is not None:
-            found[sample.label].append(sample)
-    return dict(found)
 
 
 def _order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:

@@ -334,8 +334,8 @@ def compressed_framing(data: bytes) -> None:
 @target(mutate=mutations.records)
 def record_seen(data: bytes) -> None:
     """A record as the report sees it: an answer for anything."""
-    naming = lenient.Naming.of({"record": {"a": {"from": "encoded"}, "b": {"from": "label"}}})
-    for seen in (lenient.look(memoryview(data)), lenient.look(memoryview(data), naming)):
+    names = lenient.names_of({"record": {"a": {"from": "encoded"}, "b": {"from": "label"}}})
+    for seen in (lenient.look(memoryview(data)), lenient.look(memoryview(data), names)):
         for box in seen.boxes if seen else ():
             lenient.is_drawable(box)
 
