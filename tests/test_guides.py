@@ -62,7 +62,7 @@ def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
     words = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml")
     assert "--skip-bad" in command(*words, status=3).stderr
     assert "set aside: 1 image" in command(*words, "--skip-bad", status=3).stdout
-    assert "These shards are recipe, whole and right." in command("verify", tmp_path / "out").stdout
+    assert 'The shards of "recipe" are whole and right.' in command("verify", tmp_path / "out").stdout
     (tmp_path / "out/imagenet-prep/manifest.json").unlink()
     assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
 

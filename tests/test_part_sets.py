@@ -356,7 +356,7 @@ def test_the_report_is_about_the_part(made_parts: dict[int | None, Layout], tmp_
     """The page names the part, holds its totals against it, and counts class 0 as a class."""
     layout = copied(made_parts[0], tmp_path / "copy")
     page = report(layout, ENGINE, samples=4).path.read_text()
-    assert "These shards are three, whole and right." in page
+    assert "The shards of &#34;three&#34; are whole and right." in page
     assert "all of three" in page
     assert "3 of the 1,000 classes of ILSVRC2012, labelled 0 to 2" in page
     assert "no label" not in page
@@ -383,7 +383,7 @@ def test_the_command_line_makes_a_part(
     assert done.returncode == 0, done.stderr
     assert _shards(layout) == _shards(made_parts[0])
     done = prep("verify", layout.data_dir)
-    assert (done.returncode, "These shards are three, whole and right." in done.stdout) == (0, True)
+    assert (done.returncode, 'The shards of "three" are whole and right.' in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     command("convert", out, "--config", recipe)
     assert "A quick look found nothing wrong." in command("verify", out, "--depth", "quick").stdout
     verdict = command("verify", out).stdout
-    assert "These shards are flowers, whole and right." in verdict
+    assert 'The shards of "flowers" are whole and right.' in verdict
     command("report", out)
     page = (out / "imagenet-prep" / "report.html").read_text()
     assert "flowers" in page

@@ -800,7 +800,7 @@ def test_command_repairs(layout: Layout) -> None:
     lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
     assert "(missing-shard)" in lines[0]
-    assert "whole and right as what they are" in result.stdout.splitlines()[-1]
+    assert "whole and right; they hold a part of" in result.stdout.splitlines()[-1]
     assert contents(layout) == before
     again = prep("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert (again.returncode, again.stdout.splitlines()[0]) == (0, "repair: nothing to make again")

@@ -142,7 +142,7 @@ def save_arrays(folder: Path, *arrays: np.ndarray) -> None:
 def test_the_page_speaks_of_the_set_by_its_name(mapped: Layout) -> None:
     """Title, heading and verdict have the recipe's name, and no word is of ILSVRC2012."""
     page = page_of(mapped)
-    assert "These shards are flowers, whole and right." in page.text
+    assert 'The shards of "flowers" are whole and right.' in page.text
     assert f"flowers {DASH} imagenet-prep report" in page.text
     assert "90 images in 6 shards" in page.text
     assert "ILSVRC2012" not in page.text
@@ -290,7 +290,7 @@ def test_arrays(tmp_path: Path) -> None:
     save_arrays(tmp_path, *(np.array([[-5, 1, number]], "f4") for number in range(6)))
     layout = made(tmp_path, ARRAYS, "waves")
     page = page_of(layout)
-    assert "These shards are waves, whole and right." in page.text
+    assert 'The shards of "waves" are whole and right.' in page.text
     assert "6 records in 2 shards" in page.text
     assert page.text.count("No record holds a JPEG or a PNG") == 1
     assert [attributes["id"] for tag, attributes in page.elements if tag == "figure"] == ["chart-shards"]

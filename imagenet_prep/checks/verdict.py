@@ -77,6 +77,18 @@ class Verdict:
         return not self.problems and not self.is_part and self.depth != "quick"
 
     @property
+    def sentence(self) -> str:
+        """What it comes to where there is no problem, in a sentence."""
+        if self.depth == "quick":
+            return "A quick look found nothing wrong. What is in the shards was not read."
+        if self.is_part and not self.has_manifest:
+            return f"These records of {self.dataset} are right; only a manifest could tell whether any is missing."
+        if self.is_part:
+            return f"These shards are whole and right; they hold a part of {self.dataset}."
+        name = self.dataset if self.dataset == "ILSVRC2012" else f'"{self.dataset}"'
+        return f"The shards of {name} are whole and right."
+
+    @property
     def told(self) -> tuple[Problem, ...]:
         """The problems as a person is told them: of many missing shards only how many, and the first names."""
         missing = [name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds]

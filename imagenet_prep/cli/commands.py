@@ -443,8 +443,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
     try:
         summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
-        printing.print_run(summary, quiet)
-        printing.print_demo_oddities(quiet)
+        printing.print_demo(summary, quiet)
         code = _conclude(summary.verify)
         printing.print_demo_end(data_dir)
     finally:

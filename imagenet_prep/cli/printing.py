@@ -90,8 +90,8 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """What was fetched, what was there."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        present = number_of(len(summary.present), "archive was", "archives were")
-        tell(f"download: fetched {fetched} ({size_text(summary.size)}); {present} there")
+        present = f"; {number_of(len(summary.present), 'archive')} already there" if summary.present else ""
+        tell(f"download: fetched {fetched} ({size_text(summary.size)}){present}")
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
@@ -194,17 +194,8 @@ def print_verdict(verdict: Verdict) -> None:
     if verdict.problems:
         count = len(verdict.told)
         tell(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
-    elif verdict.depth == "quick":
-        tell("A quick look found nothing wrong. What is in the shards was not read.", colour="green")
-    elif verdict.is_part and not verdict.has_manifest:
-        tell(
-            f"These records of {verdict.dataset} are right; whether any is missing only a manifest could tell.",
-            colour="green",
-        )
-    elif verdict.is_part:
-        tell(f"These shards are whole and right as what they are: a part of {verdict.dataset}.", colour="green")
     else:
-        tell(f"These shards are {verdict.dataset}, whole and right.", colour="green")
+        tell(verdict.sentence, colour="green")
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
@@ -306,10 +297,19 @@ def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
     return target == OUTPUT
 
 
-def print_demo_oddities(quiet: bool) -> None:
-    """That nothing of what was named is wrong."""
-    if not quiet:
-        tell("What is called bad, left out or repaired above is there on purpose: the real archives have such, too.")
+def print_demo(summary: RunSummary, quiet: bool) -> None:
+    """What each stage of the demo did, without what is odd on purpose."""
+    if quiet:
+        return
+    if summary.download is not None:
+        print_download(summary.download, quiet)
+    if summary.untar is not None:
+        print_untar(summary.untar, quiet)
+    for each in summary.annotate.splits if summary.annotate else ():
+        files, boxes = number_of(each.totals.files, "file"), number_of(each.totals.boxes, "box", "boxes")
+        tell(f"annotate: {each.split}: {files}, {boxes}")
+    for split in summary.convert.splits:
+        tell(f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
 
 
 def print_demo_end(data_dir: Path | None) -> None:

@@ -183,6 +183,9 @@ def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
 """A thousandth of the real thing's images would leave most of its 1152 shards empty."""
 
+MANY = 2000
+"""So many train images take long enough to show the progress of every stage."""
+
 USERNAME = "demo"
 
 _OTHER = "choose another folder"
@@ -210,9 +213,11 @@ def run_demo(
     wanted = {"classes": classes, "per_class": per_class}
     _refuse_other(layout, wanted)
     options = ConvertOptions(train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True)
+    progress.note("Some images and annotations of the demo are odd or damaged on purpose, as in the real archives.")
+    of_stages = Silent() if classes * per_class < MANY else progress
     if layout.demo_path.exists() and not missing_archives(layout):
-        progress.note("the archives are there from an earlier run: they are not made and fetched again")
-        return run(layout, engine, extract=True, options=options, progress=progress)
+        progress.note("the archives of an earlier run are there: they are not made and fetched again")
+        return run(layout, engine, extract=True, options=options, progress=of_stages)
     save_json(layout.demo_path, wanted)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
@@ -223,17 +228,8 @@ def run_demo(
             raise type(stop)(NOTHING_KEPT) from stop
         password = secrets.token_urlsafe(12)
         with serve(Path(folder), USERNAME, password) as base_url:
-            progress.note(f"serving it at {base_url}, for user {USERNAME} only")
-            return run(
-                layout,
-                engine,
-                fetching=DownloadOptions(
-                    base_url=base_url, credentials=Credentials(USERNAME, password), digests=made.md5
-                ),
-                extract=True,
-                options=options,
-                progress=progress,
-            )
+            source = DownloadOptions(base_url=base_url, credentials=Credentials(USERNAME, password), digests=made.md5)
+            return run(layout, engine, fetching=source, extract=True, options=options, progress=of_stages)
 
 
 def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:

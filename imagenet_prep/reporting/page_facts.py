@@ -131,11 +131,9 @@ def banner(facts: Facts) -> dict[str, Any]:
     if count:
         kind, title = "bad", f"{number_of(count, 'problem')} found"
         text = "These shards are not as they should be. What is wrong, and what to do about it, is listed below."
-    elif verdict.is_part:
-        kind, title = "part", "A part, whole and right"
-        text = f"These shards are whole and right as what they are: a part of {facts.subject.name}."
     else:
-        kind, title, text = "good", "Whole and right", f"These shards are {facts.subject.name}, whole and right."
+        kind, title = ("part", "A part, whole and right") if verdict.is_part else ("good", "Whole and right")
+        text = verdict.sentence
     depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
     notes = [*map(facts.without_paths, verdict.notes), *_gaps(facts)]
     return {"kind": kind, "title": title, "text": f"{text} {depths[verdict.depth]}", "notes": notes}
