@@ -20,6 +20,9 @@ ELSEWHERE = {
 }
 """Pages outside docs/, and what they are called in the site."""
 
+BOOSTS = {"howto/": 8, "tutorial": 4, "changes": 0.2, "choices": 0.2, "performance": 0.2, "benchmarks": 0.2, "api": 0.2}
+"""How much earlier the search lists a page than others, by how its name starts."""
+
 MODULES = ("imagenet_prep.records", "imagenet_prep.torch", "imagenet_prep.tensorflow")
 
 
@@ -35,8 +38,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead links out of docs/ to where those pages are in the site."""
+    """Lead links out of docs/ to where those pages are in the site, and rank the page for the search."""
     source = page.file.src_uri
+    page.meta["search"] = {"boost": next((boost for start, boost in BOOSTS.items() if source.startswith(start)), 1)}
     return markdown if source in ELSEWHERE.values() else _relinked(markdown, ROOT / "docs" / source, source)
 
 
