@@ -129,7 +129,7 @@ class BoxArchive(BoxFiles):
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
             for count, (member, content) in enumerate(stream_members(stream, limit=limit, keep=LARGEST + 1)):
-                folder, _, name = os.fsdecode(member).rpartition("/")
+                folder, _, name = member.decode("utf-8", "surrogateescape").rpartition("/")
                 if name.endswith(".xml"):
                     yield folder.rpartition("/")[2], name[:-4], content
                 if count % _STEP == 0:  # to ask for each file would take a fifth of the time

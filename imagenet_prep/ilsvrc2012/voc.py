@@ -27,9 +27,6 @@ LARGEST = 1 << 20
 DEPTH = 20
 """Elements within elements; real annotations have four."""
 
-DECIMALS = 4
-"""Of every coordinate, as in the original's CSV."""
-
 DIGITS = 15
 """Of a number, at most: up to there, whole numbers and their quotients as floats are in the same order."""
 
@@ -48,7 +45,7 @@ class Annotation:
     Args:
         label: its first ``<name>`` as it stands there: a wnid, or words such as "Scottish_deerhound", or what is no
             wnid for the blanks around it; empty if there is none.
-        boxes: in the file's order, corners rounded to DECIMALS.
+        boxes: in the file's order, relative to the image; the CSV rounds them.
         no_area: boxes left out because nothing of them is within the image.
         ended_early: whether an xmin of exactly -1 ended the list, as it did in the original.
     """
@@ -62,9 +59,8 @@ class Annotation:
 def parse_annotation(content: bytes) -> Annotation:
     """The boxes of one annotation file.
 
-    Corners are integers relative to the ``<size>`` that the annotator was shown: divided by it, put in order, cut to
-    0..1. A box without area is left out; only then are its corners rounded, so two of a side above 10,000 pixels can
-    come out equal.
+    Corners are integers relative to the ``<size>`` that the annotator saw: divided by it, put in order, cut to 0..1. A
+    box without area is left out.
 
     Raises:
         AnnotationFault: not an annotation: no XML, a DOCTYPE, too large or too deep, no size, text for a number.
@@ -90,7 +86,7 @@ def _scale(x1: int, y1: int, x2: int, y2: int, width: int, height: int) -> Box |
         top, bottom = sorted((_place(y1, height), _place(y2, height)))
         if left == right or top == bottom:
             return None
-    return Box(round(left, DECIMALS), round(top, DECIMALS), round(right, DECIMALS), round(bottom, DECIMALS))
+    return Box(left, top, right, bottom)
 
 
 def _place(pixel: int, side: int) -> float:
