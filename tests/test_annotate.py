@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from made_tars import pack
 
 from imagenet_prep.cli.printing import print_annotate
 from imagenet_prep.demo.annotations import Quirk, boxes_csv
@@ -42,17 +41,6 @@ def xml(name: str = WNID, size: str = SIZE) -> bytes:
 
 
 LINE = b"%s,0.0100,0.0200,0.5000,0.6000\n"
-
-
-def pack(files: Iterable[tuple[str, bytes]]) -> bytes:
-    """A tar of files."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for name, content in files:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return out.getvalue()
 
 
 @pytest.fixture
@@ -247,7 +235,7 @@ def test_class_rules(layout: Layout) -> None:
         "n02092002/n02092002_4.xml": xml("n00007846"),
         "n00007846/n00007846_5.xml": xml("n00007846"),
     }
-    write_archive(layout, gzip.compress(pack(files.items())))
+    write_archive(layout, gzip.compress(pack(files)))
     summary = train(layout)
     assert summary.totals == BoxTotals(files=5, images=3, boxes=3, other_class=1, other_files=1)
     assert layout.boxes_csv.read_bytes() == b"".join(LINE % b"n02092002_%d.JPEG" % number for number in (1, 2, 4))

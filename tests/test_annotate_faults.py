@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import os
 import signal
@@ -15,7 +14,8 @@ from typing import Any
 
 import pytest
 from existing import existing
-from test_annotate import LINE, WNID, layout, pack, refused, train, write_archive, xml
+from made_tars import member, pack
+from test_annotate import LINE, WNID, layout, refused, train, write_archive, xml
 
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import BusyError, DataProblemsError, InputError, PrepError, SpaceError, WriteError
@@ -33,17 +33,9 @@ CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4)
 # hostile archives ----------------------------------------------------------------------------------------------
 
 
-def _odd_member(kind: bytes, name: str = FILES[1][0], link: str = "", size: int = 0) -> bytes:
+def _odd_member(kind: bytes, name: str = FILES[1][0], link: str = "") -> bytes:
     """A tar whose second member is of another kind."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        first = tarfile.TarInfo(FILES[0][0])
-        first.size = len(FILES[0][1])
-        tar.addfile(first, io.BytesIO(FILES[0][1]))
-        odd = tarfile.TarInfo(name)
-        odd.type, odd.linkname, odd.size = kind, link, size
-        tar.addfile(odd)
-    return out.getvalue()
+    return pack([FILES[0], (member(name, kind, link), b"")])
 
 
 def _with_size(field: bytes) -> bytes:
@@ -110,13 +102,9 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
 
 def test_a_nul_in_a_name_is_named(layout: Layout) -> None:
     """A name that pax extends beyond a NUL byte is that of no image."""
-    info = tarfile.TarInfo(FILES[0][0])
-    info.size = len(FILES[0][1])
+    info = member(FILES[0][0])
     info.pax_headers = {"path": f"{WNID}/{WNID}_1\0.xml"}
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        tar.addfile(info, io.BytesIO(FILES[0][1]))
-    write_archive(layout, gzip.compress(out.getvalue()))
+    write_archive(layout, gzip.compress(pack([(info, FILES[0][1])], tarfile.PAX_FORMAT)))
     assert ["no control character" in problem.detail for problem in train(layout).problems] == [True]
     assert layout.boxes_csv.read_bytes() == b""
 

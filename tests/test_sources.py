@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from made_sets import catalog_rows, read_catalog
+from made_tars import pack
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
@@ -65,15 +66,6 @@ def _unpack(made: MadeSet, split: str, folder: Path, *, flat: bool = False) -> P
 
 def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
     return [(catalog.names[row], catalog.labels[row], catalog.lengths[row]) for row in range(len(catalog))]
-
-
-def _pack(path: Path, members: dict[str, bytes]) -> bytes:
-    with tarfile.open(path, "w") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return path.read_bytes()
 
 
 # one catalog, whatever it is made from -------------------------------------------------------------------------
@@ -184,33 +176,24 @@ def _refused_by_convert(data_dir: Path) -> InputError:
     return caught.value
 
 
-def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path, tmp_path: Path) -> None:
+def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path) -> None:
     """Two tars of one class, each with images of its own, are a broken archive: class and both bytes are named."""
     path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES["train"])
-    inner = [_pack(tmp_path / "inner.tar", {f"n01440764_{number}.JPEG": b"x"}) for number in (1, 2)]
-    with tarfile.open(path, "w") as tar:
-        for content in inner:
-            member = tarfile.TarInfo("n01440764.tar")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    path.write_bytes(pack([("n01440764.tar", pack({f"n01440764_{number}.JPEG": b"x"})) for number in (1, 2)]))
     error = _refused_by_convert(tiny_data_dir)
     assert error.what == f"{path} holds n01440764.tar twice, at byte 0 and again at byte 10,752"
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, tmp_path: Path, split: str) -> None:
+def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, split: str) -> None:
     """The error names archive, image and the two bytes, in an archive of images and in a class's tar within one."""
     path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES[split])
     first, other = {
         "train": ("n01440764_1.JPEG", "n01440764_2.JPEG"),
         "validation": ("ILSVRC2012_val_00000001.JPEG", "ILSVRC2012_val_00000002.JPEG"),
     }[split]
-    inner = path if split == "validation" else tmp_path / "inner.tar"
-    with tarfile.open(inner, "w") as tar:
-        for name in (other, first, other):
-            tar.addfile(tarfile.TarInfo(name))
-    if split == "train":
-        _pack(path, {"n01440764.tar": inner.read_bytes()})
+    images = pack([(name, b"") for name in (other, first, other)])
+    path.write_bytes(pack({"n01440764.tar": images}) if split == "train" else images)
     bytes_ = "512 and again at byte 1,536" if split == "train" else "0 and again at byte 1,024"
     assert _refused_by_convert(tiny_data_dir).what == f"{path} holds {other} twice, at byte {bytes_}"
 
@@ -244,7 +227,7 @@ def test_an_image_flat_and_sorted_is_refused(tmp_path: Path, made_tiny: MadeSet)
 def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, name: str) -> None:
     """Only names of the data set's grammar are taken; the error names archive, byte and member."""
     path = tmp_path / "archive.tar"
-    _pack(path, {name: b"content"})
+    path.write_bytes(pack({name: b"content"}))
     with pytest.raises(InputError, match=r"not of this data set, at byte [0-9]+") as caught:
         read_catalog(path, split, ENGINE)
     assert str(path) in caught.value.what
@@ -254,8 +237,8 @@ def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, nam
 @pytest.mark.parametrize("name", ["n01443537_1.JPEG", "n01440764_1.jpeg", "ILSVRC2012_val_00000293.JPEG", "note.txt"])
 def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> None:
     """An image of another class within a class's tar is named, with its byte in the outer archive."""
-    inner = _pack(tmp_path / "inner.tar", {"n01440764_7.JPEG": b"a", name: b"content"})
-    outer = _pack(tmp_path / "outer.tar", {"n01440764.tar": inner})
+    outer = pack({"n01440764.tar": pack({"n01440764_7.JPEG": b"a", name: b"content"})})
+    (tmp_path / "outer.tar").write_bytes(outer)
     offset = outer.index(b"content") - 512  # its header
     with pytest.raises(InputError, match=f"at byte {offset:,}") as caught:
         read_catalog(tmp_path / "outer.tar", "train", ENGINE)

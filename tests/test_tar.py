@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from made_tars import pack
 
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import InputError
@@ -27,25 +28,6 @@ LIMIT = 1 << 30
 letters = st.text(alphabet="abcXYZ019_-. é漢", min_size=1, max_size=60).map(lambda text: "f" + text.strip() + "e")
 paths = st.lists(letters, min_size=1, max_size=6).map("/".join)
 files = st.dictionaries(paths, st.binary(max_size=1500), max_size=6)
-
-
-def pack(members: dict[str, bytes], form: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tar of plain files as Python's tarfile writes it."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=form) as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return out.getvalue()
-
-
-def pack_info(info: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tar of one member without content."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=form) as tar:
-        tar.addfile(info)
-    return out.getvalue()
 
 
 def header(name: bytes = b"a", size: bytes = b"00000000000\0", kind: bytes = b"0", pad: bytes = b"%06o\0 ") -> bytes:
@@ -157,7 +139,7 @@ def test_links_and_devices_are_faults(kind: bytes) -> None:
     """A link or a device has no place in a data set of files."""
     info = tarfile.TarInfo("evil")
     info.type, info.linkname = kind, "/etc/passwd"
-    assert "not a plain file" in fault(pack_info(info)).reason
+    assert "not a plain file" in fault(pack([(info, b"")])).reason
 
 
 def test_sparse_files_are_faults() -> None:
@@ -165,7 +147,7 @@ def test_sparse_files_are_faults() -> None:
     assert "sparse" in fault(header(kind=b"S") + END).reason
     info = tarfile.TarInfo("hole")
     info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
-    assert "sparse" in fault(pack_info(info, tarfile.PAX_FORMAT)).reason
+    assert "sparse" in fault(pack([(info, b"")], tarfile.PAX_FORMAT)).reason
 
 
 @pytest.mark.parametrize(

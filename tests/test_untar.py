@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from existing import existing
+from made_tars import member, pack
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
@@ -72,24 +73,6 @@ def expected(made: MadeSet) -> dict[str, str]:
 def images(layout: Layout) -> dict[str, str]:
     """What raw-data holds besides the archives."""
     return {name: digest for name, digest in tree(layout.raw_dir).items() if "/" in name}
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    """A header for a member."""
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-def pack(members: Iterable[tuple[tarfile.TarInfo | str, bytes]]) -> bytes:
-    """A tar of members as given."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for info, content in members:
-            entry = member(info) if isinstance(info, str) else info
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return out.getvalue()
 
 
 @pytest.fixture

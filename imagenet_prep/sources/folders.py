@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.errors import InputError, all_of
-from imagenet_prep.model import Engine, Failed
+from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
 from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
@@ -279,12 +279,11 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
     Raises:
         InputError: one is not there; the error names its line.
     """
-    chunks = [(start, files.names[start : start + _CHUNK]) for start in range(0, len(files.names), _CHUNK)]
-    parts: dict[int, tuple[Catalog, Remarks]] = {}
-    for outcome in engine.map(_LookUp(base), chunks):
-        if isinstance(outcome, Failed):
-            raise outcome.error
-        start, found, remarks, missing = outcome.value
+    starts = range(0, len(files.names), _CHUNK)
+    found = in_order(engine, _LookUp(base), (files.names[start : start + _CHUNK] for start in starts))
+    parts: list[Catalog] = []
+    said: list[Remarks] = []
+    for start, (rows, remarks, missing) in zip(starts, found, strict=True):
         if missing:
             row, reason = missing[0]
             more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
@@ -293,10 +292,9 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
                 "expected every file that a manifest names to be there",
                 "take the line out, or remove the manifest to have it made again",
             )
-        parts[start] = found, remarks
-    in_order = [parts[start] for start, _ in chunks]
-    found = Catalog.join((each for each, _ in in_order), is_listed=True)
-    return found, Remarks.join(each for _, each in in_order)
+        parts.append(rows)
+        said.append(remarks)
+    return Catalog.join(parts, is_listed=True), Remarks.join(said)
 
 
 def pick_listed(files: FileList, listing: Catalog) -> list[int]:
@@ -318,12 +316,11 @@ def pick_listed(files: FileList, listing: Catalog) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """Looks up some names: where they begin, what was found, remarks, and which rows were not, with the reason."""
+    """Looks up names: what was found, remarks, and the place of each missing name with the reason."""
 
     base: AnyPath
 
-    def __call__(self, task: tuple[int, list[str]]) -> tuple[int, Catalog, Remarks, list[tuple[int, str]]]:
-        start, names = task
+    def __call__(self, names: Sequence[str]) -> tuple[Catalog, Remarks, list[tuple[int, str]]]:
         found, remarks = CatalogBuilder(Folder(self.base)), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()
@@ -342,4 +339,4 @@ class _LookUp:
             found.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):
                 remarks.links.append(name)
-        return start, found.listed(), remarks, missing
+        return found.listed(), remarks, missing

@@ -7,8 +7,9 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
@@ -272,17 +273,13 @@ def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
 
 
 def _refuse_overlaps(begins: array[int], ends: array[int]) -> None:
-    order = range(len(begins))
-    if any(following < begin for begin, following in pairwise(begins)):
-        begins, ends = _sorted(begins, ends)
-    for number in order[1:]:
-        if begins[number] < ends[number - 1]:
-            raise ZipFault(begins[number], "two entries have these bytes, one at least should be elsewhere")
-
-
-def _sorted(begins: array[int], ends: array[int]) -> tuple[array[int], array[int]]:
-    order = sorted(range(len(begins)), key=begins.__getitem__)
-    return array("Q", map(begins.__getitem__, order)), array("Q", map(ends.__getitem__, order))
+    starts, stops = np.array(begins, np.uint64), np.array(ends, np.uint64)
+    order = np.argsort(starts, kind="stable")
+    over = np.flatnonzero(starts[order[1:]] < stops[order[:-1]])
+    if len(over):
+        raise ZipFault(
+            int(starts[order[over[0] + 1]]), "two entries have these bytes, one at least should be elsewhere"
+        )
 
 
 def _show(name: bytes) -> str:
