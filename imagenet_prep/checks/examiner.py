@@ -288,6 +288,8 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
+    if (*stated.values(),) == header[:2]:  # nearly always
+        return
     for (name, got), expected in zip(stated.items(), (header.width, header.height), strict=True):
         if got not in (None, expected):
             detail = f"{name} of a JPEG: expected {expected}, got {got}"

@@ -254,7 +254,7 @@ class _Reading:
                 self._take(record)
                 if self._tell is not None and time.monotonic() - told > _STEP:
                     told = time.monotonic()
-                    self._tell(self.name, min(self._end, len(shard.view)))
+                    self._tell(self.name, min(self.index.end, len(shard.view)))
             self.is_whole = True
         except FramingError as error:
             is_plain = shard.compression == "none"
@@ -285,17 +285,13 @@ class _Reading:
         """The place of a record that was found, or of the end behind the last one; ``image`` if it is of another."""
         if number < len(self.index.offsets):
             return Place(number, self.index.offsets[number], image or self.index.names[number])
-        return Place(number, self._end, image)
-
-    @property
-    def _end(self) -> int:
-        return self.index.offsets[-1] + self.index.lengths[-1] if self.index.offsets else 0
+        return Place(number, self.index.end, image)
 
     def report(self) -> ShardReport:
         """What was found."""
         index, listing = self.index, None
         if self._lists_records:
-            offsets, names = array("Q", [*index.offsets, self._end]), "\0".join(index.names)
+            offsets, names = array("Q", [*index.offsets, index.end]), "\0".join(index.names)
             listing = Listing(offsets, array("I", index.crcs), names.encode())
         return ShardReport(
             self.name,

@@ -61,11 +61,12 @@ class BoxFiles(ABC):
             InputError: they can't be read, an archive is damaged or unpacks to far too much, or an image has two.
         """
         seen: set[tuple[str, str]] = set()
-        for folder, name, content in self._files(progress):
-            if (folder, name) in seen:
+        for count, file in enumerate(self._files(progress), 1):
+            seen.add(file[:2])
+            if len(seen) < count:
+                folder, name, _ = file
                 raise InputError(f"{self.path} holds {folder}/{name}.xml twice", "expected every file once", REMEDY)
-            seen.add((folder, name))
-            yield folder, name, content
+            yield file
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:

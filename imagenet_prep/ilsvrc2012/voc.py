@@ -12,6 +12,7 @@ docs/record-format.md, "Boxes", lists the rules, and where they differ from the 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,28 +126,33 @@ _OBJECT = rb"""<object>
     <bndbox> <xmin>(%(int)b)</xmin> <ymin>(%(int)b)</ymin> <xmax>(%(int)b)</xmax> <ymax>(%(int)b)</ymax> </bndbox>
     </object> """
 _END = rb"</annotation> "
-_USUAL_HEAD, _USUAL_OBJECT, _USUAL_END = map(_pattern, (_HEAD, _OBJECT, _END))
-_OF_ONE_BOX = _pattern(_HEAD + _OBJECT + _END)  # nine files in ten
+
+
+@functools.cache
+def _patterns() -> list[re.Pattern[bytes]]:
+    """A file of one box, nine in ten; and the head, an object and the end of any: made when the first file is read."""
+    return list(map(_pattern, (_HEAD + _OBJECT + _END, _HEAD, _OBJECT, _END)))
 
 
 def _read_usual(content: bytes) -> _Said | None:
     """What a file of the usual shape says; None of any other, which may be as good."""
-    if found := _OF_ONE_BOX.fullmatch(content):
+    of_one_box, usual_head, usual_object, usual_end = _patterns()
+    if found := of_one_box.fullmatch(content):
         width, height, label, x1, y1, x2, y2 = found.groups()
         row = int(x1), int(y1), int(x2), int(y2)
         said = _Said(int(width), int(height), label.decode(), [row])
         return said if said.width and said.height else None
-    head = _USUAL_HEAD.match(content)
+    head = usual_head.match(content)
     if head is None:
         return None
     end, labels, rows = head.end(), [], []
-    while found := _USUAL_OBJECT.match(content, end):
+    while found := usual_object.match(content, end):
         label, x1, y1, x2, y2 = found.groups()
         labels.append(label)
         rows.append((int(x1), int(y1), int(x2), int(y2)))
         end = found.end()
     width, height = int(head[1]), int(head[2])
-    if not _USUAL_END.fullmatch(content, end) or width == 0 or height == 0:
+    if not usual_end.fullmatch(content, end) or width == 0 or height == 0:
         return None
     return _Said(width, height, labels[0].decode() if labels else "", rows)
 

@@ -22,9 +22,8 @@ MOST_PER_BYTE = 128
 
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
-_STANDALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a length: TEM, RST0 to RST7
+_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8), _SOS, _EOI, _SOI, 0xFF})  # TEM, RST0 to RST7; a fill byte
 _FRAME = struct.Struct(">BHHB")
-_LENGTH = struct.Struct(">H")
 _TAIL = 4096  # some cameras pad behind the end of image
 
 
@@ -86,15 +85,12 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
         marker = data[position + 1]
         if marker in wanted:
             return position
-        if marker == 0xFF:  # fill byte
-            position += 1
-        elif marker in _STANDALONE:
-            position += 2
+        if marker not in _WITHOUT_LENGTH:
+            position += 2 + (data[position + 2] << 8 | data[position + 3])
         elif marker in (_SOS, _EOI, _SOI):
             break
         else:
-            (length,) = _LENGTH.unpack_from(data, position + 2)
-            position += 2 + length
+            position += 1 if marker == 0xFF else 2  # a fill byte
     return -1
 
 
@@ -102,7 +98,8 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if position + 10 > len(data):
         raise ImageError("the JPEG ends within its frame header")
     precision, height, width, components = _FRAME.unpack_from(data, position + 4)
-    check_size("JPEG", width, height)
+    if not 0 < width * height <= MAX_PIXELS:
+        check_size("JPEG", width, height)
     if precision != 8 or components not in (1, 3, 4):
         raise ImageError(f"{components} components of {precision} bits: no image of this data set is like that")
     return JpegHeader(width, height, components)

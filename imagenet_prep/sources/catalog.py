@@ -121,7 +121,7 @@ class Catalog:
         """The same with no word of containers and classes that no row needs: to be sent to a worker."""
         found = self.picked(rows)
         ids, container_ids = np.unique(found.container_ids, return_inverse=True)
-        labels = np.unique(found.labels).tolist()
+        labels = sorted(set(found.labels.tolist()))  # np.unique would import numpy.ma
         return dataclasses.replace(
             found,
             containers=[self.containers[each] for each in ids.tolist()],
@@ -191,7 +191,7 @@ class Catalog:
 
     def _item(self, number: int, name: str, label: int) -> Item:
         wnid, text = self.classes[label] if label else ("", "")
-        columns = {column: values[number] for column, values in self.columns.items()}
+        columns = {column: values[number] for column, values in self.columns.items()} if self.columns else {}
         return Item(name, label, wnid, text, self._boxes(number), columns)
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
@@ -224,8 +224,8 @@ class Catalog:
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers that these rows lie in."""
-        ids = np.unique(self.container_ids[places_of(rows)]).tolist()
-        return [_known_by(self.containers[number]) for number in ids]
+        ids = set(self.container_ids[places_of(rows)].tolist())
+        return [_known_by(self.containers[number]) for number in sorted(ids)]
 
     # on the disk -----------------------------------------------------------------------------------------------
 
@@ -358,13 +358,18 @@ class CatalogBuilder:
         self._containers = {container: number for number, container in enumerate(containers)}
         self._blob, self._starts = bytearray(), array("q", [0])
         self._columns = {name: array(form) for name, form in _COLUMNS.items()}
+        self._appends = [column.append for column in self._columns.values()]
 
     def append(self, name: str, offset: int, length: int, stamp: int, label: int = 0) -> None:
         """Add a file of the first container."""
         self._blob += name.encode()
         self._starts.append(len(self._blob))
-        for column, value in zip(self._columns.values(), (0, offset, length, stamp, label), strict=True):
-            column.append(value)
+        add_container, add_offset, add_length, add_stamp, add_label = self._appends
+        add_container(0)
+        add_offset(offset)
+        add_length(length)
+        add_stamp(stamp)
+        add_label(label)
 
     def extend(self, part: Catalog) -> None:
         """Add all rows of another table, without boxes and columns."""

@@ -34,7 +34,7 @@ class Fingerprints:
         digest = hashlib.sha256()
         for part in (
             json.dumps([len(found), self._settings, columns]).encode(),
-            b"".join(self._words[label] for label in np.unique(found.labels).tolist()),
+            b"".join(self._words[label] for label in sorted(set(found.labels.tolist()))),
             np.diff(found.names.starts).astype("<u4").tobytes(),
             found.names.blob.tobytes(),
             found.labels.astype("<u4").tobytes(),

@@ -95,9 +95,10 @@ def iter_records(view: View) -> Iterator[Framed]:
         TruncatedError: the file ends within a record.
     """
     for number, (offset, data) in enumerate(iter_unchecked(view)):
-        end = offset + HEADER.size + len(data)
-        (crc,) = FOOTER.unpack(view[end : end + FOOTER.size])
-        yield Framed(number, offset, data, crc, mask(crc32c(data)) == crc)
+        end = offset + 12 + len(data)
+        (stored,) = FOOTER.unpack(view[end : end + 4])
+        crc = crc32c(data)
+        yield Framed(number, offset, data, stored, ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored)
 
 
 def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) -> memoryview | None:
@@ -176,16 +177,18 @@ def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
 
 @dataclass(slots=True)
 class Index:
-    """The records of a shard in order: offset, length with framing, data CRC as stored, file name."""
+    """The records of a shard in order: offset, length with framing, data CRC as stored, file name; and their end."""
 
     offsets: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     crcs: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    end: int = 0
 
     def add(self, length: int, crc: int, name: str) -> None:
         """Append the record that begins where the last one ends."""
-        self.offsets.append(self.offsets[-1] + self.lengths[-1] if self.offsets else 0)
+        self.offsets.append(self.end)
+        self.end += length
         self.lengths.append(length)
         self.crcs.append(crc)
         self.names.append(name)
@@ -221,7 +224,8 @@ def decode(offsets: Buffer, listing: Buffer) -> Index | None:
         return None
     if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
         return None
-    index = Index([each for each, _ in pairs], [each for _, each in pairs], crcs, [name for _, name in lines])
+    end = sum(pairs[-1]) if pairs else 0
+    index = Index([each for each, _ in pairs], [each for _, each in pairs], crcs, [name for _, name in lines], end)
     return index if content == index.encode() else None
 
 

@@ -192,12 +192,13 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
     size = tail[23]  # behind tag, length, tag, length, "image/filename", and three times tag, length
     stop = 24 + size
     _require(tail, 0, _filename_head(size))
-    return tail[24:stop].decode(), *_read_rest(tail[stop:], label)
+    rest = tail[stop:]
+    read = _read_shared if len(rest) <= _MOST_SHARED else _read_rest
+    return tail[24:stop].decode(), *read(rest, label)
 
 
-@functools.lru_cache(maxsize=4096)
 def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
-    """Width, height and boxes: the same bytes for every image of a size and a class that has no boxes."""
+    """Width, height and boxes."""
     _require(rest, 0, _FORMAT_ENTRY)
     height, position = _read_size(rest, len(_FORMAT_ENTRY), "image/height")
     if rest.startswith(_no_boxes(), position):
@@ -213,15 +214,13 @@ def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
 
 def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...], int]:
     count = tail[position + 32] // len(varint(label))  # the length of the packed labels, if it is of one byte
-    label_entry, heads = _box_entries(label, count)
+    label_entry, heads, layout = _box_entries(label, count)
     position = _require(tail, position, label_entry)
-    columns = []
-    for head in heads:
-        start = _require(tail, position, head)
-        position = start + 4 * count
-        columns.append(struct.unpack_from(f"<{count}f", tail, start))
-    xmax, xmin, ymax, ymin = columns
-    return tuple(map(Box, xmin, ymin, xmax, ymax)), position
+    values, step = layout.unpack_from(tail, position), count + 1
+    if values[::step] != heads:
+        raise ValueError("another encoding")
+    xmax, xmin, ymax, ymin = (values[start : start + count] for start in range(1, 4 * step, step))
+    return tuple(map(Box, xmin, ymin, xmax, ymax)), position + layout.size
 
 
 def _read_size(tail: bytes, position: int, name: str) -> tuple[int, int]:
@@ -250,17 +249,23 @@ def _size_head(name: str, length: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)
-def _box_entries(label: int, count: int) -> tuple[bytes, tuple[bytes, ...]]:
-    """The entry of the box labels, and what precedes the floats of each edge."""
+def _box_entries(label: int, count: int) -> tuple[bytes, tuple[bytes, ...], struct.Struct]:
+    """The entry of the box labels, what precedes the floats of each edge, and the layout of these entries."""
     blank = FloatList((0.0,) * count)
-    heads = (encode_entry(f"image/object/bbox/{edge}", blank)[: -4 * count or None] for edge in _EDGES)
-    return encode_entry("image/object/bbox/label", Int64List((label,) * count)), tuple(heads)
+    heads = tuple(encode_entry(f"image/object/bbox/{edge}", blank)[: -4 * count or None] for edge in _EDGES)
+    layout = struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads))
+    return encode_entry("image/object/bbox/label", Int64List((label,) * count)), heads, layout
 
 
 @functools.cache
 def _no_boxes() -> bytes:
-    label_entry, heads = _box_entries(0, 0)
+    label_entry, heads, _ = _box_entries(0, 0)
     return label_entry + b"".join(heads)
+
+
+_read_shared = functools.lru_cache(maxsize=4096)(_read_rest)  # the same bytes for all images of a size without boxes
+_MOST_SHARED = len(_FORMAT_ENTRY + _no_boxes() + _size_head("image/height", 4) + _size_head("image/width", 4)) + 8
+"""Bytes of such a rest."""
 
 
 # any encoding --------------------------------------------------------------------------------------------------
