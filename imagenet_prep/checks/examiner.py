@@ -284,7 +284,7 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
             raise jpeg.ImageError(f"a JPEG of {header.components} components (CMYK); every record says RGB")
         jpeg.check_ends(image)
         if decode:
-            pixels.check_decode(image)
+            pixels.check_decode(image, header)
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return

@@ -181,7 +181,7 @@ def _decode_jpeg(data: Buffer) -> Array:
     jpeg.check_ends(data)
     if header.components == 4:
         return np.asarray(pixels.decode_rgb(data))
-    image = pixels.decode_for(data, header.components, (header.width, header.height))
+    image = pixels.decode_for(data, header, (header.width, header.height))
     return _with_channels(np.asarray(image))
 
 

@@ -65,8 +65,8 @@ class Reencode:
         return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def check_decode(data: Buffer) -> None:
-    """Decode all of a JPEG, strictly: what libjpeg only warns of counts as damage.
+def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
+    """Decode all of a JPEG with this header, strictly: what libjpeg only warns of counts as damage.
 
     Every coefficient is entropy-decoded. Colours are left out and the inverse transform is that of 1/8 scale: neither
     can fail, so they would find nothing more (a test holds this against decoding in full).
@@ -74,12 +74,12 @@ def check_decode(data: Buffer) -> None:
     Raises:
         ImageError: with libjpeg's own words.
     """
-    if _decoded(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8) is None:
+    if _decoded(data, header, colorspace="GRAY", min_width=1, min_height=1, min_factor=8) is None:
         decode_rgb(data)
 
 
-def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.Image:
-    """Decode a JPEG of this many components to RGB or grey, at reduced scale where ``target`` (pixels) allows it.
+def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
+    """Decode a JPEG with this header to RGB or grey, at reduced scale where ``target`` (pixels) allows it.
 
     Raises:
         ImageError: the image is damaged.
@@ -88,24 +88,26 @@ def decode_for(data: Buffer, components: int, target: tuple[int, int]) -> Image.
 
     pixels = _decoded(
         data,
-        colorspace="GRAY" if components == 1 else "RGB",
+        header,
+        colorspace="GRAY" if header.components == 1 else "RGB",
         min_width=REDUCE * target[0],
         min_height=REDUCE * target[1],
         min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
     )
     if pixels is None:
         return decode_rgb(data)
-    return Image.fromarray(pixels[:, :, 0] if components == 1 else pixels)
+    return Image.fromarray(pixels[:, :, 0] if header.components == 1 else pixels)
 
 
-def _decoded(data: Buffer, **how: Any) -> np.ndarray[Any, Any] | None:
+def _decoded(data: Buffer, header: jpeg.JpegHeader, **how: Any) -> np.ndarray[Any, Any] | None:
     """A JPEG decoded by simplejpeg, strictly; None for what it can't: Pillow decodes that, less strictly.
 
     That is odd sampling factors, and four components as RGB.
     """
     import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
 
-    if _check_size(data) == 4 and how["colorspace"] == "RGB":
+    check_claim(header.width, header.height, len(data))
+    if header.components == 4 and how["colorspace"] == "RGB":
         return None
     try:
         found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(data, strict=True, **how)
@@ -163,9 +165,14 @@ def decode_rgb(data: Buffer) -> Image.Image:
     """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
 
     Raises:
-        ImageError: it can't be decoded.
+        ImageError: it can't be decoded, or its bytes don't fill the size that it claims.
     """
-    _check_size(data)
+    if png.is_png(data):
+        of_png = png.read_header(data)
+        check_claim(of_png.width, of_png.height, len(data), of_png.depth)
+    else:
+        header = jpeg.read_header(data)
+        check_claim(header.width, header.height, len(data))
     with opened(data, "JPEG", "PNG") as image:
         return _as_rgb(image)
 
@@ -207,17 +214,6 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
         raise
     except Exception as error:  # noqa: BLE001 - a parser of files from anywhere
         raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
-
-
-def _check_size(data: Buffer) -> int:
-    """The components of a JPEG, 0 of a PNG; raises ImageError for an image whose size its bytes do not fill."""
-    if png.is_png(data):
-        of_png = png.read_header(data)
-        check_claim(of_png.width, of_png.height, len(data), of_png.depth)
-        return 0
-    header = jpeg.read_header(data)
-    check_claim(header.width, header.height, len(data))
-    return header.components
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -56,6 +56,8 @@ class Prepared:
     @property
     def changes(self) -> str:
         """All that was done to it, in words."""
+        if not self.repair and self.orientation == UPRIGHT:
+            return ""
         turned = () if self.orientation == UPRIGHT else (TURNED,)
         return ", ".join(filter(None, (self.repair, *self.lost, *turned)))
 
@@ -82,13 +84,13 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     jpeg.check_ends(data)
     if header.components == 4:
         if check == "decode" or how is not None:
-            pixels.check_decode(data)
+            pixels.check_decode(data, header)
         return _encoded(data, pixels.decode_rgb(data), how, upright, "cmyk")
     if how is not None:
         target = how.target(header.width, header.height)
-        return _encoded(data, pixels.decode_for(data, header.components, target), how, upright, target=target)
+        return _encoded(data, pixels.decode_for(data, header, target), how, upright, target=target)
     if check == "decode":
-        pixels.check_decode(data)
+        pixels.check_decode(data, header)
     return Prepared(data, header.width, header.height)
 
 

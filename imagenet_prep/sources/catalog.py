@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import importlib
 import io
+import itertools
 import json
 import zlib
 from array import array
@@ -183,16 +184,24 @@ class Catalog:
 
     def items(self) -> Iterator[Item]:
         """All of every row that goes into its record, but for its bytes."""
-        return map(self._item, range(len(self)), self.names, self.labels.tolist())
+        boxes = self._boxes_in_turn() if len(self.box_starts) else itertools.repeat(())
+        return map(self._item, range(len(self)), self.names, self.labels.tolist(), boxes)
 
     def item(self, number: int) -> Item:
         """That of one row."""
-        return self._item(number, self.names[number], self.labels.item(number))
+        return self._item(number, self.names[number], self.labels.item(number), self._boxes(number))
 
-    def _item(self, number: int, name: str, label: int) -> Item:
+    def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
         wnid, text = self.classes[label] if label else ("", "")
         columns = {column: values[number] for column, values in self.columns.items()} if self.columns else {}
-        return Item(name, label, wnid, text, self._boxes(number), columns)
+        return Item(name, label, wnid, text, boxes, columns)
+
+    def _boxes_in_turn(self) -> Iterator[tuple[Box, ...]]:
+        for rows in chunks(len(self)):
+            starts = self.box_starts[rows.start : rows.stop + 1].tolist()
+            corners = iter(self.boxes[4 * starts[0] : 4 * starts[-1]].reshape(-1, 4).tolist())
+            for start, stop in itertools.pairwise(starts):
+                yield tuple([Box(*each) for each in itertools.islice(corners, stop - start)])
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
         if not len(self.box_starts):
