@@ -22,7 +22,7 @@ from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.refusals import unreadable, writing
 from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
 
-_WRITE_OUT = 1 << 20  # bytes that are worth telling the system to begin
+_WRITE_OUT = 4 << 20  # bytes that are worth telling the system to begin
 _BEHIND = 256 << 20  # bytes before them of which it is told again: it passes over all pages that it is told of
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _SHOWN = 40  # characters of a file's name in that of its unfinished file: for people who look
