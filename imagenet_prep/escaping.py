@@ -81,7 +81,7 @@ def program() -> str:
     """How to call this program again: by its name, or by its path where the name alone would not find it."""
     called = Path(sys.argv[0])
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    is_found = any((Path(folder) / NAME).exists() for folder in folders)
+    is_found = any(os.access(Path(folder, NAME), os.X_OK) for folder in folders)  # raises nothing
     return str(called) if called.name == NAME and not is_found else NAME
 
 

@@ -16,7 +16,14 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_boxes_csv, find_source, has_images, own_images
+from imagenet_prep.ilsvrc2012.raw_data import (
+    find_annotations,
+    find_boxes_csv,
+    find_source,
+    has_images,
+    own_images,
+    refuse_astray,
+)
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.recipe_set import refuse_made
@@ -53,6 +60,7 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
 
     Raises:
         UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
+        InputError: a missing archive is in DATA_DIR itself, or has another name.
     """
     refuse_made(layout)
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
@@ -62,6 +70,8 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
         for split in annotated
         if not (find_annotations(layout, split) or find_boxes_csv(layout, split))
     ]
+    for key in missing:
+        refuse_astray(layout, key)
     return tuple(missing)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -195,6 +196,21 @@ def test_a_second_run_makes_nothing(objects: ObjectServer, stored: str) -> None:
     with run_proxy(objects) as proxy:
         right("convert", stored, *PART, **objects.environment_by(proxy.port))
         assert [path for method, path in proxy.seen if method == "PUT" and "-of-" in path] == []
+
+
+def test_an_archive_that_was_replaced_is_called_so(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
+    """An object with a new time was put again; nobody copied it without its times."""
+    raw = locate(objects.new_bucket())
+    upload(local / "raw-data", raw)
+    right("convert", tmp_path / "out", "--raw", raw, *PART)
+    time.sleep(1.1)  # times in a store are seconds
+    archive = raw / "ILSVRC2012_img_train.tar"
+    content = archive.read_bytes()
+    archive.unlink()
+    save_bytes(archive, content)
+    done = prep("convert", tmp_path / "out", "--raw", raw, *PART)
+    assert done.returncode == 2, done.stderr
+    assert f"{archive} was replaced by another object" in done.stderr
 
 
 def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Path) -> None:
@@ -517,6 +533,10 @@ HEALED: list[tuple[int, Fault, str, str]] = [
     (3, "reset", "PUT", "partNumber="),
     (4, "reset", "GET", "img_train.tar"),
     (4, "truncate", "GET", "img_train.tar"),
+    (2, "truncate", "GET", "list-type=2"),
+    (2, "truncate", "GET", r"uploads[=&]"),
+    (2, "reset", "GET", r"uploads[=&]"),
+    (1, "truncate", "GET", "plan.json"),
     (2, 1.5, "PUT", "partNumber="),
 ]
 
@@ -535,15 +555,36 @@ def test_what_passes_is_got_over(
     refuse_leftovers(url)
 
 
-@pytest.mark.parametrize(("fault", "reason"), [("503", "status 503"), ("reset", "")])
-def test_what_stays_is_an_error(proxy: Proxy, objects: ObjectServer, local: Path, fault: Fault, reason: str) -> None:
-    """A store that never answers well ends the run with status 5 and three lines."""
-    proxy.fault = times(10**6, fault, "PUT", "-of-")
+@pytest.mark.parametrize(
+    ("fault", "where", "reason"),
+    [
+        ("503", ("PUT", "-of-"), "status 503"),
+        ("reset", ("PUT", "-of-"), "the server closed the connection without an answer"),
+        ("stall", ("PUT", "-of-"), "the server was silent for too long"),
+        ("truncate", ("GET", "list-type=2"), "the answer was cut short"),
+    ],
+)
+def test_what_stays_is_an_error(
+    proxy: Proxy, objects: ObjectServer, local: Path, fault: Fault, where: tuple[str, str], reason: str
+) -> None:
+    """A store that never answers well ends the run with status 5 and three lines, which name the fault."""
+    proxy.fault = times(10**6, fault, *where)
     done = prep("convert", local, "--output", objects.new_bucket(), *PART, IMAGENET_PREP_RETRY_SECONDS="1")
     assert done.returncode == 5, done.stderr
     said = error_lines(done)
     assert len(said) == 3
     assert reason in said[1]
+
+
+def test_google_without_tls(tmp_path: Path) -> None:
+    """A server that GOOGLE_ALLOW_HTTP allows is asked, and no message names a variable of S3."""
+    account = {"gcs_base_url": "http://127.0.0.1:9", "disable_oauth": True, "client_email": "", "private_key": ""}
+    (tmp_path / "account.json").write_text(json.dumps({**account, "private_key_id": ""}))
+    environment = {"GOOGLE_SERVICE_ACCOUNT": str(tmp_path / "account.json"), "IMAGENET_PREP_RETRY_SECONDS": "1"}
+    done = prep("verify", "gs://bucket/x", GOOGLE_ALLOW_HTTP="true", **environment)
+    assert done.returncode == 5, done.stderr
+    assert "the server refuses connections" in done.stderr
+    assert "AWS" not in done.stderr
 
 
 def test_what_the_environment_lacks(objects: ObjectServer, stored: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -423,6 +424,31 @@ def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str
 
 
 # the script of the documentation -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "variables", "rank"),
+    [
+        (63, {"SLURM_ARRAY_TASK_MAX": "63", "SLURM_ARRAY_TASK_COUNT": "64"}, "63/64"),
+        (
+            5,
+            {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5", "SLURM_ARRAY_TASK_COUNT": "2", "TASKS": "8"},
+            "5/8",
+        ),
+    ],
+)
+def test_the_sbatch_script_with_other_tasks(task: int, variables: dict[str, str], rank: str, tmp_path: Path) -> None:
+    """64 tasks, and some of 8 again: the option that the program gets says which shards these are."""
+    program = tmp_path / "imagenet-prep"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "DATA_DIR": "/data"}
+    environment = {**path, **SLURM, **variables, "SLURM_ARRAY_TASK_ID": str(task)}
+    script = ROOT / "docs" / "cluster" / "imagenet.sbatch"
+    said = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=True).stdout
+    words = dict(itertools.pairwise(said.split()))
+    share = find_share(environment) if words["--rank"] == "auto" else Share(*map(int, words["--rank"].split("/")))
+    assert (share.rank, share.world) == tuple(map(int, rank.split("/")))
 
 
 def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from existing import existing
+from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, converted
 
 from imagenet_prep import pipeline
@@ -23,6 +24,9 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.tour import serve
 from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.portals import ZIP, KaggleZip
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.loading import load
@@ -35,6 +39,89 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 SHARD = "train-00003-of-00008"
+
+
+# raw data in another place -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["raw-data/ILSVRC2012_img_train (1).tar", "ILSVRC2012_img_train.tar", "x.tar.1"])
+def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An archive under another name or in DATA_DIR is named, not fetched again; the command that is printed helps."""
+    layout = Layout(tiny_data_dir)
+    right = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    right.rename(tiny_data_dir / place)
+    convert_words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--train-shards", "2"]
+    for words in (convert_words, ["run", str(tiny_data_dir)], ["download", str(tiny_data_dir)]):
+        with pytest.raises(InputError, match=r"looks like ILSVRC2012_img_train\.tar; rename it"):
+            cli.main(words, standalone_mode=False)
+    assert cli.main(["status", str(tiny_data_dir)], standalone_mode=False) is None
+    move = capfd.readouterr().out.rpartition("next: ")[2]
+    subprocess.run(["bash", "-c", move], check=True)
+    assert right.exists()
+    assert cli.main([*convert_words, "--validation-shards", "2"], standalone_mode=False) == 0
+
+
+def test_archives_beside_raw_data_that_is_not_there(tiny_data_dir: Path) -> None:
+    """The boxes too; the folder is made by the command. An unfinished download, or another tar, is left alone."""
+    layout = Layout(tiny_data_dir)
+    for path in existing(layout.raw_dir, "*"):
+        path.rename(tiny_data_dir / path.name)
+    layout.raw_dir.rmdir()
+    (tiny_data_dir / "other.tar").write_bytes(b"n0144.tar")
+    for _ in range(3):
+        with pytest.raises(InputError, match="rename it") as caught:
+            pipeline.missing_archives(layout)
+        subprocess.run(["bash", "-c", caught.value.hint.partition("    (")[0]], check=True)
+    assert pipeline.missing_archives(layout) == ()
+    train = layout.raw_dir / "ILSVRC2012_img_train.tar"
+    train.rename(f"{train}.crdownload")
+    assert pipeline.missing_archives(layout) == ("train",)
+
+
+@pytest.mark.parametrize("kept", ["empty", "none"])
+def test_a_split_without_images(kept: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Folders train/0 to train/19 are refused, also with --allow-incomplete; a split that is absent is named first."""
+    layout = Layout(tiny_data_dir)
+    (layout.raw_dir / "ILSVRC2012_img_train.tar").unlink()
+    words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--validation-shards", "2", "--quiet"]
+    if kept == "none":
+        assert cli.main(words, standalone_mode=False) == 0
+        assert capfd.readouterr().out == "convert: train: no image at all\n"
+        return
+    for number in range(20):
+        (layout.raw_dir / "train" / str(number)).mkdir(parents=True)
+        (layout.raw_dir / "train" / str(number) / "a.JPEG").write_bytes(photographs.tiny(number))
+    with pytest.raises(InputError, match="holds no train image of ILSVRC2012"):
+        cli.main(words, standalone_mode=False)
+
+
+def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy with all classes is read; where both lack images, the one that is not read is named."""
+    layout = Layout(tmp_path)
+    layout.raw_dir.mkdir()
+    write_zip(layout.raw_dir, tree(made_tiny))
+    wnids = sorted(made_tiny.wnids)
+    monkeypatch.setattr(facts, "CLASSES", len(wnids))
+    for number, wnid in enumerate(wnids):
+        folder = layout.raw_dir / "train" / wnid
+        folder.mkdir(parents=True)
+        (folder / f"{wnid}_1.JPEG").write_bytes(photographs.tiny(1))
+        source = find_source(layout, "train")
+        assert source is not None
+        assert isinstance(source, KaggleZip) is (number + 1 < len(wnids))
+    with pytest.raises(InputError, match=rf"there is {layout.archive_path(ZIP)} too, not read") as caught:
+        convert(layout, ENGINE, ConvertOptions(train_shards=1, validation_shards=1))
+    assert f"move {layout.raw_dir / 'train'} away" in caught.value.detail
+
+
+@pytest.mark.parametrize("folder", ["x" * 5000, "/proc/1/root/unsearchable"])
+def test_a_path_that_can_not_be_searched(folder: str, tmp_path: Path) -> None:
+    """A folder in PATH that the system refuses to look into changes no message and no status."""
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "imagenet_prep", "status", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "next: imagenet-prep download" in done.stdout
 
 
 # a bad image ---------------------------------------------------------------------------------------------------

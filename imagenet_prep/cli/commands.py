@@ -100,11 +100,15 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     imagenet-prep download /data/imagenet --source huggingface
     """
     from imagenet_prep.ilsvrc2012.part import find_part
+    from imagenet_prep.ilsvrc2012.raw_data import refuse_astray
     from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy, pending
 
     layout, progress = Layout(data_dir), make_progress(quiet)
     keys, part = _archive_keys(only), find_part(given["classes"])
     site = site_of(given, keys)
+    for key in keys:
+        if not layout.archive_path(facts.ARCHIVES[key]).is_file():
+            refuse_astray(layout, key)
     if site is not None:
         if given["dry_run"]:
             incoming = foresee_copy(layout, site, progress=progress)
@@ -208,6 +212,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     imagenet-prep convert /data/flowers --config flowers.yaml
     imagenet-prep convert /data/imagenet --rank auto    (in each task of a job array: docs/cluster.md)
     """
+    from imagenet_prep.registry import ILSVRC2012
     from imagenet_prep.stages.convert import convert, foresee
 
     engine, progress = _engine(given), make_progress(quiet)
@@ -218,7 +223,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     if given["dry_run"]:
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
-    printing.print_convert(summary, quiet)
+    printing.print_convert(summary, quiet, facts.SPLITS if dataset is ILSVRC2012 else ())
     return PROBLEMS_FOUND if summary.set_aside else 0
 
 

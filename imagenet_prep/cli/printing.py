@@ -60,7 +60,7 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
         print_untar(summary.untar, quiet)
     if summary.annotate is not None:
         print_annotate(summary.annotate, quiet)
-    print_convert(summary.convert, quiet)
+    print_convert(summary.convert, quiet, facts.SPLITS)
 
 
 def print_needs(needs: Sequence[Need]) -> None:
@@ -102,8 +102,10 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
             tell(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
-def print_convert(summary: ConvertSummary, quiet: bool) -> None:
-    """Shards and images of each split, and what was out of the ordinary."""
+def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str]) -> None:
+    """Shards and images of each split, and what was unusual; splits that are ``expected`` and absent come first."""
+    made = {split.split for split in summary.splits}
+    tell(*(f"convert: {split}: no image at all" for split in expected if split not in made))
     if quiet:
         return
     for split in summary.splits:

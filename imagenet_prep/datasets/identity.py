@@ -20,6 +20,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, decode, frame
 
 LOOKED_AT = 4096
@@ -53,12 +54,19 @@ def find_changed(
                 now = {each: split.stamps[each] for each in split.catalog.containers_of(split.rows(plan))}
                 written_to = [each for each, stamp in now.items() if known.get(each, stamp) != stamp]
                 if written_to:
-                    changed[info.name] = f"only file times differ, of {written_to[0]}: a copy that did not keep them?"
+                    changed[info.name] = _written(written_to[0])
                 elif not known.keys() >= now.keys():
                     moved.append((plan, split, info))
     for name, place in find_others(moved, layout, engine).items() if moved else ():
         changed[name] = f"{place} has the name and the length that it had elsewhere, and other bytes"
     return changed
+
+
+def _written(container: object) -> str:
+    """How an image file or an archive of other times is called; an object has a new time only if it was replaced."""
+    if scheme_of(container) is not None:
+        return f"{container} was replaced by another object"
+    return f"only file times differ, of {container}: a copy that did not keep them?"
 
 
 # images that lie elsewhere -------------------------------------------------------------------------------------

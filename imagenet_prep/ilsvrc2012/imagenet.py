@@ -108,9 +108,19 @@ class ImageNet(KnownSet):
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see KnownSet."""
-        from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source, own_images
+        from imagenet_prep.ilsvrc2012.raw_data import (
+            find_annotations,
+            find_astray,
+            find_source,
+            move_command,
+            own_images,
+        )
 
-        found = [find_source(layout, split) for split in facts.SPLITS]
+        sources = {split: find_source(layout, split) for split in facts.SPLITS}
+        astray = (find_astray(layout, split) for split, source in sources.items() if source is None)
+        if (move := next(filter(None, astray), None)) and states["convert"] == "not begun":
+            return move_command(*move)
+        found = list(sources.values())
         if not all(found) and states["convert"] == "not begun":
             own = own_images(layout)
             return command("init", own) if own else command("download", layout.data_dir)

@@ -17,8 +17,11 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
     find_boxes_csv,
+    find_copies,
     find_source,
     nothing_found,
+    refuse_astray,
+    refuse_empty,
     refuse_encoded_again,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
@@ -38,13 +41,17 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
     sources = {split: find_source(layout, split) for split in facts.SPLITS}
     for split, source in sources.items():
         if source is None:
+            refuse_astray(layout, split)
             refuse_encoded_again(layout, split)
     if not any(sources.values()):
         raise nothing_found(layout)
     found = {split: source for split, source in sources.items() if source is not None}
     notes = _check_files(found, options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
-    notes += _check_complete(catalogs, options)
+    for split, source in found.items():
+        if not catalogs[split]:
+            refuse_empty(source, options.part)
+    notes += _check_complete(catalogs, options, _others(layout, found))
     splits: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         count = options.shards(split)
@@ -84,6 +91,7 @@ def plan_again(
     for split in splits:
         source = find_source(layout, split)
         if source is None:
+            refuse_astray(layout, split)
             refuse_encoded_again(layout, split)
             raise InputError(
                 f"no {split} images in {layout.raw_dir}",
@@ -120,12 +128,24 @@ def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) ->
     return _told(lacking, "files", options)
 
 
-def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions) -> list[str]:
+def _others(layout: Layout, found: Mapping[str, ImageSource]) -> str:
+    """The copies of the same splits that were not read, in words; "" if there are none."""
+    pairs = ((source, copy) for split, source in found.items() for copy in find_copies(layout, split))
+    others = dict.fromkeys(
+        f"{copy.path} too, not read: to use it, move {source.path} away"
+        for source, copy in pairs
+        if copy.path != source.path
+    )
+    return f"there is {'; '.join(others)}" if others else ""
+
+
+def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions, others: str) -> list[str]:
     missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
     lacking = [text for text in missing if text]
-    _told(lacking, "images", options)
+    _told([*lacking, others] if lacking and others else lacking, "images", options)
     lacking_splits = (split for split, text in zip(facts.SPLITS, missing, strict=True) if text)
-    return [_part_of(catalogs.get(split), split, options.part) for split in lacking_splits]
+    notes = [_part_of(catalogs.get(split), split, options.part) for split in lacking_splits]
+    return [*notes, others] if notes and others else notes
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, command_line
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxArchive, BoxFiles, BoxFolder
 from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialTar
@@ -79,15 +80,29 @@ https://huggingface.co/datasets/timm/imagenet-1k-wds.
 
 
 def find_source(layout: Layout, split: str) -> ImageSource | None:
-    """Where the images of a split lie, or None.
+    """Where the images of a split are, or None.
 
-    Raw data that is being consumed goes before any copy, what is known of one that was consumed comes last.
+    Raw data that is being consumed goes before any copy, what is known of one that was consumed comes last. A copy that
+    lacks classes is taken where there is no other.
     """
     consumed = ConsumedImages.find(layout, split)
     if consumed is not None and not consumed.consumption.is_over:
         return consumed
-    copy = next((found for copy in COPIES if (found := copy.find(layout, split))), None)
-    return copy or ImageFolders.find_begun(layout, split) or consumed
+    copies = find_copies(layout, split)
+    whole = next((copy for copy in copies if not _lacks_classes(copy)), None)
+    return whole or next(iter(copies), None) or ImageFolders.find_begun(layout, split) or consumed
+
+
+def find_copies(layout: Layout, split: str) -> list[ImageSource]:
+    """All copies of a split that the raw folder holds."""
+    return [found for copy in COPIES if (found := copy.find(layout, split))]
+
+
+def _lacks_classes(copy: ImageSource) -> bool:
+    """Whether the names of its folders or tars show that a copy has fewer classes than the data set."""
+    if isinstance(copy, ClassTars):
+        return len(copy.wnids()) < facts.CLASSES
+    return isinstance(copy, ImageFolders) and copy.split == facts.TRAIN and _count_classes(copy.path) < facts.CLASSES
 
 
 def has_images(layout: Layout, split: str, part: Part) -> bool:
@@ -128,6 +143,59 @@ def checked_md5(layout: Layout, archive: AnyPath) -> str:
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
 _LOOKED_AT = 50  # names of a folder, to see what it holds
+_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
+
+_BEGINNINGS = {
+    facts.TRAIN: re.compile(rb"n[0-9]{8}\.tar\0"),
+    facts.VALIDATION: re.compile(rb"ILSVRC2012_val_[0-9]{8}\.JPEG\0"),
+}
+_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
+"""How the official archives and Kaggle's zip begin, whatever their names."""
+
+
+def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
+    """An archive in DATA_DIR itself, or one under another name; and the path where it would be found. None if none is.
+
+    Call it for a split or boxes that no copy has.
+    """
+    archive = facts.ARCHIVES[key]
+    for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
+        target = layout.own_raw_dir if folder == layout.data_dir else folder
+        names = [name for name in _names(folder) if ".tar" in name or ".zip" in name]
+        for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
+            if key in _BEGINNINGS:
+                head = _head(folder / name)
+                if _BEGINNINGS[key].match(head):
+                    return folder / name, target / archive.filename
+                if _ZIP_BEGINNING.match(head):
+                    return folder / name, target / ZIP.filename
+            elif name == archive.filename:
+                return folder / name, target / name
+    return None
+
+
+def _head(path: AnyPath) -> bytes:
+    with suppress(OSError), open_file(path) as file:
+        return file.read(512)
+    return b""
+
+
+def move_command(source: AnyPath, target: AnyPath) -> str:
+    """The command line that gives an archive the path where it is found."""
+    move = command_line(["mv", "--", str(source), str(target)])
+    return move if target.parent.is_dir() else f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+
+
+def refuse_astray(layout: Layout, key: str) -> None:
+    """Raise InputError if an archive that is missing is in DATA_DIR itself or has another name."""
+    found = find_astray(layout, key)
+    if found is not None:
+        source, target = found
+        raise InputError(
+            f"{source} looks like {target.name}; rename it",
+            f"expected it as {target}",
+            f"{move_command(source, target)}    (then run the same command again)",
+        )
 
 
 def refuse_encoded_again(layout: Layout, split: str) -> None:
@@ -143,6 +211,16 @@ def refuse_encoded_again(layout: Layout, split: str) -> None:
                 "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
                 "and name their folder with --raw",
             )
+
+
+def refuse_empty(source: ImageSource, part: Part) -> None:
+    """Raise InputError for a copy without one image: its shards would be empty."""
+    names = _names(source.path) if source.path.is_dir() else []
+    raise InputError(
+        f"{source.path} holds no {source.split} image of {part.name}",
+        f"expected folders such as n01440764, or an archive of image-net.org; found {listed(names) or 'nothing'}",
+        f"move it away, and run the same command again; for images of your own: {command('init', source.path)}",
+    )
 
 
 def nothing_found(layout: Layout) -> InputError:

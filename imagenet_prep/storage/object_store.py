@@ -16,10 +16,11 @@ import functools
 import os
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
@@ -27,6 +28,8 @@ from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+T = TypeVar("T")
 
 PART = 8 << 20
 """Bytes of each part of an upload: S3 takes 10,000 of them, so 78 GiB an object."""
@@ -44,6 +47,9 @@ _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_PREFIX = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
+"""The word that the variables of a store begin with."""
+
 _SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names"
 _SIGN_UP_ELSEWHERE = "docs/object-stores.md names the variables that are read"
 
@@ -83,12 +89,14 @@ class ObjectStore(RemoteStore):
 
     def get(self, name: str, most: int) -> memoryview:
         """All of an object; of a larger one nothing is kept."""
-        with self._asking(name):
+
+        def fetch() -> memoryview:
             found = load_library().get(self._client, self.key(name))
-            if found.meta["size"] > most:
-                size = found.meta["size"]
+            if (size := found.meta["size"]) > most:
                 raise InputError(f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes")
             return memoryview(found.bytes())
+
+        return persist(self.url(name), fetch)
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
         """Ten requests at a time; neighbours come in one."""
@@ -120,21 +128,15 @@ class ObjectStore(RemoteStore):
 
     def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
         """The names of the folders in a folder, and its objects, both in order."""
-        with self._asking(name):
-            found = load_library().list_with_delimiter(self._client, self._prefix(name))
+        client, prefix = self._client, self._prefix(name)
+        found = persist(self.url(name), lambda: load_library().list_with_delimiter(client, prefix))
         folders = sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
         return folders, self._found(name, found["objects"])
 
-    def list_below(self, name: str = "") -> Iterator[Found]:
-        """Every object below a folder; names are relative to it."""
-        with self._asking(name):
-            for chunk in load_library().list(self._client, self._prefix(name), chunk_size=1000):
-                yield from self._found(name, chunk)
-
     def has_below(self, name: str) -> bool:
         """Whether the folder of this name holds an object: a request for one name."""
-        with self._asking(name):
-            return any(load_library().list(self._client, self._prefix(name), chunk_size=1))
+        client, prefix = self._client, self._prefix(name)
+        return persist(self.url(name), lambda: any(load_library().list(client, prefix, chunk_size=1)))
 
     def create(self, name: str) -> ObjectSink:
         """An upload, started by the first part that is full."""
@@ -196,7 +198,8 @@ class ObjectStore(RemoteStore):
 
     def _request(self, method: str, key: str, query: str) -> bytes:
         """Send a request that obstore has signed; stores ignore the parameter that obstore appends to it."""
-        import urllib.error  # these two import a hundred modules, which no command of local folders needs
+        import http.client  # these import a hundred modules, which no command of local folders needs
+        import urllib.error
         import urllib.request
 
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
@@ -204,23 +207,22 @@ class ObjectStore(RemoteStore):
         server = server or f"https://s3.{region}.amazonaws.com"
         place = f"{server.rstrip('/')}/{self.bucket}" + (f"/{quote(key)}" if key else "")
         options = {"endpoint": f"{place}?{query}&x-of=", "virtual_hosted_style_request": True}
-        with self._asking(""):
-            signed = sign(self.scheme, self.bucket, method, options)
-        request = urllib.request.Request(signed, method=method)  # noqa: S310 - see server
-        try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
-                found: bytes = answer.read()
-                return found
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return b"<none/>"
-            raise NetworkError(
-                f"uploads to {self.url('')} can't be listed or aborted", f"status {error.code}"
-            ) from None
-        except OSError:  # its text holds the signed address
-            raise NetworkError(
-                f"uploads to {self.url('')} can't be listed or aborted", "the connection failed"
-            ) from None
+        what = f"uploads to {self.url('')} can't be listed or aborted"
+
+        def send() -> bytes:
+            request = urllib.request.Request(sign(self.scheme, self.bucket, method, options), method=method)  # noqa: S310
+            try:
+                with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - see server
+                    found: bytes = answer.read()
+                    return found
+            except urllib.error.HTTPError as error:
+                if error.code == 404:
+                    return b"<none/>"
+                raise NetworkError(what, f"status {error.code}") from None
+            except (OSError, http.client.HTTPException):  # their texts hold the signed address
+                raise CutError(what, "the connection failed") from None
+
+        return persist(self.url(""), send)
 
 
 class ObjectSink(RemoteSink):
@@ -357,7 +359,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             "start workers by spawn or forkserver: multiprocessing_context='spawn' of a PyTorch DataLoader",
         )
     http, retry = _patience()
-    if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes") and scheme == "s3":
+    if os.environ.get(f"{_PREFIX[scheme]}_ALLOW_HTTP", "").lower() in ("1", "true", "yes"):
         http["allow_http"] = True
     make, name = {
         "s3": (obstore.store.S3Store, "bucket"),
@@ -400,6 +402,24 @@ def sign(scheme: str, bucket: str, method: str, options: Mapping[str, Any]) -> s
 # what a store says ---------------------------------------------------------------------------------------------
 
 
+class CutError(NetworkError):
+    """An answer ended before its end; obstore leaves it to its caller to ask again."""
+
+
+def persist(url: str, request: Callable[[], T]) -> T:
+    """The answer to a request; one that was cut short is asked for again, as long as other requests are retried."""
+    end, pause = time.monotonic() + _retry_seconds(), 0.1
+    while True:
+        try:
+            with asking(url):
+                return request()
+        except CutError:
+            if time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 10)
+
+
 @contextlib.contextmanager
 def asking(url: str) -> Iterator[None]:
     """Turn what obstore says of a request into the error that names the object; see ``failure``."""
@@ -422,7 +442,7 @@ def failure(url: str, error: Exception) -> Exception:
     answer = f"status {status}" + (f", {code[1]}" if code else "") if status else ""
     if (code and code[1] == "NoSuchBucket") or "NoSuchBucket" in said or "ContainerNotFound" in said:
         what = f"there is no bucket {scheme}://{place.partition('/')[0]}"
-        return InputError(what, answer, "make it, or name another one; AWS_ENDPOINT_URL says where it is looked for")
+        return InputError(what, answer, f"create it, or name another one{_which_server(scheme)}")
     if isinstance(error, FileNotFoundError) or status == 404:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     name = type(error).__name__
@@ -432,25 +452,30 @@ def failure(url: str, error: Exception) -> Exception:
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
         return AccessError(f"no credentials for {url}", "the environment holds none that can be used", _who(scheme))
     if status is not None and status < 500 and status not in (408, 429):
-        return InputError(f"the store refuses a request for {url}", answer, "check the URL and AWS_ENDPOINT_URL")
-    reason = answer or _network_reason(said)
-    hint = "run the same command again; AWS_ENDPOINT_URL says which server is asked, if it is not the store's own"
-    return NetworkError(f"no answer that can be used for {url}", reason, hint)
+        return InputError(f"the store refuses a request for {url}", answer, f"check the URL{_which_server(scheme)}")
+    kind, reason = (NetworkError, answer) if answer else _network_fault(said)
+    return kind(f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}")
 
 
 def _who(scheme: str) -> str:
     return _SIGN_UP if scheme == "s3" else _SIGN_UP_ELSEWHERE
 
 
-def _network_reason(said: str) -> str:
+def _which_server(scheme: str) -> str:
+    return "; AWS_ENDPOINT_URL says which server is asked, if it is not the store's own" if scheme == "s3" else ""
+
+
+def _network_fault(said: str) -> tuple[type[NetworkError], str]:
     for sign, reason in (
         ("dns error", "the name of the server is not known"),
-        ("Connection refused", "the server takes no connections"),
+        ("Connection refused", "the server refuses connections"),
+        ("TimedOut", "the server was silent for too long"),
         ("timed out", "the server was silent for too long"),
-        ("timeout", "the server was silent for too long"),
-        ("reset", "the connection was broken off"),
-        ("body", "what came was cut short"),
+        ("Connection reset", "the connection was reset"),
+        ("IncompleteMessage", "the server closed the connection without an answer"),
     ):
         if sign in said:
-            return reason
-    return "the connection failed"
+            return NetworkError, reason
+    if "response body" in said:
+        return CutError, "the answer was cut short"
+    return NetworkError, "the connection failed"
