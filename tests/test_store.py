@@ -13,7 +13,8 @@ import pytest
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.store import GoneError, Store
+from imagenet_prep.storage.location import Store
+from imagenet_prep.storage.store import GoneError
 
 
 @pytest.fixture

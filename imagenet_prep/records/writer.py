@@ -13,10 +13,9 @@ from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.records.encoder import Encoder, Writable
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.location import refuse_url
+from imagenet_prep.storage.location import Sink, Store, refuse_url
 from imagenet_prep.storage.lock import locked
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.storage.store import Sink, Store
 from imagenet_prep.text import byte_count, number_of
 from imagenet_prep.tfrecord.compression import MAX_RECORD, Compression, RecordWriter
 from imagenet_prep.tfrecord.example import Kind

@@ -15,8 +15,9 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import Sink
 from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
-from imagenet_prep.storage.store import GoneError, Sink
+from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index, decode
 

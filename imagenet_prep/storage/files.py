@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.escaping import rerun
-from imagenet_prep.storage.location import AnyPath, local_or_none, open_store, split
+from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.storage.store import MOST, Appender, FolderEntry
+from imagenet_prep.storage.store import MOST, FolderEntry
 from imagenet_prep.text import listed, size_text
 
 if TYPE_CHECKING:

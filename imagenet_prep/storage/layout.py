@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from imagenet_prep.escaping import Settings
-from imagenet_prep.storage.location import AnyPath, local_or_none, local_path, locate, open_store, refuse_url
-from imagenet_prep.storage.store import Store
+from imagenet_prep.storage.location import AnyPath, Store, local_or_none, local_path, locate, open_store, refuse_url
 
 MAX_SHARDS = 9_999_999
 """Of a split: a million shards of a tenth of a gigabyte are a hundred terabytes."""

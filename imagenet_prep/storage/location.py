@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.storage.local import LocalStore
+from imagenet_prep.storage.local import LocalAppender, LocalSink, LocalStore
 from imagenet_prep.storage.object_store import ObjectStore
-from imagenet_prep.storage.store import RemoteStore, Store
+from imagenet_prep.storage.store import RemoteAppender, RemoteSink, RemoteStore
 
 SCHEMES = ("s3", "gs", "az")
 _URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path has one slash left of the two
@@ -135,6 +135,35 @@ class Location:
 
 AnyPath: TypeAlias = Path | Location
 """Where a file or a folder is."""
+
+Store: TypeAlias = LocalStore | RemoteStore
+"""Finished files under their names; nobody sees unfinished ones here. Names may hold slashes.
+
+Both kinds have the same methods, and the type checker holds them to it:
+
+- ``load``, ``open``, ``read``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
+- ``create`` begins a Sink. ``replace`` and ``save`` write a small file whole and durably; ``claim`` only where none is.
+- ``append`` gives an Appender; ``delete`` removes a file; ``abandon`` removes what killed writers left.
+- ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one go for any number of
+  files. One sync serves all stores of one ``device``.
+"""
+
+Sink: TypeAlias = LocalSink | RemoteSink
+"""A file being written. As a context manager it is discarded at the end, unless it was committed.
+
+Every method may raise OSError, as the system refuses; then nothing of the file can be trusted. It is a GoneError if
+someone removed the file: trying again is of no use then. ``size`` is the bytes written so far.
+
+- ``write`` appends bytes, none of them durable yet; ``rest`` holds nothing open until the next call.
+- ``seal`` makes every byte durable; nothing is written after that.
+- ``commit`` gives the file its name, or another one, from one moment to the next. If the system goes down before the
+  names are synced, the old file may be there again, or none; if the sink was not sealed, some of its bytes may be
+  missing until the store is synced.
+- ``discard`` removes the bytes written, unless the file has its name already.
+"""
+
+Appender: TypeAlias = LocalAppender | RemoteAppender
+"""A file that grows: ``append`` adds whole lines, ``sync`` makes all of them durable."""
 
 
 def locate(where: str | os.PathLike[str] | Location) -> AnyPath:

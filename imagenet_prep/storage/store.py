@@ -1,4 +1,4 @@
-"""Store: files under names, on a disk or elsewhere. Sink: a file being written. RemoteStore: objects as a Store."""
+"""RemoteStore: objects under names, with the methods of a LocalStore; and a file of either being written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, ClassVar, TypeAlias
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.refusals import unreadable
@@ -20,7 +20,6 @@ from imagenet_prep.storage.refusals import unreadable
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from imagenet_prep.tfrecord.framing import View
 
 Buffer = bytes | memoryview
 
@@ -80,130 +79,6 @@ class ObjectEntry:
 
 FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
 """A file or a folder in a folder."""
-
-
-class Sink(Protocol):
-    """A file being written. As a context manager it is discarded at the end, unless it was committed.
-
-    Every method may raise OSError, as the system refuses; then nothing of the file can be trusted. It is a GoneError if
-    someone removed the file: trying again is of no use then. ``size`` is the bytes written so far.
-    """
-
-    size: int
-
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """Append all of ``parts``, one after the other. None of it is durable yet."""
-
-    def rest(self) -> None:
-        """Hold nothing open until the next call: there can be any number of resting sinks."""
-
-    def seal(self) -> None:
-        """Make every byte durable; nothing is written after that. There is still no file of that name."""
-
-    def commit(self, name: str = "") -> None:
-        """Give it its name, or this other one: from one moment to the next the whole file stands there.
-
-        It replaces the file of that name. If the system goes down before the names are synced, the old file may stand
-        there again, or none; if the sink was not sealed, some of its bytes may be missing until the store is synced.
-        """
-
-    def discard(self) -> None:
-        """Remove the bytes written, unless the file has its name already."""
-
-    def __enter__(self) -> Sink:
-        """Nothing to do."""
-
-    def __exit__(self, *_: object) -> None:
-        """Discard it."""
-
-
-class Appender(Protocol):
-    """A file that grows."""
-
-    def append(self, lines: bytes) -> None:
-        """Add whole lines."""
-
-    def sync(self) -> None:
-        """Make all of them durable."""
-
-    def close(self) -> None:
-        """No more will come."""
-
-
-class Store(Protocol):
-    """Finished files under their names; nobody sees unfinished ones here. Names may hold slashes."""
-
-    is_local: ClassVar[bool]
-    """Whether the files are on a file system of this machine: mapped, locked, renamed, limited by its space."""
-
-    @property
-    def device(self) -> object:
-        """The scope of a sync: one sync serves all stores of one device."""
-
-    def list(self) -> Sequence[str]:
-        """The names in the folder of the store, in order."""
-
-    def scan(self) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
-        """The entries of the folder of the store, in any order; raises OSError as os.scandir does."""
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file, None if there is none."""
-
-    def open(self, name: str) -> IO[bytes]:
-        """A file to read from its beginning; raises OSError, also for a pipe or a device."""
-
-    def load(self, name: str, most: int = MOST) -> bytes | None:
-        """The whole content of a small file, None if there is none.
-
-        Raises:
-            InputError: it can't be read, is no plain file, or is larger than ``most``.
-        """
-
-    def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
-        """These bytes of a file, or all from ``offset`` on; they stay as they are while the view lives.
-
-        Raises:
-            InputError: it can't be opened.
-        """
-
-    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
-        """The bytes from each start to its stop, fewer where the file is shorter; raises FileNotFoundError."""
-
-    def view(self, name: str, *, in_order: bool = False) -> View:
-        """The whole file to slice: a memory map, or ranges that are fetched; raises InputError."""
-
-    def create(self, name: str) -> Sink:
-        """A file that will have this name once it is committed.
-
-        Any number of processes may write files of one name at once: the one committed last stands there.
-        """
-
-    def replace(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-        """A small file that appears whole and durable at the end of the block, or, if the block raises, not at all."""
-
-    def save(self, name: str, content: bytes) -> bool:
-        """Replace a small file whole and durably unless it holds just this content; whether it was written."""
-
-    def claim(self, name: str, content: bytes) -> bytes:
-        """Create a file, whole and durable, only where there is none: the content that stands there now.
-
-        The caller was first if this equals ``content``, or another one claimed it with equal content.
-        """
-
-    def append(self, name: str) -> Appender:
-        """Add lines to a file, created if need be; raises WriteError."""
-
-    def delete(self, name: str) -> None:
-        """Remove a file, if there is one. Durable once the names are synced."""
-
-    def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Remove what killed writers left of files whose names ``is_meant``; how many there were."""
-
-    def sync_names(self) -> None:
-        """Make all commits and deletions so far durable; bytes of sealed sinks are durable already."""
-
-    def sync(self) -> None:
-        """Make everything durable, sealed or not, in one go for any number of files."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +195,7 @@ class RemoteStore(abc.ABC):
         """Ranges that are fetched when they are sliced; at least ``least`` bytes a request."""
         return RangedView(self, name, least=_AHEAD if in_order else least)
 
-    def create(self, name: str) -> Sink:
+    def create(self, name: str) -> RemoteSink:
         """An object collected in memory."""
         return RemoteSink(self, name)
 
@@ -342,9 +217,9 @@ class RemoteStore(abc.ABC):
                 return there
         return content
 
-    def append(self, name: str) -> Appender:
+    def append(self, name: str) -> RemoteAppender:
         """Objects beside it: ``journal-7.jsonl`` for ``journal.jsonl``."""
-        return _Parts(self, name)
+        return RemoteAppender(self, name)
 
     def sync_names(self) -> None:  # noqa: B027 - nothing to do: an answered request is durable
         """Nothing to do: an answered request is durable."""
@@ -455,7 +330,7 @@ class RemoteSink:
         self.discard()
 
 
-class _Parts:
+class RemoteAppender:
     """An object each time that lines are synced; at the end one object of all lines of this writer."""
 
     def __init__(self, store: RemoteStore, name: str) -> None:
@@ -467,14 +342,17 @@ class _Parts:
         self._put: list[tuple[str, bytes]] = []
 
     def append(self, lines: bytes) -> None:
+        """Hold lines until the next sync."""
         self._new.append(lines)
 
     def sync(self) -> None:
+        """Put an object of the lines that are new."""
         if self._new:
             self._put_part(b"".join(self._new))
             self._new = []
 
     def close(self) -> None:
+        """Put one object in place of several."""
         if len(self._put) > 1:
             before = self._put[:]
             self._put_part(b"".join(lines for _, lines in before))
