@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 PROBLEMS_FOUND = 3
 
 cli = click.Group()
+cli.command_class = o.Command
 """All commands by name."""
 
 
-@cli.command()
+@cli.command(cls=o.LongCommand)
 @o.places
 @o.fetching
 @click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
@@ -195,7 +196,7 @@ def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
     printing.print_init(init(folder, output, _engine(given), progress=make_progress(quiet)), quiet)
 
 
-@cli.command()
+@cli.command(cls=o.LongCommand)
 @o.places
 @click.option("--config", "-c", type=o.existing_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
 @o.settings_for("convert")
@@ -306,7 +307,7 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 @cli.command()
 @click.argument("first", metavar="A", type=o.set_of_shards)
 @click.argument("second", metavar="B", type=o.set_of_shards)
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Look into so many records.")
+@click.option("--limit", type=o.Number(min=0), default=20, show_default=True, help="Look into so many records.")
 @o.json_file
 @o.quiet
 def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: bool) -> int:
@@ -353,7 +354,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
 @cli.command()
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
-@click.option("--samples", type=click.IntRange(0, 1000), default=48, show_default=True, help="Images to show.")
+@click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show.")
 @click.option("--output", "page", type=o.NewFile(o.HTML), help="Where the page goes, instead of beside the shards.")
 @o.working
 def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
@@ -377,8 +378,8 @@ def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, qui
 
 @cli.command()
 @click.argument("file", type=o.any_file)
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
-@click.option("--record", type=click.IntRange(min=0), help="Only this one; the first is 0.")
+@click.option("--limit", type=o.Number(min=1), help="At most so many records.")
+@click.option("--record", type=o.Number(min=0), help="Only this one; the first is 0.")
 @o.json_file
 @click.option("--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
 def show(file: Path, limit: int | None, record: int | None, json_file: Path | None, image: Path | None) -> None:
@@ -395,7 +396,7 @@ def show(file: Path, limit: int | None, record: int | None, json_file: Path | No
         save_image(file, record or 0, image)
 
 
-class _ExportCommand(click.Command):
+class _ExportCommand(o.Command):
     """A command whose help ends with a line for each format."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -428,8 +429,8 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
 @cli.command()
 @o.new_data_dir
-@click.option("--classes", type=click.IntRange(2, facts.CLASSES), default=20, show_default=True)
-@click.option("--per-class", type=click.IntRange(2, 1300), default=12, show_default=True, help="Train images a class.")
+@click.option("--classes", type=o.Number(2, facts.CLASSES), default=20, show_default=True)
+@click.option("--per-class", type=o.Number(2, 1300), default=12, show_default=True, help="Train images a class.")
 @o.workers
 @o.quiet
 def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **given: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -52,6 +53,59 @@ def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIV
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose examples, the lines after its description, are a section of its help."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description and the examples."""
+        text, _, examples = inspect.cleandoc(self.help or "").partition("\n\n\b\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text)
+        if examples:
+            with formatter.section("Examples"):
+                formatter.write_text(f"\b\n{examples}")
+
+
+class LongCommand(Command):
+    """A command whose help has the options that most people use; --help-all has them all."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its options, and that one."""
+        return [*super().get_params(ctx)[:-1], _help_all, self.get_help_option(ctx) or _help_all]
+
+
+class _Rare(click.Option):
+    """An option that a LongCommand shows with --help-all only."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        is_shown = ctx.meta.get("help-all") or not isinstance(ctx.command, LongCommand)
+        return super().get_help_record(ctx) if is_shown else None
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta["help-all"] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+_help_all = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options.",
+)
+
+
+class Number(click.IntRange):
+    """A whole number."""
+
+    name = "number"
 
 
 def _plain(path: Path) -> Path:
@@ -147,9 +201,14 @@ def settings_for(command: str) -> Callable[[F], F]:
     """The options of all settings that a command has one for, and ``--set`` for the others."""
     own = [each for each in settings_of(ConvertOptions) if command in each.options]
     others = ", ".join(each.name for each in settings_of(ConvertOptions) if command not in each.options)
-    options = [click.option(_flag(each), **_as_click(each)) for each in own]
+    options = [click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each)) for each in own]
     rest = click.option(
-        "--set", "texts", metavar="NAME=VALUE", multiple=True, help=f"Any other setting (docs/recipes.md): {others}."
+        "--set",
+        "texts",
+        cls=_Rare,
+        metavar="NAME=VALUE",
+        multiple=True,
+        help=f"Any other setting (docs/recipes.md): {others}.",
     )
     return _all_of(*options, rest)
 
@@ -187,9 +246,9 @@ def _as_click(setting: Setting) -> dict[str, Any]:
         return {**shared, "is_flag": True}
     shared["show_default"] = setting.default is not None
     if get_origin(plain) is Literal:
-        return {**shared, "type": _Choice(get_args(plain))}
+        return {**shared, "type": click.Choice(get_args(plain), case_sensitive=False)}
     if plain is int:
-        return {**shared, "type": click.IntRange(bounds.get("ge"), bounds.get("le"))}
+        return {**shared, "type": Number(bounds.get("ge"), bounds.get("le"))}
     return {**shared, "metavar": "FILE|NAME"}
 
 
@@ -205,18 +264,6 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
             annotated = next(each for each in get_args(annotated) if each is not type(None))
         else:
             return annotated, bounds
-
-
-class _Choice(click.Choice[Any]):
-    """One of some values, given by its text in any case."""
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        super().__init__([str(each) for each in values], case_sensitive=False)
-        self._values = values
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = super().convert(str(value), param, ctx)
-        return next(each for each in self._values if str(each) == text)
 
 
 # ranks ---------------------------------------------------------------------------------------------------------
@@ -310,12 +357,11 @@ output = click.option("--output", type=_folder, help="Put the shards here.  [def
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Say what will be fetched, and the space of every step; do nothing."
 )
-quiet = click.option("--quiet", "-q", is_flag=True, help="No progress, no notes.")
-workers = click.option(
-    "--workers", type=click.IntRange(min=1), help="Workers.  [default: one a CPU this process may use]"
-)
+quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="No progress, no notes.")
+workers = click.option("--workers", type=Number(min=1), help="Workers.  [default: one a CPU this process may use]")
 engine = click.option(
     "--engine",
+    cls=_Rare,
     type=click.Choice(["processes", "ray"]),
     default="processes",
     show_default=True,
@@ -347,11 +393,16 @@ fetching = _all_of(
         show_default=True,
         help="Whose copy to fetch.",
     ),
-    click.option("--base-url", metavar="URL", help="Where it is, if not at the source's own address."),
+    click.option("--base-url", cls=_Rare, metavar="URL", help="Where it is, if not at the source's own address."),
     click.option(
-        "--connections", type=click.IntRange(1, 16), default=4, show_default=True, help="Connections for each archive."
+        "--connections",
+        cls=_Rare,
+        type=Number(1, 16),
+        default=4,
+        show_default=True,
+        help="Connections for each archive.",
     ),
-    click.option("--no-digest", is_flag=True, help="Take the server's word for size and content."),
+    click.option("--no-digest", cls=_Rare, is_flag=True, help="Take the server's word for size and content."),
 )
 only = click.option(
     "--only",

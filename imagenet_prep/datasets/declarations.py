@@ -32,6 +32,7 @@ def about(
     decides: Literal["", "records", "set"] = "",
     options: tuple[str, ...] = (),
     only_images: bool = False,
+    is_rare: bool = False,
 ) -> Meta:
     """What there is to know of a setting.
 
@@ -40,8 +41,10 @@ def about(
         decides: whose bytes: those of each record, or of the set alone, by what goes where. Both are recorded.
         options: the commands that have an option for it; any other takes it with ``--set``.
         only_images: whether it says how image files are treated: a recipe of arrays can't have it.
+        is_rare: whether its option is only in the help that shows all.
     """
-    return Meta(description=words, extra={"decides": decides, "options": options, "only_images": only_images})
+    extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare}
+    return Meta(description=words, extra=extra)
 
 
 class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -56,6 +59,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "Each image's header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
             options=("convert",),
             only_images=True,
+            is_rare=True,
         ),
     ] = "auto"
     resize: Annotated[
@@ -67,7 +71,9 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     quality: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
-        about("Encode every image again, as JPEG of this quality.", options=("convert",), only_images=True),
+        about(
+            "Encode every image again, as JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
+        ),
     ] = None
     skip_bad: Annotated[
         bool, about("Leave out images that can't be used (exit status 3 then).", options=("run", "convert"))
@@ -111,11 +117,15 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """How shards are made, of whatever data set: its settings, and those of one call."""
 
     overwrite: Annotated[
-        bool, about("Make shards again that were made with other settings.", options=("run", "convert"))
+        bool, about("Make shards again that were made with other settings.", options=("run", "convert"), is_rare=True)
     ] = False
     consume: Annotated[
         bool,
-        about("Half the disk: the raw data gives its space to the shards, and is gone.", options=("run", "convert")),
+        about(
+            "Half the disk: the raw data gives its space to the shards, and is gone.",
+            options=("run", "convert"),
+            is_rare=True,
+        ),
     ] = False
 
 
@@ -130,6 +140,7 @@ class Setting:
     decides: str
     options: tuple[str, ...]
     only_images: bool
+    is_rare: bool
 
     def as_option(self, value: Any) -> tuple[str, Any]:
         """A value as an option of convert: one of its own, or ``--set``."""

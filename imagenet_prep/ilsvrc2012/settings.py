@@ -47,7 +47,11 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
     ] = None
     relabel: Annotated[
         Literal[0, 1] | None,
-        about("Count labels from 0 or 1, in the order of sorted wnids; else the official labels.", options=_BOTH),
+        about(
+            "Count labels from 0 or 1, in the order of sorted wnids; else the official labels.",
+            options=_BOTH,
+            is_rare=True,
+        ),
     ] = None
     train_shards: Annotated[Shards, about("Shards of train images.", options=_BOTH)] = facts.SHARDS[facts.TRAIN]
     validation_shards: Annotated[Shards, about("Shards of validation images.", options=_BOTH)] = facts.SHARDS[
