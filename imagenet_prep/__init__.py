@@ -9,71 +9,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from imagenet_prep import records
-    from imagenet_prep.engines import make_engine
-    from imagenet_prep.errors import PrepError
-    from imagenet_prep.fetch.access import Credentials
-    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-    from imagenet_prep.pipeline import report, run
-    from imagenet_prep.raw import open
-    from imagenet_prep.stages.annotate import annotate
-    from imagenet_prep.stages.convert import convert
-    from imagenet_prep.stages.diff import diff
-    from imagenet_prep.stages.download import DownloadOptions, download
-    from imagenet_prep.stages.export import export
-    from imagenet_prep.stages.repair import repair
-    from imagenet_prep.stages.show import show
-    from imagenet_prep.stages.status import status
-    from imagenet_prep.stages.untar import untar
-    from imagenet_prep.stages.verify import verify
-    from imagenet_prep.storage.layout import Layout
+    from imagenet_prep import records as records
+    from imagenet_prep.engines import make_engine as make_engine
+    from imagenet_prep.errors import PrepError as PrepError
+    from imagenet_prep.fetch.access import Credentials as Credentials
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions as ConvertOptions
+    from imagenet_prep.pipeline import report as report
+    from imagenet_prep.pipeline import run as run
+    from imagenet_prep.raw import open as open
+    from imagenet_prep.stages.annotate import annotate as annotate
+    from imagenet_prep.stages.convert import convert as convert
+    from imagenet_prep.stages.diff import diff as diff
+    from imagenet_prep.stages.download import DownloadOptions as DownloadOptions
+    from imagenet_prep.stages.download import download as download
+    from imagenet_prep.stages.export import export as export
+    from imagenet_prep.stages.repair import repair as repair
+    from imagenet_prep.stages.show import show as show
+    from imagenet_prep.stages.status import status as status
+    from imagenet_prep.stages.untar import untar as untar
+    from imagenet_prep.stages.verify import verify as verify
+    from imagenet_prep.storage.layout import Layout as Layout
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_STAGES = ("annotate", "convert", "diff", "download", "export", "repair", "show", "status", "untar", "verify")
+_HOMES = {name: f"stages.{name}" for name in _STAGES} | {
     "ConvertOptions": "ilsvrc2012.settings",
     "Credentials": "fetch.access",
     "DownloadOptions": "stages.download",
     "Layout": "storage.layout",
     "PrepError": "errors",
-    "annotate": "stages.annotate",
-    "convert": "stages.convert",
-    "diff": "stages.diff",
-    "download": "stages.download",
-    "export": "stages.export",
     "make_engine": "engines",
     "open": "raw",
-    "repair": "stages.repair",
     "report": "pipeline",
     "run": "pipeline",
-    "show": "stages.show",
-    "status": "stages.status",
-    "untar": "stages.untar",
-    "verify": "stages.verify",
 }
 
-__all__ = [
-    "ConvertOptions",
-    "Credentials",
-    "DownloadOptions",
-    "Layout",
-    "PrepError",
-    "annotate",
-    "convert",
-    "diff",
-    "download",
-    "export",
-    "make_engine",
-    "open",
-    "records",
-    "repair",
-    "report",
-    "run",
-    "show",
-    "status",
-    "untar",
-    "verify",
-]
+__all__ = sorted([*_HOMES, "records"])
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from types import FrameType
 import click
 
 from imagenet_prep import __version__
-from imagenet_prep.cli.terminal import ReaderGoneError, prepare_streams, say, tell
+from imagenet_prep.cli.terminal import Bars, ReaderGoneError, prepare_streams, say, tell
 from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
 from imagenet_prep.escaping import rerun, traced
 
@@ -128,7 +128,6 @@ def _bug(error: Exception) -> int:
 
 
 def _show(error: PrepError) -> None:
-
     if isinstance(error, WorkerError):
         say("error: ", colour="red", end="", error=True)
         say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
@@ -136,7 +135,7 @@ def _show(error: PrepError) -> None:
         tell(*error.lines, lead="error: ", colour="red", error=True)
 
 
-_QUOTES_NOTHING = (click.MissingParameter, getattr(click.exceptions, "NoArgsIsHelpError", click.MissingParameter))
+_QUOTES_NOTHING = (click.MissingParameter, click.exceptions.NoArgsIsHelpError)
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -158,9 +157,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped(status: int, stop: BaseException) -> int:
-
-    if "imagenet_prep.cli.terminal" in sys.modules:
-        sys.modules["imagenet_prep.cli.terminal"].Bars.abandon()
+    Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     said = f"{word}; everything finished so far is kept. To go on:"
     if ANEW.intersection(sys.argv[1:2]):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import click
 from msgspec import Meta
 
+from imagenet_prep.cli.terminal import say
 from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -88,7 +89,7 @@ class _Rare(click.Option):
 def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
         ctx.meta["help-all"] = True
-        click.echo(ctx.get_help())
+        say(*ctx.get_help().split("\n"))
         ctx.exit()
 
 
@@ -393,7 +394,7 @@ fetching = _all_of(
         show_default=True,
         help="Whose copy to fetch.",
     ),
-    click.option("--base-url", cls=_Rare, metavar="URL", help="Where it is, if not at the source's own address."),
+    click.option("--base-url", metavar="URL", help="Where it is, if not at the source's own address."),
     click.option(
         "--connections",
         cls=_Rare,

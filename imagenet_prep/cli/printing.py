@@ -75,15 +75,21 @@ def print_needs(needs: Sequence[Need]) -> None:
             ("", "free", size_text(room.free), free_files),
         ]
         rows = [("step", "for", "space", "files"), *steps, *totals]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         tell(f"on the file system of {room.folder}:")
-        for step, what, size, files in rows:
-            line = f"  {step:{widths[0]}}  {what:{widths[1]}}  {size:>{widths[2]}}  {files:>{widths[3]}}"
-            say(line)
+        _print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
         tell("Of what was not listed yet, space and files are estimates.")
     if not needs:
         tell("Nothing is left to fetch or to make.")
+
+
+def _print_table(rows: Sequence[Sequence[str]], *, left: int, indent: str = "") -> None:
+    """Columns, the first ``left`` of them with their text on the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        padded = (cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in enumerate(cells))
+        say(indent + "  ".join(padded))
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
@@ -180,10 +186,7 @@ def print_verdict(verdict: Verdict) -> None:
         numbers = (total.shards, total.records, total.expected, total.classes, total.boxes)
         texts = ("-" if number is None else f"{number:,}" for number in numbers)
         rows.append((total.split, *texts, size_text(total.bytes)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        say("  ".join(cells))
+    _print_table(rows, left=1)
     if verdict.depth != "quick":
         if verdict.flavour != "recipe":
             differences = "; ".join(verdict.differences)

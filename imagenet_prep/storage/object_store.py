@@ -201,16 +201,20 @@ class ObjectStore(RemoteStore):
         import http.client  # these import a hundred modules, which no command of local folders needs
         import urllib.error
         import urllib.request
+        from datetime import timedelta
 
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         server = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
         server = server or f"https://s3.{region}.amazonaws.com"
         place = f"{server.rstrip('/')}/{self.bucket}" + (f"/{quote(key)}" if key else "")
-        options = {"endpoint": f"{place}?{query}&x-of=", "virtual_hosted_style_request": True}
+        options = (("endpoint", f"{place}?{query}&x-of="), ("virtual_hosted_style_request", True))
         what = f"uploads to {self.url('')} can't be listed or aborted"
 
         def send() -> bytes:
-            request = urllib.request.Request(sign(self.scheme, self.bucket, method, options), method=method)  # noqa: S310
+            signed = load_library().sign(
+                client(self.scheme, self.bucket, options), method, "request", timedelta(minutes=5)
+            )
+            request = urllib.request.Request(signed, method=method)  # noqa: S310 - see server
             try:
                 with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - see server
                     found: bytes = answer.read()
@@ -388,15 +392,6 @@ def _retry_seconds() -> float:
     except ValueError:
         expected = "expected a number of seconds"
         raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
-
-
-def sign(scheme: str, bucket: str, method: str, options: Mapping[str, Any]) -> str:
-    """A URL that allows one request for a few minutes, by a client with these options; it is as good as a secret."""
-    from datetime import timedelta
-
-    chosen = client(scheme, bucket, tuple(sorted(options.items())))
-    found: str = load_library().sign(chosen, method, "request", timedelta(minutes=5))
-    return found
 
 
 # what a store says ---------------------------------------------------------------------------------------------
