@@ -47,6 +47,7 @@ def test_help_has_every_command_on_a_line() -> None:
     assert max(map(len, text.splitlines())) <= 80
     for name, words in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
+    assert re.fullmatch(r"imagenet-prep, version \d+\.\d+\.\d+\n", prep("--version").stdout)
     assert prep("-V").stdout == prep("--version").stdout
 
 
@@ -57,7 +58,7 @@ def test_help_of_a_command_has_every_option_once(command: str) -> None:
     text = prep(command, "--help-all" if is_long else "--help").stdout
     assert "INTEGER" not in text
     assert len(cli.commands[command].params) <= 21, "20 options and DATA_DIR"
-    assert "Examples:" in text
+    assert f"Examples:\n  imagenet-prep {command} " in text
     if is_long:
         assert prep(command, "-h").stdout.count("\n  -") == 12 + len(("--help-all", "--help"))
     for each in cli.commands[command].params:
