@@ -355,9 +355,7 @@ raw = click.option(
     help="Raw input, in place of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
-dry_run = click.option(
-    "--dry-run", is_flag=True, help="Say what will be fetched, and the space of every step; do nothing."
-)
+dry_run = click.option("--dry-run", is_flag=True, help="Say how much space every step needs; do nothing.")
 quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="No progress, no notes.")
 workers = click.option("--workers", type=Number(min=1), help="Workers.  [default: one a CPU this process may use]")
 engine = click.option(
