@@ -48,10 +48,10 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
     found = {split: source for split, source in sources.items() if source is not None}
     notes = _check_files(found, options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
+    notes += _check_complete(layout, found, catalogs, options)
     for split, source in found.items():
         if not catalogs[split]:
             refuse_empty(source, options.part)
-    notes += _check_complete(catalogs, options, _others(layout, found))
     splits: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         count = options.shards(split)
@@ -128,24 +128,22 @@ def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) ->
     return _told(lacking, "files", options)
 
 
-def _others(layout: Layout, found: Mapping[str, ImageSource]) -> str:
-    """The copies of the same splits that were not read, in words; "" if there are none."""
-    pairs = ((source, copy) for split, source in found.items() for copy in find_copies(layout, split))
-    others = dict.fromkeys(
-        f"{copy.path} too, not read: to use it, move {source.path} away"
-        for source, copy in pairs
-        if copy.path != source.path
-    )
-    return f"there is {'; '.join(others)}" if others else ""
+def _check_complete(
+    layout: Layout, sources: Mapping[str, ImageSource], catalogs: Mapping[str, Catalog], options: ConvertOptions
+) -> list[str]:
+    """Whether all images are there; where some are not, the copies that were not read are named too."""
+    missing = {split: missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS}
+    lacking = {split: text for split, text in missing.items() if text}
+    others = [text for split in lacking if split in sources for text in _others(layout, sources[split])]
+    if lacking:
+        _told([*lacking.values(), *others], "images", options)
+    return [*(_part_of(catalogs.get(split), split, options.part) for split in lacking), *others]
 
 
-def _check_complete(catalogs: Mapping[str, Catalog], options: ConvertOptions, others: str) -> list[str]:
-    missing = [missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS]
-    lacking = [text for text in missing if text]
-    _told([*lacking, others] if lacking and others else lacking, "images", options)
-    lacking_splits = (split for split, text in zip(facts.SPLITS, missing, strict=True) if text)
-    notes = [_part_of(catalogs.get(split), split, options.part) for split in lacking_splits]
-    return [*notes, others] if notes and others else notes
+def _others(layout: Layout, source: ImageSource) -> list[str]:
+    """The other copies of a split, in words."""
+    others = [copy.path for copy in find_copies(layout, source.split) if copy.path != source.path]
+    return [f"there is {path} too, not read: to use it, move {source.path} away" for path in others]
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
