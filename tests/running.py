@@ -30,3 +30,9 @@ def command(
     ran = prep(*words, cwd=cwd, **environment)
     assert ran.returncode == status, ran.stdout + ran.stderr
     return ran
+
+
+def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines of an error message."""
+    lines = result.stderr.splitlines()
+    return lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from PIL import Image
-from running import prep
+from running import error_lines, prep
 
 from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.terminal import Lines
@@ -28,13 +28,6 @@ from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")
 ROOT = Path(__file__).parents[1]
-
-
-def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
-    """The lines of an error message."""
-    lines = result.stderr.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("error: "))
-    return lines[start:]
 
 
 def shard_stamps(folder: Path) -> dict[str, tuple[int, str]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import pytest
 from pseudo_terminals import rest_shown
-from running import prep
+from running import error_lines, prep
 
 import imagenet_prep
 from imagenet_prep.cli import COMMANDS
@@ -29,12 +29,6 @@ from imagenet_prep.storage.layout import Layout
 
 HOME = Path(imagenet_prep.__file__).parents[1]
 REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
-
-
-def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
-    """The lines of an error message."""
-    lines = result.stderr.splitlines()
-    return lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]
 
 
 # help ------------------------------------------------------------------------------------------------------------

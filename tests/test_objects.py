@@ -20,7 +20,7 @@ import running
 from bounded import kill_group
 from existing import existing
 from object_server import CANARY, KEY, SECRET, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
-from test_cli import error_lines
+from running import error_lines
 from test_verify import Moves
 
 import imagenet_prep

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from made_sets import ENGINE
-from running import prep
-from test_cli import error_lines
+from running import error_lines, prep
 
 import imagenet_prep
 from imagenet_prep.errors import UsageError
