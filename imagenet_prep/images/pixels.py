@@ -189,7 +189,7 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    pixels = None if png.is_png(data) else _decoded(data, colorspace="RGB", **smaller)
+    pixels = None if png.is_png(data) else _decoded(data, jpeg.read_header(data), colorspace="RGB", **smaller)
     return np.array(decode_rgb(data)) if pixels is None else pixels
 
 
