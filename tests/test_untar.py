@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import os
 import random
 import shutil
@@ -262,10 +261,7 @@ def test_a_nul_in_a_name_is_refused(layout: Layout, tmp_path: Path) -> None:
     """A name that pax extends beyond a NUL byte is no image's name."""
     info = member(FIRST)
     info.pax_headers = {"path": f"{FIRST}\0/../evil"}
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        tar.addfile(info)
-    write_train(layout, out.getvalue())
+    write_train(layout, pack([(info, b"")], tarfile.PAX_FORMAT))
     assert "not of this data set" in refused(layout).what
     assert not layout.images_dir(TRAIN).exists()
 
