@@ -32,9 +32,9 @@ def images(folder: Path, names: list[str]) -> None:
         Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
 
 
-def proposed(folder: Path, output: Path) -> RecipeDataset:
+def proposed(folder: Path, output: Path, layout: str | None = None) -> RecipeDataset:
     """The plan of the recipe that is proposed; the first record of each split is made, too."""
-    made = load(init(folder, output, ENGINE).recipe, None, ENGINE)
+    made = load(init(folder, output, ENGINE, layout=layout).recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
         assert split.recorder.record(item, split.catalog.read(0, Reader())).parts
@@ -97,7 +97,7 @@ def test_arrays(tmp_path: Path, depth: str) -> None:
         path = tmp_path / "arrays" / f"{depth}{number}.npy"
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, np.arange(number))
-    made = proposed(tmp_path / "arrays", tmp_path / "r.yaml")
+    made = proposed(tmp_path / "arrays", tmp_path / "r.yaml", "unlabelled")
     assert {"raw", "dtype", "shape"} <= set(made.features)
     assert sum(len(split.catalog) for split in made.splits) == 25
 
@@ -167,7 +167,7 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, place: str, kin
         )
     if kind == "table":
         (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
-    init(data, recipe, ENGINE)
+    init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
 

@@ -53,9 +53,9 @@ def plan(folder: Path, recipe: str) -> RecipeDataset:
     return load(folder / "recipe.yaml", None, ENGINE)
 
 
-def proposed(folder: Path) -> tuple[InitSummary, RecipeDataset]:
+def proposed(folder: Path, layout: str | None = None) -> tuple[InitSummary, RecipeDataset]:
     """What init proposes for the folder "in", and its plan; the first record of each split is made too."""
-    summary = init(folder / "in", folder / "r.yaml", ENGINE)
+    summary = init(folder / "in", folder / "r.yaml", ENGINE, layout=layout)
     made = load(summary.recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
@@ -228,7 +228,7 @@ def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> Non
     summary, _ = proposed(tmp_path)
     assert summary.passed == (
         *(
-            "1 .txt: no image",
+            "1 .txt: no image (notes/a.txt)",
             "1 hidden: .DS_Store",
             "1 empty folder: lily",
             "__MACOSX: macOS keeps its own data there",
@@ -278,13 +278,14 @@ def test_annotations_of_other_tools_are_no_silence(tmp_path: Path, make: object,
 
 
 def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
-    """The folders are the classes; what is not read is said."""
+    """They are lost without a word of the user: with --as the folders are the classes, and what is not read is said."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml"))
     for path in existing(tmp_path / "in/boxes", "*"):
         path.write_text("<annotation/>")
-    summary, made = proposed(tmp_path)
+    assert "has Pascal VOC annotations: boxes/0.xml" in refused(tmp_path)
+    summary, made = proposed(tmp_path, "class-folders")
     assert made.classes.names == ("cat", "dog")
-    assert "6 .xml: Pascal VOC annotations, which are not read" in summary.passed
+    assert any("has Pascal VOC annotations: boxes/0.xml" in each for each in summary.passed)
 
 
 # files of labels -----------------------------------------------------------------------------------------------
@@ -340,7 +341,7 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     table(tmp_path / "in", "sizes.csv", "file,width", *[f"{i}.jpg,8" for i in range(6)], *numbered("d{}.jpg,8"))
     summary, made = proposed(tmp_path)
     assert made.classes.names == ("cat", "dog")
-    assert any(each.startswith("prices.csv: names no image") for each in summary.passed)
+    assert "1 .csv: no image (prices.csv)" in summary.passed
     assert any(
         each.startswith("sizes.csv: has no labels") and "labels: in/sizes.csv" in each for each in summary.passed
     )
@@ -388,8 +389,8 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     """All of a few, the first of very many; and what it passed over."""
     save(tmp_path / "in", *numbered("rose/{}.jpg", 4), *numbered("tulip/{}.jpg", 2), "rose/a.txt", "rose/b.txt")
     said = command(tmp_path, "init", "in")
-    assert "classes: rose 4, tulip 2\n" in said
-    assert "passed over: 2 .txt: no image\n" in said
+    assert "classes: rose 4, tulip 2\nlabels: rose 1, tulip 2\n" in said
+    assert "left out: 2 .txt: no image (rose/a.txt, rose/b.txt)\n" in said
     save(tmp_path / "many", *[f"c{i:03}/1.jpg" for i in range(120)])
     said = command(tmp_path, "init", "many")
     assert "classes: c000 1, c001 1, " in said
@@ -407,7 +408,7 @@ def test_a_wide_table_takes_little_time(tmp_path: Path, column: str | None) -> N
         rows = [[*cells[:-1], f"{row}.png"] for row, cells in enumerate(rows)]
     (tmp_path / "in/measured.csv").write_text("".join(f"{','.join(each)}\n" for each in [header, *rows]))
     with processor_time(2):
-        text = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE).text
+        text = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=None if column else "unlabelled").text
     assert ("path: c59" in text) == (column is not None)
 
 

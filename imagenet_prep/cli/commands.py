@@ -183,17 +183,20 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @cli.command()
 @o.folder
 @click.option("--output", type=o.NewFile(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
+@click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, where there are several ways.")
 @o.workers
 @o.quiet
-def init(folder: Path, output: Path | None, quiet: bool, **given: Any) -> None:
-    """Look at a folder of images or arrays, and propose a recipe for it.
+def init(folder: Path, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
+    """Inspect a folder of images or arrays, and propose a recipe for it.
 
     \b
     imagenet-prep init flowers
+    imagenet-prep init scans --as class-folders
     """
     from imagenet_prep.stages.init import init
 
-    printing.print_init(init(folder, output, _engine(given), progress=make_progress(quiet)), quiet)
+    summary = init(folder, output, _engine(given), layout=as_layout, progress=make_progress(quiet))
+    printing.print_init(summary, quiet)
 
 
 @cli.command(cls=o.LongCommand)

@@ -41,12 +41,12 @@ SHOWN_CLASSES = 20
 def print_init(summary: InitSummary, quiet: bool) -> None:
     """What was found, the recipe, and the command that uses it."""
     if not quiet:
-        tell(f"found {summary.found}")
+        tell(f"found {summary.found}", *summary.evidence)
         if summary.classes:
             shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
             more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
-            tell(f"classes: {shown}{more}")
-        tell(*(f"passed over: {text}" for text in summary.passed))
+            tell(f"classes: {shown}{more}", f"labels: {summary.labels}")
+        tell(*(f"left out: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
         tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +58,8 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     path = need_file(file, key, root / labels.file)
     try:
         label = None if labels.label is True else labels.label
-        table = parse_labels(read_plain(path), labels.format or form_of(labels.file), labels.path, label)
+        form = labels.format or form_of(labels.file)
+        table = parse_labels(read_plain(path), form, labels.path, label, header=labels.header)
     except LabelsFault as fault:
         raise at_line(path, fault) from fault
     if not table.paths:
@@ -212,7 +213,7 @@ def label_by_folder(
     files = _Files(listing, divisions)
     _refuse_loose(inputs, listing, files)
     present = set(files)
-    found = sorted(present, key=str.encode)
+    found = class_order(present)
     classes = given or numbered(found, found, first)
     notes = _passed(inputs, divisions, present)
     if given is None:
@@ -354,6 +355,20 @@ class Classes:
 def first_label(file: RecipeFile, *, is_inception: bool) -> int:
     """The number of the first class: as the recipe says, else 1 in Inception records (0 is background), else 0."""
     return int(is_inception) if file.recipe.first_label is None else file.recipe.first_label
+
+
+def class_order(names: Iterable[str]) -> list[str]:
+    """Names of classes in the order of their labels: as numbers if all are, else by their bytes."""
+    several = list(names)
+    if all(name.isascii() and name.isdigit() and len(name) < 19 for name in several):
+        return sorted(several, key=lambda name: (int(name), name))
+    return sorted(several, key=str.encode)
+
+
+def labels_in_words(classes: Classes) -> str:
+    """The labels of the first three classes and of the last one: "cat 1, dog 2, fox 3, ... wolf 12"."""
+    pairs = [f"{name} {number}" for name, number in zip(classes.names, classes.numbers, strict=True)]
+    return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
 
 
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:

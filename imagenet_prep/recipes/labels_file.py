@@ -1,10 +1,12 @@
-"""Files of labels -> tables: ``path:label`` lines, CSV or TSV with a header, JSON lines. A row a file, by its path."""
+"""LabelTable, read from a labels file: ``path:label`` or ``path label`` lines, CSV, TSV or JSON lines. A row a file."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -18,7 +20,8 @@ from typing import Any, Literal
 
 from imagenet_prep.tfrecord.example import Kind
 
-Form = Literal["lines", "csv", "tsv", "jsonl"]
+Form = Literal["lines", "words", "csv", "tsv", "jsonl"]
+"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), by tabs, or JSON."""
 
 PATHS = ("path", "filename", "file", "image")
 """Names under which a column of paths is recognised, where none is named; the first that is there."""
@@ -28,6 +31,8 @@ LABELS = ("label", "class")
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+_COMMENT = re.compile(r"#(\s|$)")
+_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 _LARGEST = 3.4028234663852886e38
 _MAX_DEPTH = 64
 
@@ -56,90 +61,120 @@ class LabelTable:
 
 
 def form_of(name: str) -> Form:
-    """The form of a file by its name: .csv, .tsv, .jsonl or .ndjson; any other is of ``path:label`` lines."""
+    """The form of a file by its name: .csv, .tsv, .jsonl or .ndjson; any other has ``path:label`` lines."""
     suffix = name.rpartition(".")[2].lower()
     forms: dict[str, Form] = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}
     return forms.get(suffix, "lines")
 
 
-def parse_labels(content: bytes, form: Form, path: str | None = None, label: str | bool | None = None) -> LabelTable:
-    """The table of a file of labels.
+def parse_labels(
+    content: bytes, form: Form, path: str | None = None, label: str | bool | None = None, *, header: bool = True
+) -> LabelTable:
+    """The table of a labels file.
 
     Args:
-        content: the file, UTF-8.
+        content: the file, UTF-8, or UTF-16 with a byte order mark.
         form: how it is written.
         path: the column of paths; by default one of ``PATHS``.
         label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
+        header: whether the first line names the columns. Without one they are "1", "2" and so on: a path and a label.
 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    if form == "lines":
-        table = _parse_lines(content)
+    if form in ("lines", "words"):
+        table = _parse_lines(content, form)
     else:
-        table = _tabulated(*read_rows(content, form), path, label, is_text=form != "jsonl")
+        found = read_rows(content, form, header=header)
+        if not header:
+            path, label = path or "1", "2" if label is None and "2" in found[1] else label
+        table = _tabulated(*found, path, label, is_text=form != "jsonl")
     _refuse_twice(table)
     return table
 
 
-def _opened(content: bytes, newline: str) -> io.TextIOWrapper:
+def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
     """The text, decoded line by line: as a whole it would take up to four times the memory.
 
     Raises:
-        LabelsFault: it is not UTF-8.
+        LabelsFault: it is neither UTF-8 nor UTF-16 with a byte order mark.
     """
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        content.decode()
+        content.decode("utf-16" if is_wide else "utf-8")
     except UnicodeDecodeError as error:
         raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
-    return io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=newline)
+    return io.TextIOWrapper(io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline=newline)
 
 
-def read_rows(content: bytes, form: Form) -> tuple[Sequence[int], dict[str, list[Any]]]:
+def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """The line in which each row of a CSV, TSV or JSON lines begins, and the values of each column.
 
     Raises:
         LabelsFault: it can't be understood.
     """
     if form == "jsonl":
-        return _read_jsonl(_opened(content, "\n"))
-    return _read_csv(_opened(content, ""), "\t" if form == "tsv" else ",")
+        return _read_jsonl(open_text(content))
+    return _read_csv(open_text(content, ""), form, header=header)
 
 
-def _parse_lines(content: bytes) -> LabelTable:
+def _parse_lines(content: bytes, form: Form) -> LabelTable:
     paths, lines, labels = [], array("Q"), []
-    for number, line in enumerate(_opened(content, "\n"), 1):
-        if not line.strip():
+    for number, line in enumerate(open_text(content), 1):
+        if not line.strip() or _COMMENT.match(line):
             continue
-        line = line.removesuffix("\n")
-        path, colon, label = line.rpartition(":")
-        if not colon or not path.strip() or not label.strip():
-            raise LabelsFault(number, f"expected path:label, got {line[:80]!r}")
-        paths.append(path.strip())
+        path, label = split_line(line, form)
+        if not path or not label:
+            expected = "path:label" if form == "lines" else "a path and a label, a space between them"
+            raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
+        paths.append(path)
         lines.append(number)
-        labels.append(sys.intern(label.strip()))
+        labels.append(sys.intern(label))
     return LabelTable(paths, lines, labels, {}, is_text=True)
 
 
-def _read_csv(file: io.TextIOWrapper, delimiter: str) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    reader = csv.reader(file, delimiter=delimiter, strict=True)
+def split_line(line: str, form: Form) -> tuple[str, str]:
+    """Path and label of a line of this form; one of them is empty where the line has another form."""
+    if form == "words":
+        path, label = ([*line.strip().rsplit(None, 1), ""])[:2]
+    else:
+        path, _, label = line.removesuffix("\n").rpartition(":")
+    return path.strip(), label.strip()
+
+
+def delimiter_of(line: str, form: Form) -> str:
+    """What separates the columns of this line: a tab, a comma, or a semicolon where it has no comma."""
+    if form == "tsv":
+        return "\t"
+    return ";" if ";" in line and "," not in line else ","
+
+
+def _read_csv(file: io.TextIOWrapper, form: Form, *, header: bool) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    skipped, first = 0, file.readline()
+    while _COMMENT.match(first):
+        skipped, first = skipped + 1, file.readline()
+    text = itertools.chain([first] if first else [], file)
+    reader = csv.reader(text, delimiter=delimiter_of(first, form), strict=True)
     lines = array("Q")
     try:
-        header = [name.strip() for name in next(reader, [])]
-        if len(set(header)) != len(header) or "" in header:
-            raise LabelsFault(1, "a column has no name, or two have the same")
-        columns: dict[str, list[Any]] = {name: [] for name in header}
-        line = reader.line_num + 1
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                raise LabelsFault(line, f"{len(header)} columns expected, {len(cells)} found")
-            if cells:
+        names = [name.strip() for name in next(reader, [])]
+        rows: Iterable[list[str]] = reader
+        if not header:
+            names, rows = [str(number) for number in range(1, len(names) + 1)], itertools.chain([names], reader)
+        if len(set(names)) != len(names) or "" in names:
+            raise LabelsFault(1 + skipped, "a column has no name, or two have the same")
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        line = 1 + skipped if not header else reader.line_num + 1 + skipped
+        for cells in rows:
+            if cells and not _COMMENT.match(cells[0]):
+                if len(cells) != len(names):
+                    raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
                 lines.append(line)
                 for cell, values in zip(cells, columns.values(), strict=True):
                     values.append(sys.intern(cell.strip()) or None)  # most values occur again
-            line = reader.line_num + 1
+            line = reader.line_num + 1 + skipped
     except csv.Error as error:
-        raise LabelsFault(max(1, reader.line_num), str(error)) from None
+        raise LabelsFault(max(1, reader.line_num + skipped), str(error)) from None
     return lines, columns
 
 
@@ -206,7 +241,10 @@ def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], wha
     found = next((name for name in ([wanted] if wanted else usual) if name in header), None)
     if found is None:
         expected = repr(wanted) if wanted else "one of " + ", ".join(usual)
-        raise LabelsFault(1, f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}")
+        hint = "" if wanted else "; a file without a header needs labels: {file: ..., header: false}"
+        raise LabelsFault(1, f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}{hint}")
+    if _ENDING.search(found):
+        raise LabelsFault(1, f"it names a file, {found}, no columns: write labels: {{file: ..., header: false}}")
     return found
 
 
@@ -231,23 +269,33 @@ def _refuse_twice(table: LabelTable) -> None:
 def match(paths: Sequence[str], rows: Mapping[str, int], base: str, beside: str) -> list[int]:
     """The row of the file that each path of a table means, -1 for none; ``rows`` are those of the files by name.
 
-    Paths are relative to the source (``base``), else to the file of labels (it lies in ``beside``), else bare names,
-    else to a folder above: that above the file of labels, or above the source: flowers/x.png of a file that lies in
-    flowers. The first way counts that finds any.
+    Paths are relative to the source (``base``), else to the labels file (it lies in ``beside``), else bare names,
+    else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
+    folders that all paths begin with, as another machine had them. The first way that finds any file counts, with
+    letters as they are, then in any case.
     """
-
-    for way in _ways(rows, base, beside):
-        found = [way(text) for text in paths]
-        if max(found, default=-1) >= 0:
-            return found
+    folded: dict[str, int] = {}
+    for form in (str, _folded):
+        if form is _folded:
+            for name, row in rows.items():
+                folded[form(name)] = -1 if form(name) in folded else row
+        texts = [form(text) for text in paths]
+        for way in _ways(folded or rows, form(base), form(beside), texts):
+            found = [way(text) for text in texts]
+            if max(found, default=-1) >= 0:
+                return found
     return [-1] * len(paths)
 
 
-def _ways(rows: Mapping[str, int], base: str, beside: str) -> Iterator[Callable[[str], int]]:
-    """What finds the row that a path means, one way after the other."""
+def _folded(path: str) -> str:
+    return path.replace("\\", "/").lower()
+
+
+def _ways(rows: Mapping[str, int], base: str, beside: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
+    """Functions that find the row that a path means, one after the other."""
 
     def found_from(folder: str) -> Callable[[str], int]:
-        return lambda text: rows.get(os.path.normpath(f"{folder}/{text}").removeprefix(f"{base}/"), -1)
+        return lambda text: rows.get(os.path.normpath(os.path.join(folder, text)).removeprefix(f"{base}/"), -1)  # noqa: PTH118
 
     yield lambda text: rows.get(text.removeprefix("./"), -1)
     yield found_from(beside)
@@ -258,6 +306,15 @@ def _ways(rows: Mapping[str, int], base: str, beside: str) -> Iterator[Callable[
     yield lambda text: bare.get(text, -1)
     yield found_from(str(Path(beside).parent))
     yield found_from(str(Path(base).parent))
+    both = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
+    folders = [
+        folder for folder, other in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*both, strict=False))
+    ]
+    for count in range(1, len(folders) + 1):
+        lead = "/".join((*folders[:count], ""))
+        for folder in (base, beside):
+            find = found_from(folder)
+            yield lambda text, lead=lead, find=find: find(text.removeprefix(lead))  # type: ignore[misc]
 
 
 # values --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     file: Text
     path: Text | None = None
     label: Text | bool | None = None
-    format: Literal["lines", "csv", "tsv", "jsonl"] | None = None
+    format: Literal["lines", "words", "csv", "tsv", "jsonl"] | None = None
+    header: bool = True
     missing: Literal["error", "ignore"] = "error"
     unlabelled: Literal["error", "skip"] = "error"
 
@@ -40,6 +41,13 @@ class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     folder: Text | None = None
     files: Text | None = None
     manifest: Text | None = None
+
+
+class Expected(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How much the whole set must hold."""
+
+    images: Annotated[int, Meta(ge=1)] | None = None
+    classes: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -67,6 +75,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     splits: dict[str, Any] | None = None
     content: Literal["image", "pixels", "array"] | None = None
     array: Text | None = None
+    expected: Expected | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
     upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True

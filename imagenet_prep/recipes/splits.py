@@ -39,8 +39,6 @@ _IMAGE_FOLDERS = frozenset(
 _MASK_NAME = re.compile(r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?")
 _MASK_WORDS = (b"mask", b"gt", b"seg", b"label", b"annotation")
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing|dev|eval)[ _-]?\d*", re.IGNORECASE)
-_YOLO = re.compile(rb"\s*\d+(\s+-?\d*\.?\d+){4,}\s*")
-_COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 _PAIRED = 0.9
 """The least share of the files of a folder of masks are called as files of another folder, at the least."""
@@ -103,9 +101,29 @@ def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
         return []
     if any(plain[name] in _IMAGE_FOLDERS for name in others):
         return masks
-    images = {_stem(each) for name in others for each in classes[name]}
-    pairs = [_unmasked(_stem(each)) in images or _stem(each) in images for name in masks for each in classes[name]]
+    images = {stem_of(each) for name in others for each in classes[name]}
+    pairs = [_unmasked(stem_of(each)) in images or stem_of(each) in images for name in masks for each in classes[name]]
     return masks if sum(pairs) >= _PAIRED * len(pairs) else []
+
+
+def is_image_folder(name: str) -> bool:
+    """Whether a folder has a name that says no more than that images are in it."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()) in _IMAGE_FOLDERS
+
+
+def top_splits(names: Iterable[str]) -> dict[str, str] | None:
+    """The folders that all files lie in, if all have names of splits, and the split that each is; else None."""
+    tops = {name.partition("/")[0] for name in names if "/" in name}
+    found = {
+        top: FOLDERS.get(top, top)
+        for top in sorted(tops, key=lambda top: ([*FOLDERS].index(top) if top in FOLDERS else 9, top))
+    }
+    is_known = len(tops) > 1 and all("/" in name for name in names) and all(map(_SPLIT.fullmatch, tops))
+    return (
+        found
+        if is_known and len(set(found.values())) == len(tops) and all(map(rules.SPLIT_NAME.fullmatch, tops))
+        else None
+    )
 
 
 def mixed_masks(names: Names) -> Misread | None:
@@ -130,7 +148,8 @@ def mixed_masks(names: Names) -> Misread | None:
     )
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
+    """The name of a file without its folders and its ending."""
     return name.rpartition("/")[2].rpartition(".")[0]
 
 
@@ -140,26 +159,7 @@ def _unmasked(stem: str) -> str:
     return stem[: len(match[1])] if match else stem
 
 
-# what a folder holds beside images -----------------------------------------------------------------------------
-
-
-def annotations_in(name: str, head: bytes, tail: bytes, stems: frozenset[str]) -> str:
-    """Whose annotations a file holds, by its name and some of its bytes; "" if of no tool that is known.
-
-    ``stems`` are the names of the images without folder and ending.
-    """
-    suffix = suffix_of(name)
-    if suffix == ".json":
-        both = head + tail
-        if b'"shapes"' in both and b'"imagePath"' in both:
-            return "LabelMe"
-        return "COCO" if sum(key in both for key in _COCO) > 1 else ""
-    if suffix == ".xml" and b"<annotation" in head:
-        return "Pascal VOC"
-    if suffix == ".txt" and _stem(name) in stems:
-        lines = [line for line in head.split(b"\n")[:3] if line.strip()]
-        return "YOLO" if lines and all(_YOLO.fullmatch(line) for line in lines) else ""
-    return ""
+# names and types of files ------------------------------------------------------------------------------------
 
 
 def suffix_of(name: str) -> str:

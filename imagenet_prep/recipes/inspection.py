@@ -1,0 +1,286 @@
+"""Inspection, what one pass over a folder finds: images by content, archives, labels files, annotations, the rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content, is_odd, is_of
+from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, mentions_half
+from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
+from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.folders import list_folder
+from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.text import listed
+
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".txt", ".lst", ".list")
+"""Endings of files that may be labels files; a file without an ending may be one, too."""
+
+DATA = (".json", ".xml", ".yaml", ".yml", ".mat", ".pkl", ".pickle", ".h5", ".hdf5", ".cls", *TABLES)
+"""Endings of files that may hold labels or annotations."""
+
+PACKED = (
+    *(".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".parquet"),
+    *(".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec", ".beton"),
+)
+"""Endings of files that may hold images, and that no layout reads."""
+
+_MAGIC = {
+    **{b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
+    **{b"MM\0*": "TIFF", b"\x93NUMPY": "NumPy"},
+}
+_LARGEST = 1 << 28
+_MOST = 50  # files of one ending that are read
+_HEAD, _TAIL = 1 << 16, 1 << 12
+_COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a folder holds.
+
+    Args:
+        folder: where it is.
+        listing: its files.
+        content: what most of them are; None if there are neither images nor arrays outside of tars.
+        items: the files of this content, and ``lengths`` their bytes.
+        archives: the tars, and what each holds.
+        labels: the labels files that name every item, and ``refusals`` those that name half of them or some.
+        annotations: the files of each tool that is known.
+        others: the files that are none of these, by their reasons for being left out.
+        remarks: what the listing says beside its rows.
+        faults: what keeps any layout from being taken.
+    """
+
+    folder: Path
+    listing: Catalog
+    content: Content | None
+    items: Sequence[str]
+    lengths: Sequence[int]
+    archives: Mapping[str, Catalog]
+    labels: Sequence[LabelsFile]
+    refusals: Sequence[LabelsRefusal]
+    annotations: Mapping[str, Sequence[str]]
+    others: Mapping[str, Sequence[str]]
+    remarks: Remarks
+    faults: Sequence[InputError]
+
+
+def inspect_folder(folder: Path, engine: Engine) -> Inspection:
+    """Look at every file of a folder once.
+
+    Raises:
+        InputError: a tar in it is damaged or compressed.
+    """
+    listing, remarks = list_folder(folder, engine)
+    names = list(listing.names)
+    content = main_content(names)
+    rows = [row for row, name in enumerate(names) if content and is_of(content, name)]
+    items = [names[row] for row in rows]
+    tars = [name for name in names if name.lower().endswith(".tar")]
+    archives = {name: list_tars([folder / name], engine, folder_each=False) for name in tars}
+    rest = [name for name in names if not (content and is_of(content, name)) and name not in archives]
+    disguised, rest = _by_content(folder, rest)
+    sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
+    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
+    judged = {name: judge_labels(folder, name, items) for name in [*candidates, *_beside(folder)]} if items else {}
+    labels = [found for found in judged.values() if isinstance(found, LabelsFile)]
+    refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
+    rest = [name for name in rest if judged.get(name) is None]
+    annotations = _annotations(folder, rest, items)
+    noted = {name for several in annotations.values() for name in several}
+    return Inspection(
+        folder=folder,
+        listing=listing,
+        content=content,
+        items=items,
+        lengths=listing.lengths[rows].tolist(),
+        archives=archives,
+        labels=labels,
+        refusals=refusals,
+        annotations=annotations,
+        others=_others(folder, [name for name in rest if name not in noted], items, sizes),
+        remarks=remarks,
+        faults=[*remarks.obstacles, *_disguised(folder, disguised), *wrong_formats(folder, names, content)],
+    )
+
+
+def main_content(names: Iterable[str]) -> Content | None:
+    """What most files are; TIFFs can only be read as numbers, so they are that only where there is no other image."""
+    arrays = images = tiffs = 0
+    for name in names:
+        arrays += is_of("array", name)
+        images += is_of("image", name)
+        tiffs += is_of("pixels", name) and not is_of("image", name)
+    if not arrays + images + tiffs:
+        return None
+    if arrays > images + tiffs:
+        return "array"
+    return "image" if images else "pixels" if tiffs else "array"
+
+
+# images that the names hide ------------------------------------------------------------------------------------
+
+
+def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
+    """The faults of images whose formats records can't hold, and of images that lie among arrays or the reverse."""
+    if content is None:
+        return []
+    several = list(names)
+    odd = [name for name in several if is_odd(content, name)]
+    strange = [
+        name
+        for name in several
+        if not is_of(content, name) and is_of("pixels" if content == "array" else "array", name)
+    ]
+    tiffs = [name for name in odd if is_of("pixels", name)]
+    others = [name for name in odd if not is_of("pixels", name)]
+    fit = sum(is_of(content, name) for name in several)
+    found = []
+    if strange:
+        what = f"{where} holds {counted(strange)} beside {fit:,} {'arrays' if content == 'array' else 'images'}"
+        hint = (
+            "move one kind to another folder; or write a recipe that names one kind: source: {files: 'FOLDER/**/*.jpg'}"
+        )
+        found.append(
+            InputError(f"{what}: {listed(strange)}", "expected images or arrays: records hold one of them", hint)
+        )
+    if tiffs:
+        what = f"{where} holds {counted(tiffs)} among {fit:,} images: {listed(tiffs)}"
+        hint = "convert them to PNG or JPEG; or write a recipe with content: pixels, for records of raw numbers"
+        found.append(InputError(what, "expected formats that records can hold", hint))
+    if others:
+        what = f"{where} holds images that can't be read: {counted(others)}: {listed(others)}"
+        found.append(InputError(what, "expected JPEG, PNG or TIFF", "convert them to PNG or JPEG, or move them away"))
+    return found
+
+
+def _by_content(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The files that are images although their names don't say so, with their formats; and all others."""
+    found = {name: kind for name in names if not is_odd("image", name) and (kind := _format(folder / name))}
+    return found, [name for name in names if name not in found and not is_odd("image", name)]
+
+
+def _format(path: Path) -> str:
+    """The format of an image by its first bytes; "" for another file."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(32)
+    except OSError:
+        return ""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WebP"
+    if head[4:12] in (b"ftypavif", b"ftypheic"):
+        return "AVIF or HEIC"
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+    return kind if kind != "BMP" or head[6:10] == bytes(4) else ""
+
+
+def _disguised(folder: Path, found: Mapping[str, str]) -> list[InputError]:
+    if not found:
+        return []
+    several = [f"{name} ({kind})" for name, kind in found.items()]
+    what = f"{folder} holds images whose names have another ending: {listed(several)} ({len(found):,} in all)"
+    first, kind = next(iter(found.items()))
+    ending = {"JPEG": ".jpg", "PNG": ".png", "NumPy": ".npy"}.get(kind)
+    hint = f"rename them: {first} to {first}{ending}" if ending else "convert them to PNG or JPEG, or move them away"
+    return [InputError(what, "expected .jpg, .jpeg or .png at the end", hint)]
+
+
+# labels and annotations ----------------------------------------------------------------------------------------
+
+
+def _candidates(names: Sequence[str]) -> list[str]:
+    """The files that may be labels files: of each ending the first 50."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        suffix = suffix_of(name)
+        if suffix in TABLES or not suffix.startswith("."):
+            found.setdefault(suffix, []).append(name)
+    return [name for several in found.values() for name in several[:_MOST]]
+
+
+def _beside(folder: Path) -> Iterator[str]:
+    """Labels files beside a folder, as the guides have them, whose first lines contain the folder's name."""
+    home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
+    try:
+        entries = sorted(os.scandir(home.parent), key=lambda each: each.name)
+        for entry in entries:
+            if entry.name.lower().endswith(TABLES) and entry.is_file() and entry.stat().st_size <= _LARGEST:
+                with Path(entry.path).open("rb") as file:
+                    head = file.read(4096)
+                if f"{home.name}/".encode() in head:
+                    yield f"../{entry.name}"
+    except OSError:
+        return
+
+
+def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
+    """The files that annotate images, by the tool that wrote them or by what shows it."""
+    by_suffix: dict[str, list[str]] = {}
+    for name in names:
+        by_suffix.setdefault(suffix_of(name), []).append(name)
+    stems = {stem_of(name) for name in items}
+    found: dict[str, list[str]] = {}
+    for suffix, several in by_suffix.items():
+        paired = [name for name in several if stem_of(name) in stems]
+        tools = {tool: None for name in several[:_MOST] if (tool := _tool(folder / name, suffix))}
+        if "YOLO" in tools and not paired:
+            tools.pop("YOLO")
+        if tools:
+            found.setdefault(" and ".join(tools), []).extend(several)
+        elif suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
+            found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(paired)
+    return found
+
+
+def _tool(path: Path, suffix: str) -> str:
+    """The tool whose annotations a file holds; "" for another file."""
+    if suffix not in (".json", ".xml", ".txt", ".yaml", ".yml"):
+        return ""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            both = head + file.read(_TAIL)
+    except OSError:
+        return ""
+    if suffix == ".json":
+        if b'"shapes"' in both and b'"imagePath"' in both:
+            return "LabelMe"
+        return "COCO" if sum(key in both for key in _COCO) > 1 else ""
+    if suffix == ".xml":
+        return "Pascal VOC" if b"<annotation" in head else ""
+    if suffix == ".txt":
+        lines = [line.split() for line in head.split(b"\n")[:3] if line.strip()]
+        return "YOLO" if lines and all(len(line) >= 5 and _are_numbers(line) for line in lines) else ""
+    return "YOLO" if b"names:" in head and (b"train:" in head or b"nc:" in head) else ""
+
+
+def _are_numbers(words: Sequence[bytes]) -> bool:
+    try:
+        return words[0].isdigit() and all(-1 <= float(word) <= 2 for word in words[1:5])
+    except ValueError:
+        return False
+
+
+def _others(folder: Path, names: Sequence[str], items: Sequence[str], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """The files that nothing is made of, by what they seem to be."""
+    found: dict[str, list[str]] = {}
+    read = 0
+    for name in names:
+        suffix = suffix_of(name)
+        if name.lower().endswith(PACKED):
+            found.setdefault("packed", []).append(name)
+        elif suffix in DATA or not suffix.startswith("."):
+            is_read = read < _MOST and sizes[name] <= _LARGEST
+            read += is_read
+            names_items = is_read and mentions_half(folder / name, items)
+            found.setdefault("names images" if names_items else "data" if suffix in DATA else "other", []).append(name)
+        else:
+            found.setdefault("other", []).append(name)
+    return found

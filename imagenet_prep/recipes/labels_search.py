@@ -1,0 +1,277 @@
+"""A file of a folder -> LabelsFile, how a recipe reads its labels, or LabelsRefusal: which line can't be, and why."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels_file import (
+    PATHS,
+    Form,
+    LabelsFault,
+    LabelTable,
+    delimiter_of,
+    form_of,
+    match,
+    open_text,
+    parse_labels,
+    read_rows,
+    split_line,
+    typed,
+)
+from imagenet_prep.recipes.splits import stem_of
+
+_PROBED = 50  # lines that tell the form of a file
+_FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words")
+_BREAKS = re.compile(r"[\s,;:|\"'=<>{}\[\]()]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsFile:
+    """A labels file that names every image.
+
+    Args:
+        where: its path from the folder of the data.
+        table: what it says.
+        options: what a recipe must say of it beside its name.
+        column: what the column of paths is called, for messages.
+        labels: the label of each line; None if there are none, or they can't be classes: numbers with a fraction can't.
+        rows: which image each line names.
+    """
+
+    where: str
+    table: LabelTable
+    options: Mapping[str, str | bool]
+    column: str
+    labels: list[Any] | None
+    rows: Sequence[int]
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether it says which class a file is of."""
+        return self.labels is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsRefusal:
+    """A file that labels images, and can't be taken; ``is_most`` if it names at least half of them."""
+
+    where: str
+    error: InputError
+    is_most: bool
+
+
+def judge_labels(folder: Path, where: str, items: Sequence[str]) -> LabelsFile | LabelsRefusal | None:
+    """A file as labels of the images; None if it names no image."""
+    path = folder / where
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    known = {name.rpartition("/")[2].lower() for name in items}
+    reading: _Reading | None = None
+    try:
+        reading = _probe(content, where, known)
+        table = _parse(content, reading, known)
+    except (LabelsFault, RecursionError) as fault:
+        line = fault.line if isinstance(fault, LabelsFault) else 1
+        reason = fault.reason if isinstance(fault, LabelsFault) else "values are nested too deep"
+        if not mentions_half(path, items):
+            return None
+        hint = f"correct that line and run init again; or move {path.name} out of {folder}"
+        return LabelsRefusal(
+            where, InputError(f"{path}, line {line}: {reason}", "expected a file and its label", hint), True
+        )
+    if table is None:
+        return _by_stems(path, where, content, reading, items)
+    return _fit(folder, where, table, reading, items)
+
+
+def mentions_half(path: Path, items: Sequence[str]) -> bool:
+    """Whether a text contains the names of at least half of the images."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    text = content.decode(encoding, "replace").lower()
+    words = {word.replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
+    last = {name.rpartition("/")[2].lower() for name in items}
+    found = sum(name in words or (" " in name and name in text) for name in last)
+    return bool(last) and 2 * found >= len(last)
+
+
+# how a file is written -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Reading:
+    form: Form
+    header: bool = True
+    path: str | None = None
+    column: str = ""
+
+
+def _probe(content: bytes, where: str, known: set[str]) -> _Reading:
+    """The form in which most of the first lines name images, and whether the first line does."""
+    if form_of(where) == "jsonl":
+        return _Reading("jsonl")
+    lines = []
+    for line in open_text(content):
+        if line.strip() and not line.startswith("# ") and line.strip() != "#":
+            lines.append(line)
+        if len(lines) == _PROBED:
+            break
+    forms = ("csv", "tsv") if form_of(where) == "csv" else ("tsv",) if form_of(where) == "tsv" else _FORMS
+    hits = {form: [_names_image(line, form, known) for line in lines] for form in forms}
+    best = max(forms, key=lambda form: sum(hits[form]))
+    if not sum(hits[best]):
+        best = form_of(where)
+    return _Reading(best, header=not (best in hits and hits[best][:1] == [True]))
+
+
+def _names_image(line: str, form: Form, known: set[str]) -> bool:
+    if form in ("lines", "words"):
+        path, label = split_line(line, form)
+        return bool(label) and _last(path) in known
+    cells = line.split(delimiter_of(line, form))
+    return len(cells) > 1 and any(_last(cell.strip().strip('"')) in known for cell in cells)
+
+
+def _last(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2].lower()
+
+
+def _parse(content: bytes, reading: _Reading, known: set[str]) -> LabelTable | None:
+    """The table, with the column that names most images as that of paths; None if no column names one.
+
+    Raises:
+        LabelsFault: a line can't be understood, or a path occurs twice.
+    """
+    if reading.form in ("lines", "words"):
+        table = parse_labels(content, reading.form)
+        return table if any(_last(path) in known for path in table.paths) else None
+    columns = read_rows(content, reading.form, header=reading.header)[1]
+    hits = {
+        name: sum(isinstance(each, str) and _last(each) in known for each in set(map(_hashable, values)))
+        for name, values in columns.items()
+    }
+    if not any(hits.values()):
+        return None
+    usual = next((name for name in PATHS if name in columns), None)
+    best = max(columns, key=lambda name: (hits[name], name == usual))
+    reading.column = best
+    reading.path = None if best == (usual if reading.header else "1") else best
+    label: str | bool | None = None
+    if not reading.header and reading.path is not None:
+        label = "1" if len(columns) == 2 else False
+    return parse_labels(content, reading.form, reading.path, label, header=reading.header)
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, type(None))) else None
+
+
+def _by_stems(path: Path, where: str, content: bytes, reading: _Reading, items: Sequence[str]) -> LabelsRefusal | None:
+    """A table none of whose columns names files: perhaps one has the names without their endings."""
+    stems = {stem_of(name): name for name in items}
+    for texts in _columns(content, reading):
+        found = [text for text in texts if _stem(text) in stems]
+        if 2 * len(set(map(_stem, found))) >= len(items):
+            what, first = f"{path} names files without their endings", found[0]
+            hint = f"write {stems[_stem(first)]} for {first}, and so on"
+            return LabelsRefusal(where, InputError(what, "expected the names of files", hint), True)
+    return None
+
+
+def _stem(text: str) -> str:
+    return text.rpartition("/")[2]
+
+
+def _columns(content: bytes, reading: _Reading) -> Iterator[list[str]]:
+    with contextlib.suppress(LabelsFault):
+        if reading.form in ("lines", "words"):
+            for form in ("lines", "words"):
+                yield [path for line in open_text(content) if (path := split_line(line, form)[0])]
+        else:
+            for values in read_rows(content, reading.form, header=reading.header)[1].values():
+                yield [each for each in values if isinstance(each, str)]
+
+
+# whether its lines are those of the images ---------------------------------------------------------------------
+
+
+def _fit(
+    folder: Path, where: str, table: LabelTable, reading: _Reading, items: Sequence[str]
+) -> LabelsFile | LabelsRefusal | None:
+    """The table, if it names each image in a line and no other file; else what is wrong with it, and the choice."""
+    home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
+    rows = {name: row for row, name in enumerate(items)}
+    hits = match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
+    named = len({hit for hit in hits if hit >= 0})
+    is_most = 2 * named >= len(items)
+    options = _options(where, table, reading)
+    said = ", ".join(f"{key}: {value}" for key, value in options.items())
+    beginning = f"labels: {{file: {folder.resolve().name}/{where}, {said}{', ' if said else ''}"
+    fault = _fault(folder / where, table, hits, items, named, beginning)
+    if fault is not None:
+        last = {_last(name) for name in items}
+        is_most = is_most or 2 * len({text for path in table.paths if (text := _last(path)) in last}) >= len(last)
+        return LabelsRefusal(where, fault, is_most) if named or is_most else None
+    return LabelsFile(where, table, options, reading.column, _classes(table), hits)
+
+
+def _options(where: str, table: LabelTable, reading: _Reading) -> dict[str, str | bool]:
+    found: dict[str, str | bool] = {}
+    if reading.form != form_of(where):
+        found["format"] = reading.form
+    if not reading.header and reading.form in ("csv", "tsv"):
+        found["header"] = False
+        if reading.path == "2" and table.labels is not None:
+            found["label"] = "1"
+    if reading.path is not None:
+        found["path"] = reading.path
+    if table.labels is not None and _classes(table) is None:
+        found["label"] = False
+    return found
+
+
+def _fault(
+    path: Path, table: LabelTable, hits: Sequence[int], items: Sequence[str], named: int, beginning: str
+) -> InputError | None:
+    strange = [number for number, hit in enumerate(hits) if hit < 0]
+    if strange:
+        text, line = table.paths[strange[0]], table.lines[strange[0]]
+        same = [name for name in items if _last(name) == _last(text)]
+        if len(same) > 1:
+            what = f"{path}, line {line}: {text} can be {' or '.join(same[:3])}"
+            return InputError(what, "expected a path from the folder", f"write {same[0]} in place of {text}, and so on")
+    if named < len(items):
+        there = {hit for hit in hits if hit >= 0}
+        first = next(name for row, name in enumerate(items) if row not in there)
+        what = f"{path} labels {named:,} of {len(items):,} images; no line names {first}"
+        return InputError(what, "expected a line for each", f"{beginning}unlabelled: skip}} leaves the others out")
+    if strange:
+        what = f"{path} labels {len(strange):,} file{'s' * (len(strange) > 1)} that are not there"
+        what += f": line {line} names {text}"
+        return InputError(what, "expected files that are there", f"{beginning}missing: ignore}} passes over such lines")
+    empty = [line for label, line in zip(table.labels or (), table.lines, strict=False) if label is None]
+    if empty:
+        what = f"{path} has {len(empty):,} line{'s' * (len(empty) > 1)} without a label: line {empty[0]}"
+        return InputError(what, "expected one in each", f"{beginning}unlabelled: skip}} leaves such files out")
+    return None
+
+
+def _classes(table: LabelTable) -> list[Any] | None:
+    """The labels of a table, if they can be classes."""
+    with contextlib.suppress(LabelsFault):
+        kind, values = typed(table.labels or (), table.lines if table.labels else (), table.is_text)
+        if table.labels is not None and kind != "float" and not any(isinstance(value, list) for value in values):
+            return values
+    return None

@@ -1,0 +1,270 @@
+"""Layouts, the ways in which people keep a set, a module each. An Inspection -> the Choice of one, or what decides.
+
+A module has three functions: ``recognise`` (how sure it is, on what evidence), ``describe`` (what is taken, and what
+is left out and why) and ``recipe``. A new layout is a new module; its name, with hyphens, is what ``--as`` calls it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.escaping import command
+from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_search import LabelsFile
+from imagenet_prep.recipes.splits import counted, suffix_of
+from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX
+from imagenet_prep.text import listed
+
+CERTAIN, LIKELY, POSSIBLE, ONLY_IF_ASKED = 3, 2, 1, 0
+"""How sure a layout is. The surest one is taken; two of the same are a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A folder as one layout reads it.
+
+    Args:
+        certainty: CERTAIN, LIKELY, POSSIBLE or ONLY_IF_ASKED.
+        evidence: what speaks for it, a line each.
+        meaning: what the records are then, in a few words, for a choice.
+        faults: what keeps it from being taken, even if it is asked for.
+        value: what the layout found, for its own use.
+    """
+
+    certainty: int
+    evidence: tuple[str, ...]
+    meaning: str
+    faults: tuple[InputError, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a layout takes, in words, and what it leaves out: ``lost`` would be missed, ``passed`` would not."""
+
+    taken: str
+    lost: tuple[InputError, ...]
+    passed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a recipe says.
+
+    Args:
+        kind: how the recipe names the source: folders, files or tar.
+        content: what the files are.
+        names: the files that count, by their paths from ``lead``.
+        lengths: their bytes.
+        lead: the folders that lead to them all, with a slash; or "".
+        archives: the tars that hold them; ``tar_folders`` if each is a class.
+        splits: the given ones, by folder.
+        classes: how many files each has, in the order of their labels.
+        table: a labels file.
+    """
+
+    kind: str
+    content: Content
+    names: Sequence[str]
+    lengths: Sequence[int]
+    lead: str = ""
+    archives: Sequence[str] = ()
+    tar_folders: bool = False
+    splits: Mapping[str, str] | None = None
+    classes: Mapping[str, int] | None = None
+    table: LabelsFile | None = None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the files have classes."""
+        return bool(self.classes)
+
+
+class Layout(Protocol):
+    """The three functions of a layout's module."""
+
+    @staticmethod
+    def recognise(inspection: Inspection) -> Reading | None:
+        """How sure this layout is of a folder; None if it can't be this one."""
+
+    @staticmethod
+    def describe(inspection: Inspection, reading: Reading) -> Description:
+        """What is taken and what is left out."""
+
+    @staticmethod
+    def recipe(inspection: Inspection, reading: Reading) -> Proposal:
+        """What a recipe says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The layout that was chosen for a folder, and all that is said of it."""
+
+    name: str
+    evidence: tuple[str, ...]
+    description: Description
+    proposal: Proposal
+
+
+def known_layouts() -> dict[str, Layout]:
+    """The layouts, by their names."""
+    names = sorted(each.name for each in pkgutil.iter_modules(__path__))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {name.replace("_", "-"): cast(Layout, module) for name, module in modules.items()}
+
+
+def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
+    """The layout of a folder: the surest one, or the ``wanted`` one.
+
+    Raises:
+        InputError: none fits, two fit, or the folder holds what this layout would lose: every fault is named.
+        UsageError: the folder doesn't have the wanted layout.
+    """
+    layouts = known_layouts()
+    readings = {name: found for name, layout in layouts.items() if (found := layout.recognise(inspection)) is not None}
+    if wanted is not None and wanted not in readings:
+        what = f"{inspection.folder} can't be read as {wanted}"
+        raise UsageError(
+            what, f"expected one of {', '.join(readings) or 'no layout at all'}", "leave --as out to see why"
+        )
+    if not readings:
+        raise all_of([*inspection.faults, _nothing(inspection)])
+    name = wanted or max(readings, key=lambda each: readings[each].certainty)
+    reading = readings[name]
+    ties = [each for each, other in readings.items() if other.certainty == reading.certainty]
+    if wanted is None and len(ties) > 1:
+        raise all_of([*inspection.faults, _ambiguous(inspection, {each: readings[each] for each in ties})])
+    description = layouts[name].describe(inspection, reading)
+    faults = [*inspection.faults, *reading.faults]
+    if wanted is None:
+        asked = f"to leave it out: {as_command(inspection, name)} ({reading.meaning})"
+        ways = "" if reading.faults else asked
+        faults += [
+            InputError(each.what, each.detail, "; ".join(filter(None, (each.hint, ways)))) for each in description.lost
+        ]
+    if faults:
+        raise all_of(list(dict.fromkeys(faults)))
+    left = tuple(
+        f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)"
+        for each in description.lost
+    )
+    description = Description(description.taken, (), (*left, *description.passed))
+    return Choice(name, reading.evidence, description, layouts[name].recipe(inspection, reading))
+
+
+def _nothing(inspection: Inspection) -> InputError:
+    found = counted(inspection.listing.names, 5) or "nothing"
+    return InputError(
+        f"{inspection.folder} holds nothing to make records of",
+        f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}",
+    )
+
+
+def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> InputError:
+    ways = [f"{as_command(inspection, name)} ({reading.meaning})" for name, reading in readings.items()]
+    evidence = "; ".join(line for reading in readings.values() for line in reading.evidence)
+    return InputError(
+        f"{inspection.folder} can be read in {len(ways)} ways: {evidence}",
+        "expected one way",
+        f"choose one: {'; or '.join(ways)}",
+    )
+
+
+def as_command(inspection: Inspection, name: str) -> str:
+    """The command that reads a folder by one layout."""
+    return command("init", inspection.folder, (("as", name),))
+
+
+# what is left out ----------------------------------------------------------------------------------------------
+
+
+def describe_rest(
+    inspection: Inspection,
+    taken: str,
+    *,
+    from_tars: bool = False,
+    is_labelled: bool = True,
+    table: LabelsFile | None = None,
+) -> Description:
+    """What is left out by a layout that takes all items, or all tars, and this labels file."""
+    lost = [] if from_tars or not inspection.archives else [_unread(inspection, "tars", list(inspection.archives))]
+    if from_tars and inspection.items:
+        lost.append(_unread(inspection, "files outside of tars", inspection.items))
+    passed = []
+    for refusal in inspection.refusals:
+        if refusal.is_most or not is_labelled:
+            lost.append(refusal.error)
+        else:
+            passed.append(f"{refusal.error.what.removeprefix(f'{inspection.folder}/')}; {refusal.error.hint}")
+    for found in inspection.labels:
+        if found is not table:
+            passed.append(_unused(inspection, found, table))
+    lost += [_annotated(inspection, tool, names) for tool, names in inspection.annotations.items()]
+    for kind, names in inspection.others.items():
+        if kind in ("packed", "names images") or (kind == "data" and not is_labelled):
+            lost.append(_OTHERS[kind](inspection, names))
+        else:
+            passed += _by_ending(names, "array" if inspection.content == "array" else "image")
+    return Description(taken, tuple(lost), (*passed, *_apart(inspection)))
+
+
+def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputError:
+    problem = f"{inspection.folder} holds {len(names):,} {what} that would not be read: {listed(names)}"
+    return InputError(problem, "expected all images in tars, or none", "move them to a folder of their own")
+
+
+def _packed(inspection: Inspection, names: Sequence[str]) -> InputError:
+    what = f"{inspection.folder} holds {counted(names)} that would not be read: {listed(names)}"
+    return InputError(what, "expected folders and plain tars", "unpack them, or move them away")
+
+
+def _naming(inspection: Inspection, names: Sequence[str]) -> InputError:
+    what = f"{inspection.folder}: {listed(names)} names at least half of the images, in a form that is not known"
+    hint = "write the labels to a CSV with the columns filename and label, and name it in `labels`"
+    return InputError(what, "expected CSV, TSV, JSON lines, path:label or path label", hint)
+
+
+def _data(inspection: Inspection, names: Sequence[str]) -> InputError:
+    what = f"{inspection.folder}: {listed(names)} may label the images, and names none of them"
+    hint = "write the labels to a CSV with the columns filename and label, and name it in `labels`"
+    return InputError(what, "expected the names of the files", hint)
+
+
+_OTHERS = {"packed": _packed, "names images": _naming, "data": _data}
+
+
+def _annotated(inspection: Inspection, tool: str, names: Sequence[str]) -> InputError:
+    hint = "write their labels to a CSV with the columns filename and label, and name it in `labels`"
+    return InputError(f"{inspection.folder} has {tool} annotations: {listed(names)}", "they are not read", hint)
+
+
+def _unused(inspection: Inspection, found: LabelsFile, table: LabelsFile | None) -> str:
+    if table is not None:
+        return f"{found.where}: {table.where} is taken"
+    if found.has_labels:
+        return f"{found.where}: the folders are the classes"
+    name = f"{inspection.folder.resolve().name}/{found.where}"
+    return f"{found.where}: has no labels; labels: {name} in a recipe takes its columns"
+
+
+def _by_ending(names: Sequence[str], what: str) -> list[str]:
+    by_suffix: dict[str, list[str]] = {}
+    for name in names:
+        by_suffix.setdefault(suffix_of(name), []).append(name)
+    several = sorted(by_suffix.items(), key=lambda each: -len(each[1]))
+    return [f"{len(found):,} {suffix}: no {what} ({listed(found)})" for suffix, found in several]
+
+
+def _apart(inspection: Inspection) -> list[str]:
+    """What was not even listed."""
+    passed = inspection.remarks.passed
+    words = {HIDDEN: ("hidden", "hidden"), EMPTY: ("empty folder", "empty folders")}
+    found = [(passed[key], forms) for key, forms in words.items() if key in passed]
+    said = [f"{len(names):,} {forms[len(names) > 1]}: {listed(names)}" for names, forms in found]
+    return said + [f"{name}: macOS keeps its own data there" for name in passed.get(MACOSX, ())]

@@ -1,0 +1,120 @@
+"""Class folders: a folder a class, below one another's lead, with folders for splits above them or without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels import class_order
+from imagenet_prep.recipes.layouts import LIKELY, POSSIBLE, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.splits import is_image_folder, misread, nested, split_folders
+from imagenet_prep.sources.names import Names
+from imagenet_prep.text import listed, number_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How files lie in folders: the files of each class by their paths from ``lead`` and from there, and the rest.
+
+    ``splits`` are the folders above the classes; ``loose`` the files in no class folder.
+    """
+
+    lead: str
+    files: Mapping[str, Sequence[str]]
+    splits: Mapping[str, str]
+    loose: Sequence[str] = ()
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """How many files each class has, in the order of their labels."""
+        return {name: len(self.files[name]) for name in class_order(self.files)}
+
+
+def recognise(inspection: Inspection) -> Reading | None:
+    """Files in folders; one folder alone may be a class or not."""
+    shape = shape_of(inspection.items)
+    if not shape.files:
+        return None
+    classes = list(shape.classes)
+    meaning = f"the folders are the classes: {listed(classes)}"
+    where = f" in {' and '.join(shape.splits)}" if shape.splits else ""
+    evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
+    wrong = faults_of(inspection.folder, shape, inspection.folder.name)
+    alone = len(classes) == 1 and not shape.splits
+    if alone and is_image_folder(classes[0]):
+        return None
+    return Reading(POSSIBLE if alone else LIKELY, (evidence,), meaning, tuple(wrong), shape)
+
+
+def describe(inspection: Inspection, reading: Reading) -> Description:
+    """All files in class folders."""
+    return describe_rest(inspection, reading.meaning)
+
+
+def recipe(inspection: Inspection, reading: Reading) -> Proposal:
+    """A source of folders."""
+    shape: Shape = reading.value
+    assert inspection.content is not None
+    names = [name.removeprefix(shape.lead) for name in inspection.items]
+    return Proposal(
+        "folders", inspection.content, names, inspection.lengths, shape.lead, splits=shape.splits, classes=shape.classes
+    )
+
+
+def shape_of(names: Sequence[str]) -> Shape:
+    """The class folders among files, with given splits above them or not."""
+    lead = _lead(names)
+    names = [name.removeprefix(lead) for name in names]
+    splits = split_folders(names, 1)
+    if splits:
+        return Shape(lead, _by_class([name.partition("/")[2] for name in names]), splits)
+    deep = [name for name in names if "/" in name]
+    return Shape(lead, _by_class(deep), {}, [name for name in names if "/" not in name])
+
+
+def _lead(names: Sequence[str]) -> str:
+    """The folders that hold all others, where there are class folders below them."""
+    lead, rest = "", names
+    while rest and not split_folders(rest, 1):
+        tops = {name.partition("/")[0] for name in rest}
+        if len(tops) > 1:
+            return lead if all("/" in name for name in rest) else ""
+        if not all(name.count("/") > 1 for name in rest):
+            return lead
+        lead += f"{next(iter(tops))}/"
+        rest = [name.partition("/")[2] for name in rest]
+    return lead
+
+
+def _by_class(names: Sequence[str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for name in names:
+        top, _, rest = name.partition("/")
+        files.setdefault(top, []).append(rest)
+    return files
+
+
+def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
+    """What would be misread, or lost, if folders were taken for classes."""
+    found = []
+    wrong = misread(shape.files, Names.take(f"{name}/{each}" for name, files in shape.files.items() for each in files))
+    if wrong is not None:
+        hint = f"a recipe can say: {wrong.choice}"
+        found.append(InputError(f"{where}: {wrong.what}", "expected a folder a class", hint))
+    inner = nested(shape.files)
+    if inner:
+        what = f"{where}: folders within classes would lose their names: {listed(inner)}"
+        hint = (
+            f"init {name}/{inner[0].partition('/')[0]} takes the inner ones for classes; "
+            f"a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
+        )
+        found.append(InputError(what, "expected one level of class folders", hint))
+    if shape.loose:
+        others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
+        what = f"{shape.lead}{shape.loose[0]} lies in no class folder{others}"
+        found.append(
+            InputError(what, "expected all files in class folders, or none", "move it, or label all in a file")
+        )
+    return found

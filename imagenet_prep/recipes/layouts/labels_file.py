@@ -1,0 +1,95 @@
+"""Labels file: files in any folders, and a CSV, TSV, JSON lines or plain text file that names each with its label."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_search import LabelsFile
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Description,
+    Proposal,
+    Reading,
+    describe_rest,
+)
+from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.recipes.splits import misread, top_splits
+from imagenet_prep.sources.names import Names
+
+
+def recognise(inspection: Inspection) -> Reading | None:
+    """A file names every image; or half of them, and a line of it is at fault."""
+    several = sorted(inspection.labels, key=lambda found: not found.has_labels)
+    total = len(inspection.items)
+    if not several:
+        half = [refusal.error for refusal in inspection.refusals if refusal.is_most]
+        certainty = ONLY_IF_ASKED if _has_classes(inspection) else CERTAIN
+        return Reading(certainty, (), "a labels file", tuple(half)) if half else None
+    table = several[0]
+    column = f" in its column `{table.column}`" if table.column else ""
+    evidence = (
+        f"{table.where} names {total:,} of {total:,} {'arrays' if inspection.content == 'array' else 'images'}{column}"
+    )
+    meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
+    return Reading(_certainty(inspection, table), (evidence,), meaning, _contradictions(inspection, several), table)
+
+
+def describe(inspection: Inspection, reading: Reading) -> Description:
+    """All files that it names."""
+    return describe_rest(inspection, reading.meaning, table=reading.value)
+
+
+def recipe(inspection: Inspection, reading: Reading) -> Proposal:
+    """Patterns of files, the labels file, and splits where the first folders have names of splits."""
+    table: LabelsFile = reading.value
+    counts: Counter[int | str] = Counter(table.labels or ())
+    classes = {str(label): counts[label] for label in sorted(counts)}
+    assert inspection.content is not None
+    splits = top_splits(inspection.items)
+    return Proposal(
+        "files", inspection.content, inspection.items, inspection.lengths, splits=splits, classes=classes, table=table
+    )
+
+
+def _has_classes(inspection: Inspection) -> bool:
+    shape = shape_of(inspection.items)
+    in_folders = (f"{name}/{each}" for name, files in shape.files.items() for each in files)
+    return (len(shape.files) > 1 or bool(shape.splits)) and not misread(shape.files, Names.take(in_folders))
+
+
+def _certainty(inspection: Inspection, table: LabelsFile) -> int:
+    """A table without labels is no rival of class folders; one with labels is, if they are others."""
+    if not _has_classes(inspection):
+        return CERTAIN
+    if not table.has_labels:
+        return POSSIBLE
+    shape = shape_of(inspection.items)
+    folders = {}
+    for row, label in zip(table.rows, table.labels or (), strict=True):
+        name = inspection.items[row].removeprefix(shape.lead)
+        folders[row] = (name.split("/")[1 if shape.splits else 0], label)
+    pairs = set(folders.values())
+    agree = len({folder for folder, _ in pairs}) == len(pairs) == len({label for _, label in pairs})
+    if agree and all(folder == str(label) for folder, label in pairs):
+        return POSSIBLE if shape.splits else CERTAIN
+    return CERTAIN if agree and not shape.splits else LIKELY
+
+
+def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> tuple[InputError, ...]:
+    """Two files that label the images differently."""
+    labels = [
+        (found.where, dict(zip(found.rows, found.labels or (), strict=True))) for found in several if found.has_labels
+    ]
+    for where, others in labels[1:]:
+        row = next((row for row, label in labels[0][1].items() if str(others[row]) != str(label)), None)
+        if row is not None:
+            what = f"{labels[0][0]} and {where} give {inspection.items[row]} different labels"
+            name = f"{inspection.folder.resolve().name}/{where}"
+            hint = f"move one of them out of {inspection.folder}, or write labels: {name} in a recipe"
+            return (InputError(what, "expected one labels file", hint),)
+    return ()

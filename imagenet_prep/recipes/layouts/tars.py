@@ -1,0 +1,129 @@
+"""Tars: files in tars, with class folders within them or without; tars within a tar are class folders."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, wrong_formats
+from imagenet_prep.recipes.layouts import LIKELY, POSSIBLE, Description, Proposal, Reading, as_command, describe_rest
+from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
+from imagenet_prep.recipes.splits import counted, suffix_of
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.text import listed, number_of
+
+_SHARD = re.compile(r"[-_. ]*\d+$")
+
+
+def recognise(inspection: Inspection) -> Reading | None:
+    """Tars that hold images or arrays."""
+    content = content_of(inspection)
+    if content is None:
+        return None
+    names = [name for name, _ in members(inspection, content)]
+    again = next((name for name, count in Counter(names).items() if count > 1), None)
+    shape = _shape(names)
+    faults = formats(inspection, content)
+    if again is not None:
+        what = f"{inspection.folder}: {again} is in several tars"
+        hint = f"{as_command(inspection, 'class-tars')} takes each tar for a class"
+        faults.append(InputError(what, "expected every name once", hint))
+    classes = list(shape.classes)
+    if classes:
+        faults += faults_of(inspection.folder, shape, inspection.folder.name)
+    evidence = f"{number_of(len(inspection.archives), 'tar')} of {counted(names)}"
+    evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
+    meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"
+    certainty = LIKELY if classes or again is None or not is_class_tars(inspection) else POSSIBLE
+    if inspection.items:
+        certainty = min(certainty, POSSIBLE) - 1
+    return Reading(certainty, (evidence,), meaning, tuple(faults), shape)
+
+
+def describe(inspection: Inspection, reading: Reading) -> Description:
+    """All files in the tars."""
+    rest = describe_rest(inspection, reading.meaning, from_tars=True, is_labelled=bool(reading.value.files))
+    return add_members(inspection, rest)
+
+
+def recipe(inspection: Inspection, reading: Reading) -> Proposal:
+    """A source of tars."""
+    shape: Shape = reading.value
+    content = content_of(inspection)
+    assert content is not None
+    rows = sorted(members(inspection, content))
+    names, lengths = [name for name, _ in rows], [length for _, length in rows]
+    archives = tuple(inspection.archives)
+    return Proposal(
+        "tar", content, names, lengths, archives=archives, splits=shape.splits or None, classes=shape.classes
+    )
+
+
+def _shape(names: Sequence[str]) -> Shape:
+    """Class folders in tars: where one file lies in none, none of them is a class for convert."""
+    shape = shape_of(names)
+    if shape.lead or shape.loose:  # convert looks for classes at the top, and in all or none
+        files: dict[str, list[str]] = {}
+        for name in names:
+            top, slash, rest = name.partition("/")
+            if slash:
+                files.setdefault(top, []).append(rest)
+        loose = [name for name in names if "/" not in name]
+        return Shape("", files, {}, loose if files else ())
+    return shape
+
+
+# what other layouts of tars use --------------------------------------------------------------------------------
+
+
+def content_of(inspection: Inspection) -> Content | None:
+    """What most files in the tars are."""
+    return main_content(name for listing in inspection.archives.values() for name in listing.names)
+
+
+def members(inspection: Inspection, content: Content) -> list[tuple[str, int]]:
+    """Name and length of each file of this content, in all tars."""
+    return [
+        (name, length)
+        for listing in inspection.archives.values()
+        for name, length in zip(listing.names, listing.lengths.tolist(), strict=True)
+        if is_of(content, name)
+    ]
+
+
+def is_class_tars(inspection: Inspection) -> bool:
+    """Whether tars have names of classes: several, and not numbered alike as parts of one set are."""
+    stems = [name.rpartition("/")[2][:-4] for name in inspection.archives]
+    return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
+
+
+def formats(inspection: Inspection, content: Content) -> list[InputError]:
+    """Files in tars that can't be read, and tars within folders of others."""
+    found = []
+    for name, listing in inspection.archives.items():
+        found += wrong_formats(inspection.folder / name, listing.names, content)
+    return found
+
+
+def add_members(inspection: Inspection, rest: Description) -> Description:
+    """The same, with what lies in tars beside images."""
+    content = content_of(inspection)
+    assert content is not None
+    others = _others(inspection.archives, content)
+    data = [name for name in others if suffix_of(name) in DATA]
+    lost = list(rest.lost)
+    if data:
+        what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
+        lost.append(
+            InputError(what, "expected images alone", "labels in tars are not read yet: make class folders of them")
+        )
+    plain = [name for name in others if name not in set(data)]
+    noted = [f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []
+    return Description(rest.taken, tuple(lost), (*rest.passed, *noted))
+
+
+def _others(archives: Mapping[str, Catalog], content: Content) -> list[str]:
+    return [name for listing in archives.values() for name in listing.names if not is_of(content, name)]

@@ -1,0 +1,311 @@
+"""Folders as people bring them: small images in their layouts, with the labels files and the faults that they have."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+Labels = Mapping[str, int | str | None]
+"""The label or class of each image by its file name; None for none."""
+
+
+def picture(name: str, kind: str = "") -> bytes:
+    """A small image of the format that its name has, in a colour that only this name has."""
+    buffer = io.BytesIO()
+    formats = {"jpg": "JPEG", "jpeg": "JPEG", "tif": "TIFF"}
+    ending = kind or name.rpartition(".")[2].lower()
+    Image.new("RGB", (16, 16), colour(name)).save(buffer, formats.get(ending, ending.upper()))
+    return buffer.getvalue()
+
+
+def colour(name: str) -> tuple[int, int, int]:
+    """The colour of an image, by its name without folders."""
+    place = sum(ord(sign) * (index + 7) for index, sign in enumerate(name.rpartition("/")[2]))
+    return (place * 16 % 256, place * 5 // 16 * 16 % 256, place // 7 * 16 % 256)
+
+
+def write(folder: Path, **contents: bytes) -> None:
+    """Files with these contents."""
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def tarred(files: Mapping[str, bytes]) -> bytes:
+    """A tar of files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A folder and what is right for it.
+
+    Args:
+        files: contents by name; an image where there are none.
+        right: the labels of each split, where init must take it.
+        refused: parts of what init must say, where it must refuse.
+        layout: what is given with --as.
+        said: parts of what init must say where it takes it.
+    """
+
+    files: Mapping[str, bytes | None]
+    right: Mapping[str, Labels] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    layout: str | None = None
+    said: tuple[str, ...] = ()
+
+    def save(self, folder: Path) -> None:
+        """Write all files; {home} in a text is the folder."""
+        for name, content in self.files.items():
+            data = picture(name) if content is None else content.replace(b"{home}", str(folder).encode())
+            write(folder, **{name: data})
+
+
+def images(*names: str) -> dict[str, bytes | None]:
+    """Images of these names."""
+    return dict.fromkeys(names)
+
+
+FLAT = [f"{number}.jpg" for number in range(6)]
+LETTERS = {name: "ab"[number % 2] for number, name in enumerate(FLAT)}
+NUMBERS = {name: 3 + number % 2 for number, name in enumerate(FLAT)}
+CATS = {"cat/c1.jpg": "cat", "cat/c2.jpg": "cat", "dog/d1.jpg": "dog", "dog/d2.png": "dog"}
+TWO = {name.rpartition("/")[2]: label for name, label in CATS.items()}
+
+
+def labelled(name: str, content: str | bytes, *, names: list[str] = FLAT) -> dict[str, bytes | None]:
+    """Flat images and a labels file."""
+    return {**images(*names), name: content.encode() if isinstance(content, str) else content}
+
+
+def rows(line: str, labels: Mapping[str, object] = LETTERS, header: str = "") -> str:
+    """A line for each image: {n} is its name, {s} its stem, {l} its label."""
+    lines = [line.format(n=name, s=name.rpartition(".")[0], l=label) for name, label in labels.items()]
+    return "".join(f"{each}\n" for each in ([header] if header else []) + lines)
+
+
+def array(*shape: int) -> bytes:
+    """An .npy."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(shape, np.uint8))
+    return buffer.getvalue()
+
+
+def arrays(**shapes: tuple[int, ...]) -> bytes:
+    """An .npz of several arrays."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: np.zeros(shape, np.uint8) for name, shape in shapes.items()})
+    return buffer.getvalue()
+
+
+def taken(files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels) -> Made:
+    """A folder that init takes, with the labels of each split."""
+    return Made(files, right, layout=layout, said=said)
+
+
+def refused(files: Mapping[str, bytes | None], *parts: str, layout: str | None = None) -> Made:
+    """A folder that init refuses."""
+    return Made(files, refused=parts, layout=layout)
+
+
+def _pictures(*names: str) -> dict[str, bytes]:
+    return {name: picture(name) for name in names}
+
+
+def _annotated() -> dict[str, bytes | None]:
+    value = {"images": [{"file_name": "0.jpg", "id": 1}], "annotations": [{"image_id": 1}], "categories": []}
+    return {**images(*(f"images/{name}" for name in FLAT)), "annotations/instances.json": json.dumps(value).encode()}
+
+
+CSV = rows("{n},{l}", header="file,label")
+UNUSUAL = rows("{n},{l}", header="picture,label")
+NESTED = [f"{place}/{name}" for place in ("x", "y") for name in FLAT]
+WNIDS = {"n00000001.tar": ["n00000001_1.JPEG", "n00000001_2.JPEG"], "n00000002.tar": ["n00000002_1.JPEG"]}
+WHOLE = {name: name.partition("_")[0] for names in WNIDS.values() for name in names}
+TARS = {name: tarred(_pictures(*names)) for name, names in WNIDS.items()}
+SPLIT = ["train/cat/a1.jpg", "train/dog/a2.jpg", "train/dog/a3.jpg", "val/cat/b1.jpg", "val/dog/b2.jpg"]
+IN_SPLITS = {
+    "train": {"a1.jpg": "cat", "a2.jpg": "dog", "a3.jpg": "dog"},
+    "validation": {"b1.jpg": "cat", "b2.jpg": "dog"},
+}
+TWELVE = {f"{number}/p{number}.jpg": None for number in range(12)}
+AMBIGUOUS = [f"{name}.tar" for name in ("part-1", "part-2")]
+
+FOLDERS: dict[str, Made] = {
+    # class folders
+    "class folders": taken(images(*CATS), "2 folders of files: cat, dog", train=TWO),
+    "class folders two down": taken(images(*(f"data/set/{name}" for name in CATS)), train=TWO),
+    "class folders with spaces": taken(
+        images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}
+    ),
+    "numeric class folders": taken(
+        TWELVE, "0 1, 1 2, 2 3, ... 11 12", train={f"p{number}.jpg": number + 1 for number in range(12)}
+    ),
+    "padded numbers": taken(images("01/a.jpg", "2/b.jpg", "10/c.jpg"), train={"a.jpg": 1, "b.jpg": 2, "c.jpg": 3}),
+    "folders that are called true and 1e3": taken(
+        images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}
+    ),
+    "one class": refused(images("cat/1.jpg", "cat/2.jpg"), "--as class-folders", "--as unlabelled"),
+    "one class, asked": taken(
+        images("cat/1.jpg", "cat/2.jpg"), layout="class-folders", train={"1.jpg": "cat", "2.jpg": "cat"}
+    ),
+    "one folder of images": taken(images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}),
+    "nested class folders": refused(
+        images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "dog/husky", "classes: ["
+    ),
+    "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg lies in no class folder"),
+    "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
+    "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
+    "empty and hidden": taken({**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO),
+    "another format": refused({**images(*CATS), "dog/x.gif": None}, "1 .gif: dog/x.gif"),
+    "an image without an ending": refused(
+        {**images(*CATS), "dog/x": picture("x", "jpeg")}, "dog/x (JPEG)", "dog/x.jpg"
+    ),
+    "an image as .dat": refused({**images(*CATS), "dog/x.dat": picture("x", "png")}, "dog/x.dat (PNG)"),
+    # splits
+    "train and val": taken(images(*SPLIT), **IN_SPLITS),
+    "train and val in a folder": taken(images(*(f"set/{name}" for name in SPLIT)), **IN_SPLITS),
+    "train with classes, test without": refused(images(*SPLIT[:3], "test/1.jpg"), "called as splits are"),
+    "train and val without classes": refused(images("train/1.jpg", "val/2.jpg"), "called as splits are"),
+    "splits and a labels file": taken(
+        {
+            **images("train/1.jpg", "train/2.jpg", "val/3.jpg"),
+            "l.csv": b"path,label\ntrain/1.jpg,a\ntrain/2.jpg,b\nval/3.jpg,a\n",
+        },
+        "l.csv names 3 of 3 images in its column `path`",
+        train={"1.jpg": "a", "2.jpg": "b"},
+        validation={"3.jpg": "a"},
+    ),
+    # labels files that are used
+    "csv": taken(labelled("labels.csv", CSV), "labels.csv names 6 of 6 images in its column `file`", train=LETTERS),
+    "csv with an unusual column": taken(labelled("l.csv", UNUSUAL), "in its column `picture`", train=LETTERS),
+    "csv without a header": taken(labelled("labels.csv", rows("{n},{l}")), train=LETTERS),
+    "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
+    "semicolons": taken(labelled("labels.csv", CSV.replace(",", ";")), train=LETTERS),
+    "semicolons without a header": taken(labelled("labels.csv", rows("{n};{l}")), train=LETTERS),
+    "tsv": taken(labelled("labels.tsv", CSV.replace(",", "\t")), train=LETTERS),
+    "tabs in a .txt": taken(labelled("labels.txt", rows("{n}\t{l}")), train=LETTERS),
+    "commas in a .txt": taken(labelled("labels.txt", CSV), train=LETTERS),
+    "quoted cells": taken(labelled("labels.csv", rows('"{n}","{l}"', header='"file","label"')), train=LETTERS),
+    "windows line ends": taken(labelled("labels.csv", CSV.replace("\n", "\r\n")), train=LETTERS),
+    "json lines": taken(labelled("l.jsonl", rows('{{"file_name": "{n}", "label": "{l}"}}')), train=LETTERS),
+    "path:label": taken(labelled("labels.txt", rows("{n}:{l}", NUMBERS)), train=NUMBERS),
+    "path label": taken(labelled("labels.txt", rows("{n} {l}", NUMBERS)), train=NUMBERS),
+    "path label in a .lst": taken(labelled("train.lst", rows("{n}  {l}")), train=LETTERS),
+    "a labels file without an ending": taken(labelled("LABELS", rows("{n} {l}")), train=LETTERS),
+    "comments": taken(labelled("labels.csv", "# made by hand\n" + CSV + "# the end\n"), train=LETTERS),
+    "comments in lines": taken(labelled("labels.txt", "# all\n" + rows("{n}:{l}", NUMBERS)), train=NUMBERS),
+    "a byte order mark": taken(labelled("labels.csv", CSV.encode("utf-8-sig")), train=LETTERS),
+    "UTF-16": taken(labelled("labels.csv", CSV.encode("utf-16")), train=LETTERS),
+    "absolute paths": taken(labelled("labels.csv", rows("{{home}}/{n},{l}", header="file,label")), train=LETTERS),
+    "absolute paths of another machine": taken(
+        labelled("l.csv", rows("/mnt/d/{n},{l}", header="file,label")), train=LETTERS
+    ),
+    "windows paths": taken(labelled("l.csv", rows(r"D:\set\{n},{l}", header="file,label")), train=LETTERS),
+    "another letter case": taken(
+        labelled("l.csv", rows("{n},{l}", header="file,label").replace("jpg", "JPG")), train=LETTERS
+    ),
+    "a labels file in a folder": taken(
+        {**images(*(f"imgs/{n}" for n in FLAT)), "meta/l.csv": CSV.encode()}, train=LETTERS
+    ),
+    "labels that agree with folders": taken(
+        {**images(*CATS), "l.csv": rows("{n},{l}", CATS, "file,label").encode()}, train=TWO
+    ),
+    # labels files that are refused, with the line
+    "a repeated line": refused(labelled("l.csv", CSV + "0.jpg,a\n"), "l.csv, line 8", "is in line 2 already"),
+    "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
+    "an open quote": refused(labelled("l.csv", CSV + '"6.jpg,a\n'), "l.csv, line 8"),
+    "a bad line": refused(labelled("l.txt", rows("{n}:{l}") + "and more\n"), "l.txt, line 7", "expected path:label"),
+    "bad json": refused(labelled("l.jsonl", rows('{{"file": "{n}", "label": "{l}"}}') + "{\n"), "l.jsonl, line 7"),
+    "Latin-1": refused(labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"),
+    "half of the images": refused(
+        labelled("l.csv", rows("{n},{l}", dict([*LETTERS.items()][:4]), "file,label")), "4 of 6"
+    ),
+    "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
+    "a line without a label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "without a label: line 2"),
+    "names without endings": refused(labelled("l.csv", rows("{s},{l}", header="id,label")), "without their endings"),
+    "ambiguous bare names": refused(
+        {**images(*NESTED), "l.csv": CSV.encode()}, "l.csv, line 2: 0.jpg can be x/0.jpg or y/0.jpg"
+    ),
+    "two labels files": refused(
+        labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",c").encode()}, "give 0.jpg different labels"
+    ),
+    "labels that contradict folders": refused(
+        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
+        *("--as class-folders", "--as labels-file"),
+    ),
+    "labels that contradict folders, asked": taken(
+        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
+        layout="labels-file",
+        train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"},
+    ),
+    "a faulty labels file among class folders": refused(
+        {**images(*CATS), "l.csv": (rows("{n},{l}", CATS, "file,label") + "x\n").encode()}, "l.csv, line 6"
+    ),
+    "labels in order": refused(labelled("l.csv", "label\n" + "a\n" * 6), "l.csv may label the images"),
+    "a JSON that names all": refused(
+        labelled("l.json", json.dumps(LETTERS)), "l.json names at least half of the images"
+    ),
+    "a .mat": refused(labelled("imagelabels.mat", b"MATLAB 5.0"), "imagelabels.mat may label", "--as unlabelled"),
+    "a float label": taken(
+        labelled("l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, "file,label")),
+        train=dict.fromkeys(FLAT),
+    ),
+    "no labels": taken(images(*FLAT), train=dict.fromkeys(FLAT)),
+    # annotations
+    "COCO": refused(_annotated(), "COCO annotations: annotations/instances.json"),
+    "VOC": refused(
+        images(*(f"JPEGImages/{n}" for n in FLAT)) | {f"Annotations/{n}.xml": b"<annotation/>" for n in range(6)},
+        "Pascal VOC",
+    ),
+    "YOLO": refused(images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)}, "YOLO annotations"),
+    "masks": refused(images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))), "masks"),
+    "captions": refused(
+        images(*FLAT) | {f"{n}.txt": b"a cat" for n in range(6)}, ".txt files of the same names as images"
+    ),
+    # tars
+    "tars of class folders": taken({"a.tar": tarred(_pictures(*CATS))}, train=TWO),
+    "a tar without folders": taken({"a.tar": tarred(_pictures(*FLAT))}, train=dict.fromkeys(FLAT)),
+    "cat.tar and dog.tar": refused(
+        {f"{n}.tar": tarred(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"
+    ),
+    "cat.tar and dog.tar, asked": taken(
+        {f"{n}.tar": tarred(_pictures("1.jpg")) for n in ("cat", "dog")}, layout="class-tars", train={"1.jpg": None}
+    ),
+    "numbered tars": taken(
+        {name: tarred(_pictures(f"{name}.jpg")) for name in AMBIGUOUS},
+        train={f"{name}.jpg": None for name in AMBIGUOUS},
+    ),
+    "winter21": taken(TARS, train=WHOLE),
+    "fall11": taken({"fall11_whole.tar": tarred(TARS)}, train=WHOLE),
+    "WebDataset": refused(
+        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0", "2.cls": b"1"})}, "WebDataset", "--as tars"
+    ),
+    "images outside of tars": refused(
+        {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be read"
+    ),
+    "a zip beside images": refused({**images(*CATS), "more.zip": b"PK\3\4"}, "more.zip", "unpack"),
+    # arrays
+    "arrays in class folders": taken({"a/1.npy": array(2), "b/2.npy": array(2)}, train={"1.npy": 0, "2.npy": 1}),
+    "X and y": refused({"X_train.npy": array(6, 4), "y_train.npy": array(6)}, "X_train.npy", "--as unlabelled"),
+    "an npz of four": refused(
+        {"mnist.npz": arrays(x_train=(6, 2), y_train=(6,))}, "mnist.npz holds 2 arrays: x_train, y_train"
+    ),
+    "images beside arrays": refused(images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy beside 6 images"),
+    "nothing": refused({"a.md": b"x"}, "nothing to make records of"),
+}
+"""Folders by what they are."""
