@@ -59,6 +59,15 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     return _parse_npy(data)
 
 
+def names_in_npz(data: Buffer) -> list[str]:
+    """The names of the arrays in an .npz; none if it is damaged."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return []
+
+
 def _member(data: Buffer, key: str | None) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -13,6 +13,7 @@ import numpy as np
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
+from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
@@ -25,6 +26,7 @@ from imagenet_prep.recipes.labels import (
     given_classes,
     label_by_folder,
     label_by_table,
+    labels_in_words,
     read_table,
 )
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
@@ -32,6 +34,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import listed, number_of
@@ -79,6 +82,8 @@ def load(
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = _decide(file, inputs.listing)
     listing, notes = _keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
+    if content == "array" and file.recipe.array is None:
+        _refuse_several_arrays(file, listing)
     try:
         found = _labelled(file, inputs, listing, folder, content)
     except InputError as error:
@@ -86,6 +91,7 @@ def load(
     divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
     if inputs.obstacles:
         raise all_of(inputs.obstacles)
+    _check_expected(file, divisions, labelled)
     extra = cols.extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     _refuse_too_many(file, counts, divisions)
@@ -113,9 +119,10 @@ def load(
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
+        notes=(*notes, *found.notes, *labelled.notes, *_class_notes(labelled), *_input_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
+        expected=rules.expected_of(file),
     )
 
 
@@ -196,6 +203,35 @@ def _catalog(
         labels=labels,
         columns={name: [column[row] for row in rows] for name, column in values.items()},
     )
+
+
+def _class_notes(labelled: Labelled) -> Iterator[str]:
+    """The labels of the first classes and of the last one, where they are not the names of the classes."""
+    classes = labelled.classes
+    if classes.names != tuple(map(str, classes.numbers)):
+        yield f"labels: {labels_in_words(classes)}"
+
+
+def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: Labelled) -> None:
+    """Compare the files with the totals that the recipe expects.
+
+    Raises:
+        InputError: there are more or fewer images or classes.
+    """
+    found = {
+        "images": sum(len(each.rows) for each in divisions),
+        "classes": len(
+            {label for each in divisions for label in np.unique(labelled.labels[places_of(each.rows)]) if label > 0}
+        ),
+    }
+    for name, count in rules.expected_of(file).items():
+        if found[name] != count:
+            line = file.lines.get(("expected", name), 1)
+            raise InputError(
+                f"{file.path}, line {line}: {count:,} {name} expected, {found[name]:,} found",
+                "expected the whole set",
+                "get what is missing, or correct `expected` in the recipe",
+            )
 
 
 def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
@@ -303,6 +339,16 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     noun = "array" if content == "array" else "image"
     left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
     return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]
+
+
+def _refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
+    """Raise UsageError if the first .npz holds several arrays: the recipe must name one."""
+    row = next((row for row, name in enumerate(listing.names) if name.lower().endswith(".npz")), None)
+    names = [] if row is None else names_in_npz(listing.read(row, Reader()))
+    if row is not None and len(names) > 1:
+        what = f"{listing.names[row]} holds {len(names)} arrays: {listed(names, 5)}"
+        hint = f"write array: {names[0]} in the recipe; a file of many examples must be saved as a file for each"
+        raise file.fault((), what, "expected the name of one", hint)
 
 
 def _unreadable(count: int, content: Content) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.datasets.declarations import MakingOptions
@@ -300,6 +300,7 @@ class RecipeDataset:
         notes: what to tell the user.
         manifest: a manifest_file that is still to be made; see ``prepare``.
         root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
+        expected: how many "images" and "classes" the recipe says that there are.
     """
 
     path: AnyPath
@@ -313,6 +314,7 @@ class RecipeDataset:
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
     root: AnyPath | None = None
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def options(self) -> MakingOptions:
@@ -347,7 +349,11 @@ class RecipeDataset:
         return PlannedSet(
             entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features),
             splits=tuple(splits),
-            settings={**self.settings, "order": ordering},
+            settings={
+                **self.settings,
+                "order": ordering,
+                **({"expected": dict(self.expected)} if self.expected else {}),
+            },
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=self.notes,
         )

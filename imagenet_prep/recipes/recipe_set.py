@@ -12,7 +12,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, load_plan, refuse_other_images
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.model import Engine, Problem, Progress, State
+from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
@@ -108,7 +108,23 @@ class MadeByRecipe(KnownSet):
             if not own and len(found) == len(shards) and split in self.manifest.totals:
                 own += check_totals(split, found, len(checked.labels[split]), self.manifest, counts_alone=True)
             problems += own
+        if not problems:
+            problems += self._check_expected(checked)
         return SetFindings(tuple(problems), flavour="recipe")
+
+    def _check_expected(self, checked: Checked) -> list[Problem]:
+        """The totals that the recipe expects, compared with the records of all splits."""
+        assert self.manifest is not None
+        found = {
+            "images": sum(total.images for total in self.manifest.totals.values()),
+            "classes": len({label for split in self.splits for label in checked.labels[split]}),
+        }
+        remedy = "get the missing images and make the set again, or correct `expected` in the recipe"
+        return [
+            Problem(ProblemKind.WRONG_COUNT, name, f"expected {count:,} {name}, got {found[name]:,}", remedy)
+            for name, count in self.manifest.settings.get("expected", {}).items()
+            if found[name] != count and (found[name] or name == "images")  # labels under other names are not counted
+        ]
 
     # making it again -------------------------------------------------------------------------------------------
 

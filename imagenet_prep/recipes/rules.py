@@ -135,6 +135,13 @@ def labels_of(file: RecipeFile) -> Labels | None:
     return Labels(file=said) if isinstance(said, str) else said
 
 
+def expected_of(file: RecipeFile) -> dict[str, int]:
+    """How many images and classes the whole set must have, as far as the recipe says."""
+    said = file.recipe.expected
+    pairs = {"images": said.images, "classes": said.classes} if said is not None else {}
+    return {name: count for name, count in pairs.items() if count is not None}
+
+
 # splits and shards ---------------------------------------------------------------------------------------------
 
 

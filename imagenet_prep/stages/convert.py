@@ -220,6 +220,13 @@ class _There:
             info = self.journal.get(name)
             if parsed is None or (info is None and parsed[0] not in prefixes):
                 continue
+            if info is not None and parsed[0] not in plan.totals and plan.dataset.kind == RECIPE:
+                raise UsageError(
+                    f"{self.layout.output_dir} holds finished {parsed[0]} shards of another recipe",
+                    f"expected no shards but those of {', '.join(plan.totals)}",
+                    "give this set a folder of its own below DATA_DIR in the recipe, as in output_file_prefix: "
+                    f"{plan.dataset.name}/{next(iter(plan.totals))}; or choose another folder with --output",
+                )
             if info is not None and parsed[0] not in plan.totals:
                 raise UsageError(
                     f"{self.layout.output_dir} holds finished {parsed[0]} shards: there is nothing to make them from",

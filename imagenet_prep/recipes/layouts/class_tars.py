@@ -10,6 +10,7 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, Description, Proposal, Reading, describe_rest
 from imagenet_prep.recipes.layouts.tars import add_members, content_of, formats, is_class_tars
+from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
 _WNID = re.compile(r"n\d{8}")
@@ -58,4 +59,4 @@ def recipe(inspection: Inspection, reading: Reading) -> Proposal:
 
 
 def _class_of(name: str) -> str:
-    return name.rpartition("/")[2][:-4]
+    return folder_of_tar(name.rpartition("/")[2]).rstrip("/")

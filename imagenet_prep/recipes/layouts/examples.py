@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import zipfile
-from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, Description, Proposal, Reading, as_command, describe_rest, unlabelled
 from imagenet_prep.recipes.splits import stem_of
@@ -25,7 +24,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     if inspection.content != "array":
         return None
     several = [name for name in inspection.items if name.lower().endswith(".npz")]
-    inside = _arrays_in(inspection.folder / several[0]) if several else []
+    inside = names_in_npz((inspection.folder / several[0]).read_bytes()) if several else []
     named = len(inspection.items) <= _FEW and all(_NAME.fullmatch(stem_of(name)) for name in inspection.items)
     if len(inside) < 2 and not named:
         return None
@@ -50,11 +49,3 @@ def describe(inspection: Inspection, reading: Reading) -> Description:
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     """A record a file: this layout is refused before."""
     return unlabelled.recipe(inspection, reading)
-
-
-def _arrays_in(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    except (OSError, zipfile.BadZipFile):
-        return []

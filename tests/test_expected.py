@@ -1,0 +1,117 @@
+"""What a recipe expects in all: convert refuses less, and verify names what was set aside; nested tars hold classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_folders import CATS, TARS, arrays, images, picture, tarred, write
+
+from imagenet_prep.datasets.declarations import MakingOptions
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import PrepError
+from imagenet_prep.recipes import layouts
+from imagenet_prep.recipes.inspection import inspect_folder
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.init import init
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+ENGINE = make_engine("threads", 1)
+
+
+def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
+    """Files and a recipe."""
+    write(folder, **{name: picture(name) if content is None else content for name, content in files.items()})
+    (folder / "r.yaml").write_text(recipe)
+    return folder / "r.yaml"
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("images: 4, classes: 2", ""),
+        ("images: 5", "5 images expected, 4 found"),
+        ("classes: 3", "3 classes expected, 2"),
+    ],
+)
+def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> None:
+    """Fewer images or classes than the recipe expects are refused, with the line."""
+    recipe = save(
+        tmp_path,
+        f"source: {{folders: data}}\nexpected: {{{said}}}\n",
+        **{f"data/{n}": c for n, c in images(*CATS).items()},
+    )
+    if not part:
+        layout = Layout(tmp_path / "out")
+        convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
+        assert verify(layout, ENGINE).problems == ()
+        return
+    with pytest.raises(PrepError, match=r"r\.yaml, line 2: ") as caught:
+        load(recipe, None, ENGINE)
+    assert part in str(caught.value)
+
+
+def test_verify_names_what_was_set_aside(tmp_path: Path) -> None:
+    """A class whose only image is bad is left out, and verify says that it is missing."""
+    files = {"data/a/1.jpg": picture("1.jpg"), "data/b/2.jpg": picture("2.jpg"), "data/c/3.jpg": b"\xff\xd8 cut"}
+    recipe = save(tmp_path, "source: {folders: data}\nexpected: {images: 3, classes: 3}\nskip_bad: true\n", **files)
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=load(recipe, None, ENGINE))
+    details = {problem.detail for problem in verify(layout, ENGINE).problems}
+    assert details == {"expected 3 images, got 2", "expected 3 classes, got 2"}
+
+
+def test_a_missing_class_of_a_tar_of_tars_is_named(tmp_path: Path) -> None:
+    """ImageNet-21k's tar of class tars is read in place, and its published totals are compared."""
+    recipe = "source: {tar: fall11_whole.tar}\nexpected: {images: 3, classes: 2}\n"
+    made = load(save(tmp_path, recipe, **{"fall11_whole.tar": tarred(TARS)}), None, ENGINE)
+    assert made.classes.names == ("n00000001", "n00000002")
+    del (whole := dict(TARS))["n00000002.tar"]
+    with pytest.raises(PrepError, match="3 images expected, 2 found"):
+        load(save(tmp_path, recipe, **{"fall11_whole.tar": tarred(whole)}), None, ENGINE)
+
+
+def test_the_proposed_splits_work_when_they_are_uncommented(tmp_path: Path) -> None:
+    """The line that init writes as a comment is a recipe's line."""
+    save(tmp_path, "", **{f"data/{name}/{number}.jpg": None for name in "ab" for number in range(15)})
+    text = init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).text
+    assert "# splits: {train: 0.9, validation: 0.1}" in text
+    (tmp_path / "p.yaml").write_text(text.replace("# splits: {", "splits: {"))
+    made = load(tmp_path / "p.yaml", None, ENGINE)
+    assert [split.name for split in made.splits] == ["train", "validation"]
+
+
+def test_several_arrays_in_a_file_are_a_choice(tmp_path: Path) -> None:
+    """The message names the arrays and the key, and asks for no sound copies."""
+    recipe = save(tmp_path, "source: {files: '*.npz'}\n", **{"a.npz": arrays(x_train=(2, 2), y_train=(2,))})
+    with pytest.raises(PrepError, match="holds 2 arrays: x_train, y_train") as caught:
+        load(recipe, None, ENGINE)
+    assert "write array: x_train" in str(caught.value)
+
+
+def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
+    """Sets of different prefixes need folders of their own below DATA_DIR; with them they are both right."""
+    files = {f"data/{name}": content for name, content in images(*CATS).items()}
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=load(save(tmp_path, "source: {folders: data}\n", **files), None, ENGINE))
+    second = save(tmp_path, "source: {folders: data}\noutput_file_prefix: eval\n")
+    with pytest.raises(PrepError, match="of another recipe") as caught:
+        convert(layout, ENGINE, dataset=load(second, None, ENGINE))
+    assert "output_file_prefix: r/eval" in str(caught.value)
+
+
+def test_a_new_layout_is_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module among the layouts is found and takes the folders that it recognises."""
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/toy.py").write_text(
+        "from imagenet_prep.recipes.layouts import CERTAIN, Reading, describe_rest, unlabelled\n"
+        "def recognise(inspection):\n"
+        "    return Reading(CERTAIN, ('a toy',), 'toys') if inspection.items == ['toy.jpg'] else None\n"
+        "def describe(inspection, reading):\n    return describe_rest(inspection, 'toys')\n"
+        "recipe = unlabelled.recipe\n"
+    )
+    monkeypatch.setattr(layouts, "__path__", [*layouts.__path__, str(tmp_path / "more")])
+    save(tmp_path, "", **{"data/toy.jpg": None})
+    assert layouts.choose_layout(inspect_folder(tmp_path / "data", ENGINE)).name == "toy"
