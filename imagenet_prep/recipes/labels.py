@@ -371,6 +371,12 @@ def labels_in_words(classes: Classes) -> str:
     return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
 
 
+def class_notes(classes: Classes) -> Iterator[str]:
+    """The labels of classes in words, where they are not their names."""
+    if classes.names != tuple(map(str, classes.numbers)):
+        yield f"labels: {labels_in_words(classes)}"
+
+
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
     """Classes in this order, with their numbers."""
     return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))))

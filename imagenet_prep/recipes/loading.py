@@ -26,7 +26,6 @@ from imagenet_prep.recipes.labels import (
     given_classes,
     label_by_folder,
     label_by_table,
-    labels_in_words,
     read_table,
 )
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
@@ -119,7 +118,7 @@ def load(
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_class_notes(labelled), *_input_notes(inputs, folder)),
+        notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
         expected=rules.expected_of(file),
@@ -203,13 +202,6 @@ def _catalog(
         labels=labels,
         columns={name: [column[row] for row in rows] for name, column in values.items()},
     )
-
-
-def _class_notes(labelled: Labelled) -> Iterator[str]:
-    """The labels of the first classes and of the last one, where they are not the names of the classes."""
-    classes = labelled.classes
-    if classes.names != tuple(map(str, classes.numbers)):
-        yield f"labels: {labels_in_words(classes)}"
 
 
 def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: Labelled) -> None:

@@ -17,7 +17,7 @@ from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Engine, Item, Progress
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.recipes.labels import Classes, Labelled
+from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
@@ -355,7 +355,7 @@ class RecipeDataset:
                 **({"expected": dict(self.expected)} if self.expected else {}),
             },
             expected={each.prefix: len(each.catalog) for each in self.splits},
-            notes=self.notes,
+            notes=(*self.notes, *class_notes(self.classes)),
         )
 
     def prepare(self) -> None:
