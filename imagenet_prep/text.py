@@ -8,6 +8,13 @@ from collections.abc import Iterable
 _UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
 
+_PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
+
+
+def is_web_page(head: bytes) -> bool:
+    """Whether a file that starts with these bytes is a web page, or XML."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
+
 
 def number_of(count: int, one: str, many: str = "") -> str:
     """How many there are of something; ``many`` where an s at the end of ``one`` does not make it."""

@@ -552,7 +552,9 @@ for _number in (401, 403):
     must(6)(_status(_number))
 for _number in (403, 404, 408, 410, 425, 429, 500, 502, 503, 504, 520):
     must(RIGHT, at="parts", times=1)(_status(_number))
-for _number in (408, 429, 500, 503):
+for _number in (404, 520, 524, 527):
+    must(RIGHT, at="probes", times=1)(_status(_number))
+for _number in (408, 429, 500, 503, 520):
     must(RIGHT, at="first", times=1)(_status(_number))
     must(5)(_status(_number))
 must(6, at="parts")(_status(403))
@@ -665,6 +667,12 @@ def redirects_to_what_expires(answer: Answer) -> None:
 def page_to_sign_in(answer: Answer) -> None:
     """With status 200."""
     answer.page("text/html; charset=utf-8", HTML)
+
+
+@must(RIGHT)
+def data_that_says_to_be_a_page(answer: Answer) -> None:
+    """The type is html, the bytes are those of the file."""
+    answer.reply_with(Content_Type="text/html; charset=utf-8")
 
 
 @must(6)
@@ -782,6 +790,19 @@ def is_encoded(answer: Answer) -> None:
 def another_etag(answer: Answer) -> None:
     """Of another server behind the same address: its bytes are never joined, though they are the same."""
     answer.reply_with(ETag='"another"', Last_Modified=None)
+
+
+@must(RIGHT, loses=True, plain=5)
+def an_etag_for_each_answer(answer: Answer) -> None:
+    """A cluster whose servers don't agree: nothing is joined, one answer brings it all."""
+    answer.reply_with(ETag=f'"{answer.server.count("etag")}"', Last_Modified=None)
+
+
+@must(4, loses=True)
+def file_is_cut_on_the_server(answer: Answer) -> None:
+    """All that it says fits the half that it has."""
+    answer.server.content = CONTENT[: SIZE // 2 // 512 * 512]
+    answer.reply(*answer.right())
 
 
 @must(RIGHT)

@@ -145,7 +145,9 @@ class _HubHandler(_HomeHandler):
     def reply(self, path: str) -> None:
         """Tell the newest commit and its files; redirect to a file, for those who may have it."""
         resolve = f"/datasets/{DATASET}/resolve/"
-        if path == f"/api/datasets/{DATASET}/revision/main":
+        if "Authorization" in self.headers and not self.is_known():
+            self.send_nothing(401)
+        elif path == f"/api/datasets/{DATASET}/revision/main":
             self.send_json(self.server.changes.get("revision", {"sha": self.server.commit, "gated": "auto"}))
         elif path in {f"/api/datasets/{DATASET}/tree/{commit}/data" for commit in COMMITS}:
             self._send_tree(path)

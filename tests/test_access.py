@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +309,60 @@ def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
         fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
     _told(caught.value, "web page")
     assert _posts(server) == []
+
+
+# a server that takes one connection at a time -------------------------------------------------------------------------
+
+
+class _OneAtATime(FaultHandler):
+    """Answers 403 to whoever asks while a part is sent, and to whoever signs in then."""
+
+    server: Any
+
+    def answer(self) -> None:
+        """Answer, if nobody else is answered now."""
+        if not self.server.turn.acquire(blocking=False):
+            self.send_nothing(403)
+            return
+        try:
+            time.sleep(0.02)
+            super().answer()
+        finally:
+            self.server.turn.release()
+
+
+def test_a_server_that_refuses_more_connections_gets_one(tmp_path: Path) -> None:
+    """403 to all but one, with credentials as without: the others end, and the file comes whole."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        server.turn = threading.Semaphore()  # type: ignore[attr-defined]
+        server.RequestHandlerClass = _OneAtATime
+        session = _enter(server)
+        fetch(session, server.url + "a.tar", tmp_path / "part", Manner(connections=4, pace=replace(PACE, tries=6)))
+    assert (tmp_path / "part").read_bytes() == CONTENT
+
+
+# what is said -----------------------------------------------------------------------------------------------------
+
+
+class _WantsReferer(FaultHandler):
+    """Knows who asks, and gives the file to browsers alone."""
+
+    def answer(self) -> None:
+        """403 without a Referer."""
+        if self.is_welcome():
+            self.send_nothing(403)
+        else:
+            super().answer()
+
+
+def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> None:
+    """403 to the right credentials is no word about them: the status is told, and that a browser's cookies may help."""
+    (tmp_path / "served").mkdir()
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        server.RequestHandlerClass = _WantsReferer
+        with pytest.raises(AccessError) as caught:
+            _enter(server)
+    _told(caught.value, "gave no access to a.tar, signed in as 'ada'", "403", "--cookies")
+    assert "refused the credentials" not in str(caught.value)

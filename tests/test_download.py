@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import os
@@ -18,21 +19,24 @@ from pathlib import Path
 import pytest
 from existing import existing
 from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
+from made_sets import ENGINE
 
-from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, SpaceError, UsageError
+from imagenet_prep.errors import AccessError, BusyError, InputError, NetworkError, PrepError, SpaceError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import PartialFile, state_path
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import inspect
+from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import DownloadOptions, download, pending
+from imagenet_prep.stages.status import status
 from imagenet_prep.storage.layout import Layout
 
 CONTENTS = {
     "train": random.Random(1).randbytes(2_000_000),
     "validation": random.Random(2).randbytes(700_000),
-    "boxes": b"\x1f\x8b\x08\0" + random.Random(3).randbytes(30_000),
+    "boxes": gzip.compress(random.Random(3).randbytes(30_000), mtime=0),
 }
 DIGESTS = {key: hashlib.md5(content).hexdigest() for key, content in CONTENTS.items()}
 ADA = Credentials(USERNAME, PASSWORD)
@@ -95,7 +99,8 @@ def test_fetches_all(server, layout, connections):
     checked = json.loads(layout.checked_path.read_text())
     for key, content in CONTENTS.items():
         stat = layout.download_path(ARCHIVES[key]).stat()
-        expected = {"size": len(content), "mtime_ns": stat.st_mtime_ns, "md5": DIGESTS[key]}
+        url = server.url + ARCHIVES[key].filename
+        expected = {"size": len(content), "mtime_ns": stat.st_mtime_ns, "md5": DIGESTS[key], "url": url}
         assert checked[ARCHIVES[key].filename] == expected
 
 
@@ -449,3 +454,54 @@ def test_two_runs(server, layout):
     finally:
         child.kill()
         child.communicate()
+
+
+# what is said, whatever the cause ------------------------------------------------------------------------------------
+
+
+def _page_as_tar(server, layout):
+    """A page that a browser saved under the archive's name."""
+    path = layout.download_path(ARCHIVES["validation"])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"<!DOCTYPE html>\n<html>")
+    OfficialTar(path, "validation").catalog(ENGINE, Silent())
+
+
+def _many_headers(server, layout):
+    """More headers than Python reads."""
+    server.faults = Faults(headers={f"X-{number}": "." for number in range(150)})
+    run(server, layout, only=["boxes"])
+
+
+def _no_right_to_write(server, layout):
+    """A folder of the system that takes no folders."""
+    run(server, Layout(Path("/sys/kernel/imagenet")), only=["boxes"])
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "words", "never"),
+    [
+        (_page_as_tar, 4, "ILSVRC2012_img_val.tar is a web page, not an archive", "damaged"),
+        (_many_headers, 5, "more or longer headers than can be read", "connection broke"),
+        (_no_right_to_write, 4, "cannot write /sys/kernel/imagenet", "'/sys"),
+    ],
+)
+def test_the_message_names_the_cause(server, layout, act, status, words, never):
+    """The error says what happened, once."""
+    with pytest.raises(PrepError) as caught:
+        act(server, layout)
+    assert_told(caught.value, status, words)
+    assert never not in str(caught.value)
+
+
+def test_status_names_the_server_that_the_download_came_from(server, layout):
+    """With one archive there, or a part of one, the next command has the address of the server, without its query."""
+    run(server, layout, only=["boxes"])
+    assert status(layout).following.endswith(f"--base-url {server.url}")
+    layout.checked_path.unlink()
+    assert "--base-url" not in status(layout).following
+    remote = Remote(server.url + ARCHIVES["train"].filename, 9, None, None)
+    with PartialFile(layout.part_path(ARCHIVES["train"]), remote, has_digest=True) as part:
+        part.write(0, b"123")
+        part.save()
+    assert status(layout).following.endswith(f"--base-url {server.url}")

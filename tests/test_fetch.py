@@ -20,7 +20,7 @@ from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
+from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
@@ -526,8 +526,8 @@ def test_who_was_refused_is_said(closed):
     assert_no_secret(str(caught.value))
 
 
-def test_nobody_is_asked_before_it_is_needed(closed, tmp_path):
-    """First whether it fits, then whether the server can be reached, then who asks."""
+def test_a_wrong_address_is_told_before_space_is_asked_for(closed, tmp_path):
+    """First whether the server can be reached, then who asks, then whether it has the file and that fits."""
     order = []
 
     def ask():
@@ -543,11 +543,14 @@ def test_nobody_is_asked_before_it_is_needed(closed, tmp_path):
 
     with pytest.raises(NetworkError):
         fetch_from("http://127.0.0.1:9/")
-    assert order == [ARCHIVES["boxes"].about]
-    order.clear()
+    assert order == []
     with pytest.raises(PrepError):  # it has no such file
         fetch_from(closed.url)
-    assert order == [ARCHIVES["boxes"].about, "who"]
+    assert order == ["who"]
+    (closed.folder / ARCHIVES["boxes"].filename).write_bytes(b"corrupt")
+    with pytest.raises(InputError):
+        fetch_from(closed.url)
+    assert order == ["who", "who", 7]
 
 
 def test_credentials_are_kept_close():

@@ -17,9 +17,12 @@ from fault_server import CANARY
 from misbehaviour import TABLE
 from scripted_server import CONTENT, NEW, OTHER, RIGHT, SIZE, Behaviour, Outcome, ScriptedServer, scripted_server
 
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import NetworkError, PrepError
 from imagenet_prep.fetch.partial import find_leftover
 from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.reply import inspect
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.download import DownloadOptions, download
@@ -147,6 +150,17 @@ def test_it_ends_rightly_wherever_it_runs(
             assert outcome == RIGHT, said
             assert server.body_bytes <= SIZE - kept
             assert "starting over" not in said
+
+
+def test_a_length_that_is_known_need_not_be_told(server: ScriptedServer, tmp_path: Path) -> None:
+    """With a digest, an answer that tells no length is as good as any."""
+    server.misbehave(next(row for row in TABLE if row.act.__name__ == "no_length_at_all"))
+    session, url, pace = Session(server.url, 10), f"{server.url}a.tar", _pace(10)
+    with pytest.raises(NetworkError, match="doesn't say how long it is"):
+        inspect(session, url, pace)
+    remote = inspect(session, url, pace, size=SIZE)
+    fetched = fetch(session, url, tmp_path / "part", Manner(pace=pace), remote=remote, digests={"md5": MD5})
+    assert fetched.is_right
 
 
 def test_there_are_many_cases() -> None:

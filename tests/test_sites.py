@@ -228,16 +228,18 @@ def test_a_token_is_kept_close() -> None:
 
 
 @pytest.mark.parametrize("who", [WHO, Credentials(USERNAME, KEY)], ids=["token", "key"])
-@pytest.mark.parametrize("connections", [1, 4])
-def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int) -> None:
-    """The zip comes whole, each piece by an address of its own; who asks is told to Kaggle and to nobody else."""
+@pytest.mark.parametrize(("connections", "uses"), [(1, 1), (4, 1), (4, 3), (4, 1000)])
+def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int, uses: int) -> None:
+    """The zip comes whole; Kaggle, and nobody else, learns who asks, and only if an address has expired."""
+    kaggle.storage.uses = uses
     progress = _fetch(layout, KaggleSite(kaggle.url, who), connections=connections)
     assert _raw(layout) == ZIP
     assert {asked.headers["Authorization"] for asked in kaggle.home.asked} == {
         f"Bearer {TOKEN}" if isinstance(who, Token) else BASIC
     }
     _no_secret_went_abroad(kaggle)
-    assert len({asked.path for asked in kaggle.storage.asked}) == len(kaggle.storage.asked)
+    assert uses < 1000 or len(kaggle.home.asked) == 1
+    assert uses > 1 or len(kaggle.home.asked) > 5
     assert f"Kaggle: 1 file, {size_text(len(ZIP[f'{COMPETITION}.zip']))} to fetch" in progress.notes
 
 
@@ -533,3 +535,10 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     with pytest.raises(InputError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
     _told(caught.value, 4, str(path), "not the expected archive", "SHA-256")
+
+
+def test_a_refusal_of_the_hub_names_the_data_set(hub: StandIn, layout: Layout) -> None:
+    """The first question is about a branch; access is to the data set."""
+    with pytest.raises(AccessError) as caught:
+        _fetch(layout, HuggingFaceSite(hub.url, Token(f"{CANARY}-wrong", "HF_TOKEN")))
+    _told(caught.value, 6, "refused access to ILSVRC/imagenet-1k", "HF_TOKEN")

@@ -199,8 +199,9 @@ def _enter(
         _sign_in(session, closed.form, credentials, pace)
     else:
         raise _no_way_in(url, closed.status)
-    if _ask(session, url, pace) is not None:
-        raise _refused(url, credentials)
+    still_closed = _ask(session, url, pace)
+    if still_closed is not None:
+        raise _refused(url, credentials, still_closed)
 
 
 def _ask(session: Session, url: str, pace: Pace) -> _Door | None:
@@ -270,8 +271,15 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
     )
 
 
-def _refused(url: str, credentials: Credentials) -> AccessError:
+def _refused(url: str, credentials: Credentials, door: _Door) -> AccessError:
     origin = f" ({credentials.origin})" if credentials.origin else ""
+    if door.status == 403 and door.form is None:  # who is not known gets 401, or the form again
+        return reply.RefusedError(
+            f"{host_of(url)} gave no access to {reply.name_of(url)}, signed in as {credentials.username!r}{origin}",
+            "expected the archive, got HTTP status 403",
+            "ask its owner whether this account may have the file; if a browser gets it, "
+            "imagenet-prep download --cookies FILE may, or fetch it there and move it into raw-data/",
+        )
     return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
         "expected a user name and access key it knows",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -37,6 +39,8 @@ def reason_of(error: Exception) -> str:
     if isinstance(cause, NameResolutionError):
         host = re.search(r"resolve '([^'/@]+)'", str(cause))  # the server's, or a proxy's
         return f"can't reach {host[1] if host else 'the server'}: its name is not known"
+    if any(isinstance(each, http.client.HTTPException) and "got more than" in str(each) for each in _nested(error)):
+        return "the server sent more or longer headers than can be read"
     fitting = (words for kinds, words in _REASONS if isinstance(error, kinds) or isinstance(cause, kinds))
     return next(fitting, "the connection broke")
 
@@ -71,6 +75,14 @@ def _cause(error: Exception) -> Exception:
     """What urllib3 had raised before requests wrapped it, twice."""
     cause = getattr(error.args[0], "reason", None) if error.args else None
     return cause if isinstance(cause, Exception) else error
+
+
+def _nested(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it wraps."""
+    yield error
+    for argument in error.args:
+        if isinstance(argument, BaseException):
+            yield from _nested(argument)
 
 
 def _refuse_missing_authorities() -> None:

@@ -17,7 +17,7 @@ from imagenet_prep.fetch.reply import NO_VALIDATOR, Remote
 from imagenet_prep.storage.durable import fsync_dir, make_folder
 from imagenet_prep.storage.files import atomic_file, load_json
 from imagenet_prep.storage.local import remove_abandoned
-from imagenet_prep.storage.refusals import space_errors
+from imagenet_prep.storage.refusals import space_errors, writing
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -197,8 +197,8 @@ class PartialFile:
         self._noted: list[Span] = []
         self._has_failed = False
         left = find_leftover(path)
-        with space_errors(path):
-            make_folder(path.parent)
+        make_folder(path.parent)
+        with writing(path):
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if left is None or left.obstacle(remote, has_digest=has_digest):
             self.reset()

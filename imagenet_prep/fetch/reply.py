@@ -16,11 +16,11 @@ from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.network import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin
+from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to tell an archive from a page
 
-_PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
-_PASSING = (408, 425, 429, 500, 502, 503, 504, 509)
+_PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
 NO_VALIDATOR = "the server gives neither ETag nor date, and no digest is known: nothing tells if parts fit together"
 
 _BUSY = (429, 503)
@@ -84,26 +84,39 @@ class Remote:
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
-def inspect(session: Getter, url: str, pace: Pace) -> Remote:
+def inspect(session: Getter, url: str, pace: Pace, *, was_seen: bool = False, size: int | None = None) -> Remote:
     """Ask a server about a file, with a small Range request; nothing is written.
+
+    Args:
+        session: who asks.
+        url: of the file.
+        pace: timing and budget of retries.
+        was_seen: whether the server had the file a moment ago.
+        size: its bytes, for a server that does not say how many they are, if a digest will tell.
 
     Raises:
         AccessError: it wants credentials, or sends a web page instead.
         NetworkError: the file isn't there, or the server can't be reached.
     """
-    return Patience(name_of(url), pace, note=session.note).until(
-        lambda: _ask(session, url, f"bytes=0-{PROBE - 1}") or _ask(session, url, None) or _no_length(url)
+
+    def ask(span: str | None) -> Remote | None:
+        return _ask(session, url, span, was_seen=was_seen, size=size)
+
+    return Patience(name_of(url), pace, note=session.note, was_answered=was_seen).until(
+        lambda: ask(f"bytes=0-{PROBE - 1}") or ask(None) or _no_length(url)
     )
 
 
-def _ask(session: Getter, url: str, span: str | None) -> Remote | None:
+def _ask(
+    session: Getter, url: str, span: str | None, *, was_seen: bool = False, size: int | None = None
+) -> Remote | None:
     """One attempt at inspect; None if the answer doesn't tell the length in a way that can be trusted."""
     with session.get(url, {"Range": span} if span else None) as response:
         if span and says_empty(response):
             return _empty(session, url)
-        check_status(response, url)
+        check_status(response, url, was_seen=was_seen)
         check_is_no_page(response, read_head(response), url)
-        length = content_length(response)
+        length = content_length(response) if "Content-Length" in response.headers else size
         if response.status_code == 206:
             found = content_range(response)
             if span and found and found[0] == 0 and found[1] == min(PROBE, found[2]):
@@ -165,7 +178,7 @@ def read_range(session: Getter, url: str, start: int, stop: int, remote: Remote,
             refuse_encoding(response, url)
             body = Body(response, pace)
             data = body.head(stop - start)
-            check_is_no_page(response, b"" if start else data, url)
+            check_is_no_page(response, data, url, is_start=not start)
             total = part_total(response, start, stop) if remote.ranges else remote.total
             if not remote_of(response, url, total, remote.ranges).may_join(remote, has_digest=True):
                 raise CutError("the file on the server has changed", lasting=changed_error(url))
@@ -311,19 +324,19 @@ def _first(read: Callable[[int], bytes], size: int) -> bytes:
     return head
 
 
-def is_page(response: requests.Response, head: bytes) -> bool:
-    """Whether a response is a web page, by its type or its first bytes."""
-    return is_page_type(response) or is_page_start(head)
+def is_page(response: requests.Response, head: bytes, *, is_start: bool = True) -> bool:
+    """Whether a response is a web page, by its first bytes; or by its type, unless these are no text."""
+    return (is_start and is_web_page(head)) or (is_page_type(response) and is_text(head))
 
 
-def is_page_start(head: bytes) -> bool:
-    """Whether a file that begins like this is a web page."""
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
+def is_text(head: bytes) -> bool:
+    """Whether the first bytes of a file may be text: no control character is among them that texts lack."""
+    return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
-def check_is_no_page(response: requests.Response, head: bytes, url: str) -> None:
-    """Raise AccessError if a web page came in place of a file."""
-    if is_page(response, head):
+def check_is_no_page(response: requests.Response, head: bytes, url: str, *, is_start: bool = True) -> None:
+    """Raise AccessError if a web page came in place of a file, or of a part of it that is not its start."""
+    if is_page(response, head, is_start=is_start):
         raise access_error(
             f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing of it was kept"
         )
@@ -334,12 +347,13 @@ def says_empty(response: requests.Response) -> bool:
     return response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0"
 
 
-def check_status(response: requests.Response, url: str, *, was_seen: bool = False) -> None:
+def check_status(response: requests.Response, url: str, *, name: str = "", was_seen: bool = False) -> None:
     """Let 200 and 206 pass.
 
     Args:
         response: the answer.
         url: what was asked for.
+        name: what to call that, if not as in the URL.
         was_seen: whether the server had the file for us a moment ago. Then what it says now may pass.
 
     Raises:
@@ -355,7 +369,7 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
     wait = retry_after(response.headers.get("Retry-After"))
     if status < 200 or status == 416 or status in _PASSING:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
-    error = _refusal(status, url)
+    error = _refusal(status, url, name or name_of(url))
     if origin(response.url) != origin(url):  # it was let through to another server: by an address that has expired
         raise CutError(f"HTTP status {status} from where the server redirects to", wait, lasting=error)
     if was_seen and status != 401:
@@ -363,12 +377,12 @@ def check_status(response: requests.Response, url: str, *, was_seen: bool = Fals
     raise error
 
 
-def _refusal(status: int, url: str) -> AccessError | NetworkError:
+def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
     if status in (401, 403):
-        what = f"{host_of(url)} refused access to {name_of(url)}"
+        what = f"{host_of(url)} refused access to {name}"
         return access_error(what, f"expected the archive, got HTTP status {status}", status)
     return NetworkError(
-        f"{host_of(url)} has no {name_of(url)} for us",
+        f"{host_of(url)} has no {name} for us",
         f"expected the archive, got HTTP status {status}",
         "check the address given with --base-url, or try later",
     )

@@ -17,8 +17,9 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from imagenet_prep.errors import NetworkError, UsageError
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.network import proxy_of, raise_for
+from imagenet_prep.fetch.patience import CutError
 
 Origin = tuple[str, str, int]
 
@@ -69,6 +70,8 @@ class Session:
         self._enter: Callable[[], None] | None = None
         self._entries = 0  # how often it was let in
         self._worked = 0  # the last entry that got a file
+        self._has_worked = False  # whether any has
+        self._moved: dict[str, str] = {}  # where home redirects to, as long as that serves
         self._door = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
@@ -96,23 +99,54 @@ class Session:
             entry = self._entries
             response = self.get_as_is(url, headers)
             if not _is_closed(response):
-                self._worked = max(self._worked, entry)
+                self._worked, self._has_worked = max(self._worked, entry), True
                 break
-            if origin(response.url) != self.home or not self._enter_again(entry):
+            if origin(response.url) != self.home or not self._enter_again(entry, response.status_code):
                 break
             response.close()
         return response
 
     def get_as_is(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The same, whatever the server says of who we are."""
-        return self._send("GET", url, headers)
+        """The same, whatever the server says of who we are.
 
-    def _enter_again(self, entry: int) -> bool:
-        """Enter again, if nobody did since ``entry``; False if that is no use: that entry has brought nothing."""
+        Another host that home redirected to is asked again until it no longer serves the file: some sites sign an
+        address for each request, and count them.
+        """
+        response = self._get_moved(url, headers)
+        return self._send("GET", url, headers) if response is None else response
+
+    def _get_moved(self, url: str, headers: Mapping[str, str] | None) -> requests.Response | None:
+        """The answer from where ``url`` was redirected to before; None if home must be asked again."""
+        address = self._moved.get(url)
+        if address is None:
+            return None
+        is_file = False
+        try:
+            response = self._request("GET", address, headers, None)
+            is_file = _is_file(response)
+        finally:
+            if not is_file:
+                self._moved.pop(url, None)
+        if is_file or (response.status_code >= 416 and not is_page_type(response)):
+            return response
+        response.close()
+        return None
+
+    def _enter_again(self, entry: int, status: int) -> bool:
+        """Enter again, if nobody did since ``entry``; False if that is no use: that entry has brought nothing.
+
+        A 403 may also mean that the server takes no more connections: then entering fails, and who is in stays in.
+        """
         with self._door:
             if entry == self._entries and self._worked == entry and self._enter is not None:
                 enter, self._enter = self._enter, None  # where it raises, nobody tries it once more
-                enter()
+                try:
+                    enter()
+                except AccessError as error:
+                    if status != 403 or not self._has_worked:
+                        raise
+                    self._enter, self._worked = enter, entry - 1  # the next attempt is made once a file came
+                    raise CutError("HTTP status 403", kind="refused", lasting=error) from None
                 self._enter, self._entries = enter, entry + 1
             return entry != self._entries
 
@@ -127,6 +161,8 @@ class Session:
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
             if not response.is_redirect:
+                if method == "GET" and origin(current) != origin(url) and _is_file(response):
+                    self._moved[url] = current
                 return response
             response.close()
             if fields is not None and response.status_code in (307, 308):
@@ -288,7 +324,11 @@ def _refused(url: str, why: str) -> NetworkError:
 
 
 def _is_closed(response: requests.Response) -> bool:
-    return response.status_code in (401, 403) or is_page_type(response)
+    return response.status_code in (401, 403) or (is_page_type(response) and response.status_code != 206)
+
+
+def _is_file(response: requests.Response) -> bool:
+    return response.status_code in (200, 206) and not is_page_type(response)
 
 
 def is_page_type(response: requests.Response) -> bool:

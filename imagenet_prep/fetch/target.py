@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.digests import fastest, hasher
 from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import PROBE, Remote, is_page_start, read_range
+from imagenet_prep.fetch.reply import PROBE, Remote, is_text, read_range
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
@@ -21,6 +23,7 @@ from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
+from imagenet_prep.text import is_web_page
 
 _CHUNK = 1 << 22
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
@@ -97,16 +100,17 @@ class Target:
         if not self.digests:
             check_look(self.partial, self.filename)
         finish(self.partial, self.path)
-        self._remember()
+        self._remember(fetched.remote.url)
 
     def _remembered(self) -> dict[str, str]:
         """The digests that the file had when it was last checked; none if it was touched since."""
         return seen_digests(self.layout, self.filename, self.path)
 
-    def _remember(self) -> None:
+    def _remember(self, url: str = "") -> None:
         checked = load_json(self.layout.checked_path)
         stat = self.path.stat()
         entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": None, **self.digests}
+        entry |= {"url": url} if url else {}
         entries = {**checked, self.filename: entry} if isinstance(checked, dict) else {self.filename: entry}
         save_json(self.layout.checked_path, entries)
 
@@ -156,11 +160,13 @@ class Appearance:
         what: what they are, in words.
         begins: whether these bytes are the first of such a file of so many bytes.
         ends: whether these are its last; None where the end tells nothing.
+        fault_of: what is wrong with one that has arrived, "" if nothing is; None where its ends have told all.
     """
 
     what: str
     begins: Callable[[bytes, int], bool]
     ends: Callable[[bytes, int], bool] | None = None
+    fault_of: Callable[[Path], str] | None = None
 
     def fault(self, head: bytes, tail: bytes | None, total: int) -> str:
         """What is wrong with a file of ``total`` bytes, "" if nothing is; ``tail`` is None where it isn't known yet."""
@@ -176,9 +182,27 @@ def _is_tar(head: bytes, total: int) -> bool:
     return head[257:262] == b"ustar" and total % 512 == 0 and total >= 1024
 
 
+def _tar_fault(path: Path) -> str:
+    """Two blocks of zeros end an archive (POSIX.1-2017, ustar Interchange Format)."""
+    with path.open("rb") as file:
+        file.seek(-1024, 2)
+        return "expected a tar archive, got one that is cut: no end blocks" if any(file.read()) else ""
+
+
 def _is_gzip(head: bytes, total: int) -> bool:
     """RFC 1952, section 2.3: the two bytes, deflate as the method, no flag that is reserved."""
     return head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and head[3] < 0x20 and total >= 18
+
+
+def _gzip_fault(path: Path) -> str:
+    """What is wrong with gzip data, by the CRC-32 and the length at its end; "" if nothing is."""
+    try:
+        with gzip.open(path) as file:
+            while file.read(_CHUNK):
+                pass
+    except (EOFError, OSError, zlib.error) as error:
+        return f"expected gzip data, got some that is damaged: {error}"
+    return ""
 
 
 def _has_end_record(tail: bytes, total: int) -> bool:
@@ -186,9 +210,18 @@ def _has_end_record(tail: bytes, total: int) -> bool:
     at = tail.rfind(b"PK\x05\x06")
     while at >= 0:
         if len(tail) - at >= 22 and struct.unpack_from("<H", tail, at + 20)[0] == len(tail) - at - 22:
-            return True
+            return _has_directory(tail, at, total - len(tail))
         at = tail.rfind(b"PK\x05\x06", 0, at)
     return False
+
+
+def _has_directory(tail: bytes, at: int, before: int) -> bool:
+    """Whether the directory ends at the end record; with ZIP64, its record is where it should be (4.3.15)."""
+    if tail[max(0, at - 20) : at].startswith(b"PK\x06\x07"):
+        found = struct.unpack_from("<Q", tail, at - 12)[0] - before
+        return 0 <= found < at and tail[found : found + 4] == b"PK\x06\x06"
+    size, offset = struct.unpack_from("<II", tail, at + 12)
+    return bool(offset + size == before + at)
 
 
 def _has_footer(tail: bytes, total: int) -> bool:
@@ -197,12 +230,12 @@ def _has_footer(tail: bytes, total: int) -> bool:
 
 
 def _is_something(head: bytes, total: int) -> bool:
-    return not is_page_start(head) and not _is_text(head)
+    return not is_web_page(head) and not is_text(head)
 
 
-_GZIP = Appearance("gzip data", _is_gzip)
+_GZIP = Appearance("gzip data", _is_gzip, fault_of=_gzip_fault)
 _LOOKS = {
-    ".tar": Appearance("a tar archive", _is_tar),
+    ".tar": Appearance("a tar archive", _is_tar, fault_of=_tar_fault),
     ".gz": _GZIP,
     ".tgz": _GZIP,
     ".zip": Appearance("a zip archive", lambda head, total: head[:4] == b"PK\x03\x04", _has_end_record),
@@ -247,7 +280,8 @@ def check_look(path: Path, name: str) -> None:
         head = file.read(PROBE)
         total = file.seek(0, 2)
         file.seek(max(0, total - _TAIL))
-        fault = look_of(name).fault(head, file.read(), total)
+        look = look_of(name)
+        fault = look.fault(head, file.read(), total) or (look.fault_of(path) if look.fault_of else "")
     if fault:
         raise InputError(
             f"{name} arrived, but is something else; it is kept as {path}",
@@ -259,13 +293,8 @@ def check_look(path: Path, name: str) -> None:
 def _seen(head: bytes, total: int) -> str:
     if not total:
         return "an empty file"
-    if is_page_start(head):
+    if is_web_page(head):
         return "a web page"
-    if _is_text(head):
+    if is_text(head):
         return "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
     return f"{total:,} bytes that begin with {head[:8].hex(' ')}"
-
-
-def _is_text(head: bytes) -> bool:
-    """Whether these are the first bytes of a text: none of them is a control character of a kind that texts lack."""
-    return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))

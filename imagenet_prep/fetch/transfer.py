@@ -20,7 +20,7 @@ from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 
-_CHUNK = 256 << 10
+_CHUNK = 1 << 20  # a quarter of it costs a tenth more of processor time; more of it falls out of the caches
 _TICK = 0.1  # seconds between two looks at a running transfer
 _IDLE = 0.02  # seconds between two looks of a connection for something to do
 _GRACE = 0.5  # seconds that connections get to end after an interrupt: who is silent is not waited for
@@ -82,7 +82,9 @@ def fetch(
     """
     progress, pace, digests = manner.progress, manner.pace, digests or {}
     for is_last in (False, True):
-        remote = remote or reply.inspect(session, url, pace)
+        remote = remote or reply.inspect(session, url, pace, was_seen=is_last)
+        if is_last and reply.inspect(session, url, pace, was_seen=True) != remote:
+            manner = replace(manner, connections=1)  # each answer has a version of its own: one must bring it all
         left = find_leftover(path)
         if left and (obstacle := left.obstacle(remote, has_digest=bool(digests))):
             _note_restart(progress, url, obstacle, left.size)
@@ -375,11 +377,10 @@ class Connections:
             reply.refuse_encoding(response, self._url)
         head = body.head(min(reply.PROBE, segment.left))
         remote = self._part.remote
+        reply.check_is_no_page(response, head, self._url, is_start=response.status_code != 206 or not segment.position)
         if response.status_code == 206:
-            reply.check_is_no_page(response, b"" if segment.position else head, self._url)
             total = reply.part_total(response, segment.position, segment.stop)
         else:
-            reply.check_is_no_page(response, head, self._url)
             if not self._is_whole(segment):
                 raise reply.no_parts("the server sent the whole file where a part was asked for")
             is_told = "Content-Length" in response.headers
@@ -387,6 +388,9 @@ class Connections:
             total = -1 if length is None else length
         found = reply.remote_of(response, self._url, total, remote.ranges)
         if found != remote and not found.may_join(remote, has_digest=self._has_digest):
-            reason = "the file on the server has changed"
-            raise CutError(reason, lasting=reply.RestartError(reason))
+            is_alone = self._is_whole(segment) and not self._part.size and total == remote.total
+            if not (is_alone and self._has_digest):
+                reason = "the file on the server has changed"
+                raise CutError(reason, lasting=reply.RestartError(reason))
+            self._part.remote = found  # nothing of another version is there
         return head

@@ -109,6 +109,7 @@ class ImageNet(KnownSet):
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see KnownSet."""
         from imagenet_prep.ilsvrc2012.raw_data import (
+            fetched_from,
             find_annotations,
             find_astray,
             find_source,
@@ -123,7 +124,7 @@ class ImageNet(KnownSet):
         found = list(sources.values())
         if not all(found) and states["convert"] == "not begun":
             own = own_images(layout)
-            return command("init", own) if own else command("download", layout.data_dir)
+            return command("init", own) if own else command("download", layout.data_dir, fetched_from(layout))
         if any(source.damage for source in found if source) and states["convert"] == "not begun":
             return command("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, command_line
+from imagenet_prep.escaping import Settings, command, command_line
+from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxArchive, BoxFiles, BoxFolder
 from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialTar
@@ -21,7 +22,7 @@ from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.storage.files import names_in, open_file, scan
+from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -293,6 +294,18 @@ def _download(layout: Layout) -> StageStatus:
         del details[0]  # who has another copy needs none of them
     found = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
+
+
+def fetched_from(layout: Layout) -> Settings:
+    """The option for the folder that archives were fetched from, if that is not the official one."""
+    checked = load_json(layout.checked_path)
+    for archive in facts.ARCHIVES.values():
+        part = layout.raw_partial_dir / f"{archive.filename}.part.json"
+        for entry in (load_json(part), checked.get(archive.filename) if isinstance(checked, dict) else None):
+            folder, _, name = str(entry.get("url") if isinstance(entry, dict) else "").rpartition("/")
+            if name == archive.filename and f"{folder}/" != BASE_URL:
+                return (("base_url", f"{folder}/"),)
+    return ()
 
 
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:

@@ -18,6 +18,7 @@ from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault
 from imagenet_prep.storage.location import AnyPath, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed
+from imagenet_prep.text import is_web_page
 
 REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
 WHOLE_COPY = "get a whole copy of it"
@@ -123,8 +124,15 @@ def walk(
     try:
         yield from iter_members(view, start, len(view) if stop is None else stop)
     except TarFault as fault:
+        if not start and is_web_page(bytes(view[0:BLOCK])):
+            raise _web_page(view.path, hint) from fault
         where = f"{view.path} ({inside})" if inside else str(view.path)
         raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
+
+
+def _web_page(path: object, hint: str) -> InputError:
+    """The error for a page that a browser or a download saved under the name of an archive."""
+    return InputError(f"{path} is a web page, not an archive", "expected a tar, got HTML or XML", hint)
 
 
 def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:

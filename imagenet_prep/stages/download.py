@@ -154,19 +154,16 @@ def download(
         asked_for = [train, *missing] if train and wnids else missing
         classes = None
         if asked_for:
-            is_known = options.check_digest and not options.digests and not wnids
-            if is_known:  # before anyone is asked for a password, or a server for anything
-                _announce(_foreseen(targets), layout, before, manner.progress)
             session = _open_session(options, asked_for[0].filename, manner)
             remotes = {
-                each: _inspect(session, file_url(base_url, each.filename), each, manner.pace) for each in asked_for
+                each: _inspect(session, file_url(base_url, each.filename), each, manner.pace, was_seen=not number)
+                for number, each in enumerate(asked_for)
             }
             if train and wnids:
                 url = file_url(base_url, train.filename)
                 classes = RemoteClasses.find(session, url, remotes[train], wnids, manner)
-            if not is_known:
-                incoming = [_incoming(target, remotes[target]) for target in missing]
-                _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, manner.progress)
+            incoming = [_incoming(target, remotes[target]) for target in missing]
+            _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, manner.progress)
         for target in targets.values():
             if target in missing:
                 _fetch(session, file_url(base_url, target.filename), target, manner, remotes[target])
@@ -355,9 +352,9 @@ def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: R
     target.place(fetch(session, url, target.partial, manner, remote=remote, digests=target.digests))
 
 
-def _inspect(session: Session, url: str, target: Target, pace: Pace) -> Remote:
+def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False) -> Remote:
     """What the server has, once it is sure that it is what is expected, as far as can be told now."""
-    remote = inspect(session, url, pace)
+    remote = inspect(session, url, pace, was_seen=was_seen, size=target.size if target.digests else None)
     if target.size not in (None, remote.total):
         raise InputError(
             f"{host_of(url)} has another {target.filename}",

@@ -83,7 +83,8 @@ def writing(path: object) -> Iterator[None]:
         with space_errors(path):
             yield
     except OSError as error:
-        raise WriteError(f"cannot write {path}", str(error), _mend(error)) from error
+        kind = InputError if isinstance(error, PermissionError) else WriteError
+        raise kind(f"cannot write {path}", error.strerror or str(error), _mend(error)) from error
 
 
 def unreadable(path: object, error: OSError) -> InputError:
