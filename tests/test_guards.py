@@ -195,6 +195,7 @@ def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: s
     """Classes and boxes of a manifest that are not those of the records are found, in either split."""
     totals = json.loads(layout.manifest_path.read_bytes())["totals"][split]
     number = max(0, totals[key] + by) or 1
+    layout.plan_path.unlink()
     edit_manifest(layout, lambda manifest: manifest["totals"][split].update({key: number}))
     (problem,) = verify(layout, ENGINE).problems
     assert (problem.kind, problem.subject) == (K.WRONG_COUNT, split)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pickle
@@ -29,6 +30,7 @@ from imagenet_prep.demo.photographs import tiny
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.shards.run import unfinished
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, Location, locate
@@ -358,6 +360,16 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     said = [each.communicate(timeout=120)[1] for each in both]
     assert sorted(each.returncode for each in both) == [0, 2], said
     (other,) = (seed for seed, each in zip((1, 2), both, strict=True) if each.returncode)
+    right("verify", url, "--quiet")
+    first = Layout(locate(url))
+    manifest = load_manifest(first.manifest_path)
+    assert manifest is not None
+    dataclasses.replace(manifest, settings={**manifest.settings, "seed": other}, crc=None).save(first.manifest_path)
+    for verb, status in (("verify", 3), ("repair", 4)):
+        found = prep(verb, url, "--quiet")
+        assert found.returncode == status
+        assert f"other settings or images than {first.plan_path}: these differ: seed" in found.stdout + found.stderr
+    manifest.save(first.manifest_path)
     right("verify", url, "--quiet")
     for path in (*locate(url).glob("*-of-*"), *Layout(locate(url)).state_dir.glob("journal*")):
         path.unlink()

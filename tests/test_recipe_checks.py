@@ -181,5 +181,6 @@ def test_settings_that_are_damaged(tmp_path: Path) -> None:
     """A manifest whose features are no mappings is read all the same: nothing is known of what they hold."""
     layout = made(tmp_path, BARE)
     record = {"image/filename": "filename", "image/encoded": 7}
+    layout.plan_path.unlink()
     edit_manifest(layout, lambda manifest: manifest["settings"].update(record=record))
     assert verify(layout, ENGINE).problems == ()

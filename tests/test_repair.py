@@ -629,6 +629,7 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Other versions of the codec do no harm if they make the same bytes; if they don't, the error names both."""
     options = PART.replace(resize=8)
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
+    layout.plan_path.unlink()
     edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(codec="Pillow 9, by hand"))
     before = contents(layout)
     flip(layout, TRAIN, random.Random(1))

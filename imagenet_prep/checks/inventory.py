@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from imagenet_prep.checks.examiner import LIMIT, KnownSet
+from imagenet_prep.checks.examiner import LIMIT, KnownSet, Published
 from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
@@ -20,13 +20,14 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, changed, load_unproven
+from imagenet_prep.state.manifest import RECIPE, Manifest, changed, load_unproven
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import number_of
 
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
+REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
 REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
 _OTHER_SHARDS = "it does not list the shards that its totals count"
 _MOST_MISSING = 99_999
@@ -161,7 +162,11 @@ def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
     if found is None:
         why = changed(layout.manifest_path)
         return None, [_damaged(layout, f"it has changed since it was written: {why.detail}", why.hint)]
-    return found, list(_wrong_entries(layout, manifest, found))
+    fault = plan_fault(layout, found)
+    return found, [
+        *_wrong_entries(layout, manifest, found),
+        *([_damaged(layout, fault, REMEDY_SETTINGS)] if fault else []),
+    ]
 
 
 def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem:
@@ -171,6 +176,22 @@ def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem
 def manifest_fault(manifest: Manifest) -> str:
     """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
     return _names_fault(manifest) or _partition_fault(manifest)
+
+
+def plan_fault(layout: Layout, manifest: Manifest) -> str:
+    """How a manifest differs from the plan that the folder was claimed for; "" if it doesn't, or there is no plan."""
+    plan = load_plan(layout)
+    differences = plan.differences(manifest, or_else="") if plan else ()
+    if not differences:
+        return ""
+    return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(differences)}"
+
+
+def check_expected(manifest: Manifest, published: Mapping[str, Published], layout: Layout) -> Iterator[Problem]:
+    """Totals that expect other numbers of images than were published."""
+    for split, totals in manifest.totals.items():
+        if totals.expected != (images := published[split].images):
+            yield _damaged(layout, f"it expects {totals.expected:,} {split} images; {images:,} were published")
 
 
 def _names_fault(manifest: Manifest) -> str:
@@ -204,6 +225,11 @@ def _partition_fault(manifest: Manifest) -> str:
         records = sum(info.records for info in infos)
         if records != totals.images:
             return f"its {split} shards hold {number_of(records, 'record')}, its totals say {totals.images:,}"
+        source = manifest.sources.get(split)
+        if not isinstance(source, dict) or source.get("images") != sum(widths):
+            return f"its sources do not give the {sum(widths):,} {split} images that its shards were made from"
+        if manifest.dataset.kind == RECIPE and totals.expected != sum(widths):
+            return f"it expects {totals.expected:,} {split} images, and its shards were made from {sum(widths):,}"
     return ""
 
 

@@ -320,8 +320,8 @@ class Plan:
                 "choose another folder with --output, or make this set in its place with --overwrite",
             )
 
-    def differences(self, other: Plan | Manifest) -> list[str]:
-        """In what a set differs from another one, in words."""
+    def differences(self, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
+        """In what a set differs from another one, in words; ``or_else`` where settings and totals are the same."""
         ours, theirs = self.settings, other.settings
         found = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
         found += ["classes"] if self.dataset.classes != other.dataset.classes else []
@@ -329,11 +329,17 @@ class Plan:
             then = other.totals.get(split)
             if then is None or then.shards != totals.shards:
                 found.append(f"number of {split} shards")
-            if then is not None and then.boxes != totals.boxes:
-                found.append(f"{split} boxes")
-            if other.sources.get(split) != self.sources[split]:
+            for name in ("boxes", "classes", "expected") if then is not None else ():
+                if getattr(then, name) != getattr(totals, name):
+                    found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")
+            if _content(other.sources.get(split)) != _content(self.sources[split]):
                 found.append(f"{split} images")
-        return found or ["boxes or columns of some images"]
+        return found or [or_else] * bool(or_else)
+
+
+def _content(source: object) -> object:
+    """What a source record says but for its name: the same images may lie in an archive or in folders."""
+    return {key: source[key] for key in source if key != "name"} if isinstance(source, dict) else source
 
 
 def plan_of(planned: PlannedSet, layout: Layout, recipe: Mapping[str, str] | None, before: Plan | None) -> Plan:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.index_check import agrees, corrected
-from imagenet_prep.checks.inventory import manifest_fault
+from imagenet_prep.checks.inventory import manifest_fault, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError
@@ -100,8 +100,7 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
         if found is None:
             raise changed(layout.manifest_path)
         names = tuple(sorted(name for name, info in found.shards.items() if info != manifest.shards[name]))
-        fault = manifest_fault(found) if names else ""
-        if fault:
+        if fault := (names and manifest_fault(found)) or plan_fault(layout, found):
             raise changed(layout.manifest_path, fault)
         return found, names
     is_ours = layout.journal_path.exists()

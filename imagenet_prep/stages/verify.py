@@ -10,6 +10,7 @@ from imagenet_prep.checks.examiner import SetFindings
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
+    check_expected,
     check_names,
     check_sizes,
     fingerprint,
@@ -58,6 +59,8 @@ def verify(
     dataset.refuse_unfinished(layout, problems[0].detail if problems else "")
     inventory = take_inventory(layout, dataset, manifest)
     inventory = _restricted(inventory, share) if share else inventory
+    if manifest is not None and dataset.published is not None:
+        problems += check_expected(manifest, dataset.published, layout)
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     notes = list(dataset.notes(inventory, is_part=is_part))
