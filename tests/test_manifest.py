@@ -60,6 +60,26 @@ def test_parts_are_read_as_one(tmp_path: Path) -> None:
     assert Journal(path).get(SECOND.name) == SECOND
 
 
+def test_records_of_ranks_become_one(tmp_path: Path) -> None:
+    """Where parts differ one is chosen; what counts is written to the journal, and the parts of ranks go."""
+    path, other = tmp_path / "journal.jsonl", replace(FIRST, size=FIRST.size + 1)
+    third = replace(SECOND, name="train-00002-of-00003")
+    for part, infos in (("", [SECOND]), ("rank-1", [FIRST, SECOND]), ("rank-2", [other, third]), ("own", [third])):
+        with Journal(path, part) as journal:
+            for info in infos:
+                journal.append(info)
+    with Journal(path) as journal:
+        assert journal.rivals() == {FIRST.name: [FIRST, other]}
+        journal.choose(FIRST)
+        journal.forget([third.name, "no such shard"])
+        before = path.stat().st_size
+        journal.take_in()
+        assert journal.get(third.name) is None
+    assert path.read_bytes()[before:].count(b"\n") == 1
+    assert sorted(os.listdir(tmp_path)) == ["journal-own.jsonl", "journal.jsonl"]
+    assert [Journal(path).get(info.name) for info in (FIRST, SECOND, third)] == [FIRST, SECOND, third]
+
+
 def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
     """A journal cut anywhere within its last line keeps the lines before it, and goes on with a line of its own."""
     path = tmp_path / "journal.jsonl"

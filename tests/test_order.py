@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.order import bounds, shuffled
+from imagenet_prep.datasets.order import bounds, most_shards, shuffled
 from imagenet_prep.ilsvrc2012 import facts
 
 SEED = 12345
@@ -97,6 +97,11 @@ def test_shards_not_divisible_by_8_use_one_lane() -> None:
     """With 10 shards the cuts are those of one lane; with 16 the lanes are cut first, which gives other cuts."""
     assert bounds(1003, 10) == [*(int(k * 1003 / 10) for k in range(10)), 1003]
     assert bounds(1003, 16) != [*(int(k * 1003 / 16) for k in range(16)), 1003]
+
+
+def test_as_many_shards_as_images_or_those_of_2016() -> None:
+    """Few images may have the 1,024 shards of 2016, of which some are empty then."""
+    assert [most_shards(count) for count in (0, 1024, 1025)] == [1024, 1024, 1025]
 
 
 @given(st.integers(0, 2_000_000), st.integers(1, 2048))

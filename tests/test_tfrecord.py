@@ -146,6 +146,9 @@ def test_every_cut_is_found() -> None:
         with pytest.raises(TruncatedError) as caught:
             _read(content[:length])
         assert (caught.value.record, caught.value.offset) == (record, index.offsets[record])
+        left = length - index.offsets[record]
+        announced = f"{len(SMALL[record])} bytes of data and 4 of CRC announced, {left - 12} left"
+        assert caught.value.reason == (announced if left >= 12 else f"the file ends {left} bytes into a 12-byte header")
 
 
 def test_records_before_a_cut_are_still_read() -> None:
@@ -169,7 +172,7 @@ def test_every_flipped_bit_is_found() -> None:
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
             if in_header:
-                with pytest.raises(LengthError) as caught:
+                with pytest.raises(LengthError, match=r": the length field does not match its CRC$") as caught:
                     _read(bytes(damaged))
                 assert (caught.value.record, caught.value.offset) == (record, edges[record])
             else:
@@ -233,6 +236,7 @@ def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
             found = list(iter_intact(memoryview(damaged), check=check))
             in_header = position - whole[before][0] < 12
             assert found == whole[:before] if check or in_header else found[:before] == whole[:before]
+    assert list(iter_intact(memoryview(damaged))) == whole[:-1]
 
 
 def test_an_absurd_length_with_a_right_crc_is_a_cut() -> None:
