@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 import pickle
 import resource
 import sys
@@ -23,13 +22,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.environ.get("PLANNED_BY", str(Path(__file__).resolve().parent.parent)))
-
-from imagenet_prep.datasets import order, plan
+from imagenet_prep.datasets import order
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
+from imagenet_prep.sources import fingerprint
 from imagenet_prep.sources import folders as folders_module
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.storage.layout import Layout
@@ -39,13 +37,9 @@ _running: list[tuple[str, float]] = []
 
 
 def timed(where: Any, name: str, step: str) -> None:
-    """Count the processor time of a function as that of a step, and of no other one; nothing where it isn't there."""
-    function = getattr(where, name, None)
-    if function is not None:
-        setattr(where, name, _wrapped(function, step))
+    """Count the processor time of a function as that of a step, and of no other one."""
+    function = getattr(where, name)
 
-
-def _wrapped(function: Callable[..., Any], step: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*given: Any, **named: Any) -> Any:
         _switch(step)
@@ -54,7 +48,7 @@ def _wrapped(function: Callable[..., Any], step: str) -> Callable[..., Any]:
         finally:
             _switch(None)
 
-    return run
+    setattr(where, name, run)
 
 
 def _switch(step: str | None) -> None:
@@ -117,11 +111,10 @@ def main() -> int:
         (loading, "_keep", "look at the endings"),
         (loading, "_labelled", "label"),
         (loading, "_catalog", "pick each split"),
-        (plan, "names_and_sizes", "digest the listing"),
+        (fingerprint, "names_and_sizes", "digest the listing"),
         (Catalog, "stamps_of_containers", "digest the listing"),
         (order, "shuffled", "shuffle"),
-        (plan.Fingerprints, "of", "fingerprints") if hasattr(plan, "Fingerprints") else (plan, "", ""),
-        (Catalog, "fingerprint", "fingerprints"),
+        (fingerprint.Fingerprints, "of", "fingerprints"),
         (Catalog, "times", "fingerprints"),
         (Catalog, "picked", "bring to record order"),
     ):

@@ -61,16 +61,28 @@ assert sum(1 for path in paths for _ in tfrecord_iterator(path)) == int(sys.argv
 """,
 }
 
-LOADERS = {
-    "PyTorch, image folder": """
-import torch, numpy as np
-from PIL import Image
+TORCH = """
+import torch
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
 torch.set_num_threads(1)
 
 def prepare(image):
     return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
+"""
+OURS = f"""{TORCH}
+import imagenet_prep
+from imagenet_prep.torch import ImageDataset, Loader
+
+began, count = spent(), 0
+dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
+for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
+    count += len(images)
+"""
+LOADERS = {
+    "PyTorch, image folder": f"""{TORCH}
+import numpy as np
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
 
 class Folder(Dataset):
     def __init__(self):
@@ -86,34 +98,8 @@ began, count = spent(), 0
 for images, labels in DataLoader(Folder(), batch_size=64, shuffle=True, num_workers=2):
     count += len(images)
 """,
-    "PyTorch, imagenet_prep.torch": """
-import imagenet_prep, torch
-from imagenet_prep.torch import ImageDataset, Loader
-from torch.nn import functional
-torch.set_num_threads(1)
-
-def prepare(image):
-    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
-
-began, count = spent(), 0
-dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
-for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
-    count += len(images)
-""",
-    "the same with min_side": """
-import imagenet_prep, torch
-from imagenet_prep.torch import ImageDataset, Loader
-from torch.nn import functional
-torch.set_num_threads(1)
-
-def prepare(image):
-    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
-
-began, count = spent(), 0
-dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare, min_side=SIDE)
-for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
-    count += len(images)
-""",
+    "PyTorch, imagenet_prep.torch": OURS,
+    "the same with min_side": OURS.replace("prepare)\n", "prepare, min_side=SIDE)\n"),
     "imagenet_prep.tensorflow": """
 from imagenet_prep.tensorflow import dataset
 began = spent()

@@ -26,11 +26,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.fetch.target import Target
-from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.model import Silent
-from imagenet_prep.storage.layout import Layout
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
+
+from running import prep  # noqa: E402 -- it is found beside the tests
+
+from imagenet_prep.demo.photographs import photograph_bytes  # noqa: E402
+from imagenet_prep.fetch.target import Target  # noqa: E402
+from imagenet_prep.ilsvrc2012 import facts  # noqa: E402
+from imagenet_prep.model import Silent  # noqa: E402
+from imagenet_prep.storage.layout import Layout  # noqa: E402
 
 CONVERT = ("--allow-incomplete", "--workers", "2", "--quiet")
 
@@ -45,7 +49,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="half-disk-") as folder:
         plain = Path(folder, "plain")
-        write_archives(plain / "raw-data", given.megabytes * 10**6, Path(folder, "made"))
+        write_archives(plain / "raw-data", given.megabytes * 10**6)
         raw = sum(path.stat().st_size for path in sorted((plain / "raw-data").iterdir()))
         assert convert(plain).wait() == 0
         expected = digests(plain)
@@ -67,9 +71,9 @@ def main() -> int:
     return 0 if is_right and peak <= 1.1 * shards else 1
 
 
-def write_archives(folder: Path, size: int, made: Path) -> None:
+def write_archives(folder: Path, size: int) -> None:
     """The two archives of images, of ``size`` bytes in all; 1 in 20 is of validation."""
-    photographs = images(make(made, classes=6, per_class=8, validation=2))
+    photographs = [photograph_bytes(seed)[0] for seed in range(48)]
     folder.mkdir(parents=True)
     mean = sum(map(len, photographs)) // len(photographs)
     count, classes = size // mean, 20
@@ -83,16 +87,6 @@ def write_archives(folder: Path, size: int, made: Path) -> None:
     with tarfile.open(folder / facts.ARCHIVES["validation"].filename, "w") as tar:
         for number in range(1, count // 20 + 1):
             add(tar, f"ILSVRC2012_val_{number:08d}.JPEG", photographs[number % len(photographs)])
-
-
-def images(made: MadeSet) -> list[bytes]:
-    """The photographs of a demo."""
-    found = []
-    with tarfile.open(made.archives["train"]) as outer:
-        for member in outer:
-            with tarfile.open(fileobj=outer.extractfile(member)) as inner:
-                found += [inner.extractfile(each).read() for each in inner]  # type: ignore[union-attr]
-    return found
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -166,8 +160,7 @@ def kill_again_and_again(disk: Path, count: int, draw: random.Random) -> int:
 
 def verified(disk: Path) -> bool:
     """Whether verify finds no fault."""
-    command = [sys.executable, "-m", "imagenet_prep", "verify", str(disk), "--workers", "2", "--quiet"]
-    return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
+    return prep("verify", disk, "--workers", 2, "--quiet").returncode == 0
 
 
 def digests(folder: Path) -> dict[str, str]:

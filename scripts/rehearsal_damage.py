@@ -10,35 +10,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.inception_reader import read_record
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
+
+from made_sets import data_of, write  # noqa: E402 -- they are found beside the tests
+from running import prep  # noqa: E402
+
+from imagenet_prep.storage.layout import Layout  # noqa: E402
+from imagenet_prep.tfrecord.inception_reader import read_record  # noqa: E402
 
 SHARD, RECORD = "train-00500-of-01024", 700
 LOST_CLASS = "n01440764"
 
 
-def records_of(path: Path) -> list[bytes]:
-    """The data of each record."""
-    return [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
-
-
-def write(path: Path, records: list[bytes]) -> None:
-    """The shard with these records instead, soundly framed."""
-    parts = ((header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)])
-    path.write_bytes(b"".join(part for record in parts for part in record))
-
-
 def drop_one(layout: Layout) -> str:
     """Take one record out; returns the name of its image."""
     path = layout.shard_path(SHARD)
-    records = records_of(path)
+    records = data_of(path)
     write(path, records[:RECORD] + records[RECORD + 1 :])
     return read_record(memoryview(records[RECORD])).filename
 
@@ -46,23 +38,17 @@ def drop_one(layout: Layout) -> str:
 def drop_class(layout: Layout) -> str:
     """Take all images of a class out of train; returns its wnid."""
     for path in layout.output_dir.glob("train-*"):
-        records = records_of(path)
+        records = data_of(path)
         kept = [data for data in records if not read_record(memoryview(data)).filename.startswith(LOST_CLASS)]
         if len(kept) < len(records):
             write(path, kept)
     return LOST_CLASS
 
 
-def command(*words: str) -> tuple[int, str]:
-    """Run a command of ours; its exit status and output."""
-    ran = subprocess.run([sys.executable, "-m", "imagenet_prep", *words, "--quiet"], capture_output=True, text=True)
-    return ran.returncode, ran.stdout + ran.stderr
-
-
 def look(layout: Layout) -> tuple[int, list[dict[str, object]]]:
     """The exit status of verify, and its problems."""
     file = layout.data_dir / "found.json"
-    status, _ = command("verify", str(layout.data_dir), "--json", str(file))
+    status = prep("verify", layout.data_dir, "--json", file, "--quiet").returncode
     problems: list[dict[str, object]] = json.loads(file.read_text())["problems"]
     file.unlink()
     return status, problems
@@ -107,8 +93,8 @@ def main() -> int:
                 path.unlink()
         state.rename(layout.data_dir / "state-of-verify")
         aside.rename(state)
-        status, said = command("repair", str(layout.data_dir))
-        return status == 0 and "whole and right" in said
+        done = prep("repair", layout.data_dir, "--quiet")
+        return done.returncode == 0 and "whole and right" in done.stdout
 
     checks = {
         f"one image of 1.3 million missing: named, {SHARD} record {RECORD}": one_image,

@@ -40,7 +40,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from power_cut import Commands, build, read, replay  # noqa: E402 -- they are found beside the tests
+from power_cut import Commands, build, read  # noqa: E402 -- they are found beside the tests
 from scenarios import FOLDER, Recording, differing, record_scenario, run_after, scenarios  # noqa: E402
 from syscalls import environment  # noqa: E402
 
@@ -223,7 +223,7 @@ def _end(printed: str) -> str:
 
 def replay_all(bench: Bench, recording: Recording, most: int | None) -> Iterator[str]:
     """Each state that a power cut may leave after each operation; what is wrong after each."""
-    found = list(replay(recording.before, recording.operations))
+    found = list(recording.replay())
     if most is not None and most < len(found):
         found = bench.draw.sample(found, most)
     for done, called, tree in found:

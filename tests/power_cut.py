@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
-from syscalls import Operation, environment
+from syscalls import Operation, environment, record
 
 Tree = dict[str, Union["Tree", "Content"]]
 """What a folder holds by name: folders, and the content of files."""
@@ -197,6 +197,10 @@ class Disk:
             if target is folder and names(source) and folder.now.get(name) is moved
         }
 
+    def durable(self) -> dict[str, bytes]:
+        """The files that are left with everything unsynced dropped."""
+        return flat(self.tree(lambda _: False, lambda file: file.durable))
+
     def after_cut(self) -> Iterator[tuple[str, Tree]]:
         """The worst trees that a power cut may leave now, each with its name; the first one has nothing unsynced."""
         nodes = list(self._nodes())
@@ -265,29 +269,54 @@ def _load(folder: Path) -> Folder:
     return loaded
 
 
-def replay(folder: Path, operations: Sequence[Operation]) -> Iterator[tuple[int, str, Tree]]:
-    """The trees that a power cut may leave in ``folder`` after each prefix of the operations, each tree once.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A recorded run: the folder before it, and what it did there."""
 
-    Yields:
-        How many operations were done, in words what is left of the unsynced, and the tree.
-    """
-    disk, seen = Disk(folder), set()
-    for done, operation in enumerate((None, *operations)):
-        if operation is not None:
+    before: Path
+    operations: Sequence[Operation]
+
+    def replay(self) -> Iterator[tuple[int, str, Tree]]:
+        """The trees that a power cut may leave after each prefix of the operations, each tree once.
+
+        Yields:
+            How many operations were done, in words what is left of the unsynced, and the tree.
+        """
+        disk, seen = Disk(self.before), set()
+        for done, operation in enumerate((None, *self.operations)):
+            if operation is not None:
+                disk.apply(operation)
+            for called, tree in disk.after_cut():
+                mark = hashlib.sha256(repr(tree).encode()).digest()
+                if mark not in seen:
+                    seen.add(mark)
+                    yield done, called, tree
+
+    def steps(self) -> Iterator[tuple[Operation, Disk]]:
+        """Each operation, and the disk after it."""
+        disk = Disk(self.before)
+        for operation in self.operations:
             disk.apply(operation)
-        for called, tree in disk.after_cut():
-            mark = fingerprint(tree)
-            if mark not in seen:
-                seen.add(mark)
-                yield done, called, tree
+            yield operation, disk
+
+    def end(self) -> Disk:
+        """The disk after all operations."""
+        disk = Disk(self.before)
+        for operation in self.operations:
+            disk.apply(operation)
+        return disk
 
 
-def at_the_end(folder: Path, operations: Sequence[Operation]) -> Disk:
-    """The disk after all operations."""
-    disk = Disk(folder)
-    for operation in operations:
-        disk.apply(operation)
-    return disk
+def record_run(command: Sequence[str], folder: Path, status: int = 0, **files: bytes) -> Run:
+    """Record arguments of Python in a new folder that holds these files; the recording accounts for all it left."""
+    for each in (folder / "before", folder / "work"):
+        each.mkdir(parents=True)
+        for name, content in files.items():
+            (each / name).parent.mkdir(parents=True, exist_ok=True)
+            (each / name).write_bytes(content)
+    run = Run(folder / "before", record(command, folder / "work", folder / "trace", status))
+    assert flat(run.end().tree()) == read(folder / "work")
+    return run
 
 
 def flat(tree: Tree, below: str = "") -> dict[str, bytes]:
@@ -296,22 +325,6 @@ def flat(tree: Tree, below: str = "") -> dict[str, bytes]:
     for name, node in tree.items():
         found.update(flat(node, f"{below}{name}/") if isinstance(node, dict) else {f"{below}{name}": node.data})
     return found
-
-
-def fingerprint(tree: Tree) -> str:
-    """A digest of names and bytes, of empty folders too."""
-    digest = hashlib.sha256()
-
-    def add(tree: Tree, below: str) -> None:
-        for name, node in tree.items():
-            if isinstance(node, dict):
-                digest.update(f"folder {below}{name}\n".encode())
-                add(node, f"{below}{name}/")
-            else:
-                digest.update(f"file {below}{name} {len(node.data)}\n".encode() + node.data)
-
-    add(tree, "")
-    return digest.hexdigest()
 
 
 def build(tree: Tree, folder: Path) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from power_cut import Commands, at_the_end, flat, read
-from syscalls import Operation, record
+from power_cut import Commands, Run, flat, read
+from syscalls import record
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.fetch.target import Target
@@ -216,12 +216,10 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """An unbroken run of a scenario: the folder before it, what it did, and what it ended with."""
+class Recording(Run):
+    """An unbroken run of a scenario, and what it ended with."""
 
     scenario: Scenario
-    before: Path
-    operations: list[Operation]
     expected: dict[str, bytes]
 
     def expected_line(self, shard: str) -> bytes:
@@ -235,11 +233,11 @@ def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: C
     scenario.prepare(before, made, commands)
     shutil.copytree(before, work)
     first = ["-c", _KILLED, scenario.killed_at] if scenario.killed_at else ["-m", "imagenet_prep"]
-    operations = record([*first, *scenario.command], work, folder / "trace")
+    run = Run(before, record([*first, *scenario.command], work, folder / "trace"))
     found = read(work)
-    assert flat(at_the_end(before, operations).tree()) == found
+    assert flat(run.end().tree()) == found
     shutil.rmtree(work)
-    return Recording(scenario, before, operations, results(found))
+    return Recording(run.before, run.operations, scenario, results(found))
 
 
 def run_after(recording: Recording, folder: Path, commands: Commands, called: str) -> str:

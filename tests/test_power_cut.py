@@ -22,9 +22,9 @@ from pathlib import Path
 import pytest
 from existing import existing
 from fault_server import fault_server
-from power_cut import Commands, Disk, Tree, at_the_end, build, flat, read, replay
+from power_cut import Commands, Disk, Run, Tree, build, flat, read, record_run
 from scenarios import FOLDER, Recording, differing, record_scenario, results, run_after, scenarios
-from syscalls import Operation, record, require_strace
+from syscalls import Operation, require_strace
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.fetch.partial import PartialFile
@@ -57,7 +57,7 @@ def operations(script: str) -> list[Operation]:
 
 def left(folder: Path, script: str) -> list[dict[str, bytes]]:
     """What a power cut after the last line may leave, the worst first."""
-    return [flat(tree) for _, tree in at_the_end(folder, operations(script)).after_cut()]
+    return [flat(tree) for _, tree in Run(folder, operations(script)).end().after_cut()]
 
 
 def test_bytes_and_names_are_lost_by_themselves(tmp_path: Path) -> None:
@@ -105,20 +105,14 @@ def test_a_file_that_is_moved_is_not_lost_between_folders(tmp_path: Path) -> Non
 
 def test_a_sync_keeps_only_what_was_there_when_it_began(tmp_path: Path) -> None:
     """Bytes written while a sync is under way are not in it."""
-    disk = Disk(tmp_path)
-    for operation in [
-        *operations("make a\nwrite a 1\nfsync ."),
-        Operation("sync", "a", call=100),
-        *operations("write a 2"),
-        Operation("synced", "a", call=100),
-    ]:
-        disk.apply(operation)
-    assert flat(next(disk.after_cut())[1]) == {"a": b"1"}
+    begun, ended = (Operation(kind, "a", call=100) for kind in ("sync", "synced"))  # type: ignore[arg-type]
+    done = [*operations("make a\nwrite a 1\nfsync ."), begun, *operations("write a 2"), ended]
+    assert Run(tmp_path, done).end().durable() == {"a": b"1"}
 
 
 def test_every_prefix_is_replayed_and_each_tree_once(tmp_path: Path) -> None:
     """From nothing done to all done, without repeating a tree."""
-    found = list(replay(tmp_path, operations("make a\nwrite a 1\nfsync a\nfsync .\nwrite a 2")))
+    found = list(Run(tmp_path, operations("make a\nwrite a 1\nfsync a\nfsync .\nwrite a 2")).replay())
     assert [flat(tree) for _, _, tree in found] == [
         {},
         {"a": b""},
@@ -195,8 +189,7 @@ each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
     """A power cut right after status 0 takes nothing: all is there, to the byte, with everything unsynced dropped."""
     recording = recordings[name]
-    _, tree = next(at_the_end(recording.before, recording.operations).after_cut())
-    assert not differing(recording, flat(tree))
+    assert not differing(recording, recording.end().durable())
 
 
 @each_scenario
@@ -205,7 +198,7 @@ def test_a_power_cut_at_any_moment_costs_no_byte(
 ) -> None:
     """Whatever a power cut left, the same command goes on from there and ends with the bytes of an unbroken run."""
     recording = recordings[name]
-    found = list(replay(recording.before, recording.operations))
+    found = list(recording.replay())
     assert len(found) > 3 * SAMPLE
     for done, called, tree in random.Random(name).sample(found, SAMPLE):
         folder = quick / FOLDER
@@ -215,23 +208,15 @@ def test_a_power_cut_at_any_moment_costs_no_byte(
         shutil.rmtree(folder)
 
 
-def durable_trees(recording: Recording) -> Iterator[tuple[Operation, Disk]]:
-    """The disk after each operation of a recording."""
-    disk = Disk(recording.before)
-    for operation in recording.operations:
-        disk.apply(operation)
-        yield operation, disk
-
-
 @pytest.mark.parametrize("name", ["convert", "sequential", "consume", "gzip", "recipe", "overwrite"])
 def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
     """At the end of every sync of the journal, each shard with a line is there with both files of its index."""
     recording = recordings[name]
     lines = 0
-    for operation, disk in durable_trees(recording):
+    for operation, disk in recording.steps():
         if operation.kind != "synced" or not str(operation.path).endswith("journal.jsonl"):
             continue
-        durable = flat(next(disk.after_cut())[1])
+        durable = disk.durable()
         for line in durable["imagenet-prep/journal.jsonl"].splitlines():
             shard = json.loads(line)["name"]
             if recording.expected_line(shard) != line:
@@ -283,7 +268,7 @@ def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, 
         if archive is not None and operation.kind in given_back:
             stop = operation.offset + operation.size if operation.kind == "punch" else 1 << 60
             before = [content for start, content in images[archive] if start < stop]
-            durable = flat(next(disk.after_cut())[1])
+            durable = disk.durable()
             kept = b"".join(data for path, data in durable.items() if "/bundles/" in path or "-of-" in path)
             assert all(content in kept for content in before)
             rows = json.loads(durable[operation.path.replace(f"files/{name}", "position.json")])["rows"]  # type: ignore[union-attr]
@@ -301,7 +286,7 @@ def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: dic
     made = b"\n".join(recording.expected.values())
     images = {content for path in archives for _, content in _images(path) if content in made}  # not re-encoded
     assert len(images) >= 8
-    for done, called, tree in replay(recording.before, recording.operations):
+    for done, called, tree in recording.replay():
         kept = b"\n".join(flat(tree).values())
         assert all(content in kept for content in images), f"{called}, after {done}"
 
@@ -310,11 +295,11 @@ def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: dict[str, Re
     """It is moved away durably, so it never comes back under its old name once its images are read."""
     taken: dict[str, str] = {}
     archives = 0
-    for operation, disk in durable_trees(recordings["consume"]):
+    for operation, disk in recordings["consume"].steps():
         if operation.kind == "rename" and str(operation.path).endswith(".tar"):
             taken[operation.to] = str(operation.path)
         elif operation.kind == "write" and taken:
-            durable = flat(next(disk.after_cut())[1])
+            durable = disk.durable()
             assert taken.keys() <= durable.keys()
             assert not {*taken.values()} & durable.keys()
             archives += len(taken)
@@ -326,9 +311,9 @@ def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: dict[str, 
     """The manifest and the journal of the whole set are on the disk before merge removes what ranks recorded."""
     recording = recordings["merge"]
     removed = 0
-    for operation, disk in durable_trees(recording):
+    for operation, disk in recording.steps():
         if operation.kind == "unlink" and "rank-" in str(operation.path):
-            durable = flat(next(disk.after_cut())[1])
+            durable = disk.durable()
             found = results({path: data for path, data in durable.items() if "rank-" not in path})
             for path in ("imagenet-prep/manifest.json", "imagenet-prep/journal.jsonl"):
                 assert found.get(path) == recording.expected[path], f"{path} after {operation.path} went"
@@ -363,7 +348,7 @@ def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: dict[str,
     """No image gets a name in its final folder before its bytes are on the disk, in a merge neither."""
     for name in ("untar", "untar-again"):
         moved = 0
-        for operation, disk in durable_trees(recordings[name]):
+        for operation, disk in recordings[name].steps():
             if operation.kind == "rename":
                 moved += 1
                 tree = flat(disk.tree(data=lambda file: file.durable))
@@ -414,21 +399,17 @@ mark("finished")
 
 
 @pytest.fixture(scope="module")
-def partial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Operation]]:
-    """An empty DATA_DIR, and what a partial file's whole life does to it."""
+def partial(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """What a partial file's whole life does to a DATA_DIR."""
     require_strace()
-    folder = tmp_path_factory.mktemp("partial")
-    for name in ("before", "work"):
-        (folder / name / "raw-data").mkdir(parents=True)
-    done = record(["-c", PARTIAL], folder / "work", folder / "trace")
-    return folder / "before", done
+    return record_run(["-c", PARTIAL], tmp_path_factory.mktemp("partial") / "run", **{"raw-data/other": b""})
 
 
-def test_a_partial_file_never_says_too_much(partial: tuple[Path, list[Operation]], quick: Path) -> None:
+def test_a_partial_file_never_says_too_much(partial: Run, quick: Path) -> None:
     """Whatever a power cut leaves: each span that the state claims holds the bytes that arrived for that version."""
     part = quick / "data/raw-data/.partial/a.part"
     most = {"one": 0, "two": 0}
-    for done, called, tree in replay(*partial):
+    for done, called, tree in partial.replay():
         for version, allowed in (("one", (b"1",)), ("two", (b"2", b"3"))):
             build(tree, quick / "data")
             with PartialFile(part, Remote("https://x/a", 3000, version, None)) as file:
@@ -440,15 +421,13 @@ def test_a_partial_file_never_says_too_much(partial: tuple[Path, list[Operation]
     assert most == {"one": 3000, "two": 3000}
 
 
-def test_what_was_saved_stays(partial: tuple[Path, list[Operation]]) -> None:
+def test_what_was_saved_stays(partial: Run) -> None:
     """After a save its spans are on the disk, bytes and state; after a reset none; after the end the whole file."""
-    disk = Disk(partial[0])
     markers = []
-    for operation in partial[1]:
-        disk.apply(operation)
+    for operation, disk in partial.steps():
         if operation.kind != "mkdir" or "/" in str(operation.path) or operation.path == "raw-data":
             continue
-        files = flat(next(disk.after_cut())[1])
+        files = disk.durable()
         state = files.get("raw-data/.partial/a.part.json")
         _, told, *rest = str(operation.path).split(" ", 2)
         markers.append(told)
@@ -465,12 +444,11 @@ def test_what_was_saved_stays(partial: tuple[Path, list[Operation]]) -> None:
     assert markers == ["saved"] * 7 + ["reset", "saved", "finished"]
 
 
-def test_a_file_being_finished_is_never_lost(partial: tuple[Path, list[Operation]]) -> None:
+def test_a_file_being_finished_is_never_lost(partial: Run) -> None:
     """From the last save on it is whole under one of its names, and as a partial file known to be whole."""
-    before, done = partial
-    last = [number for number, each in enumerate(done) if each.kind == "mkdir"][-2]
+    last = [number for number, each in enumerate(partial.operations) if each.kind == "mkdir"][-2]
     seen = set()
-    for number, called, tree in replay(before, done):
+    for number, called, tree in partial.replay():
         if number <= last:
             continue
         files = flat(tree)
@@ -487,19 +465,14 @@ def test_a_file_being_finished_is_never_lost(partial: tuple[Path, list[Operation
 def test_a_file_is_synced_before_it_is_finished(tmp_path: Path) -> None:
     """Bytes that no save has made durable are so before the file gets its name."""
     require_strace()
-    for name in ("before", "work"):
-        (tmp_path / name).mkdir()
     script = PARTIAL.partition("first, second")[0] + textwrap.dedent("""
         with PartialFile(part, Remote("https://x/a", 3000, "one", None)) as file:
             file.write(0, b"3" * 3000)
         final.parent.mkdir(exist_ok=True)
         finish(part, final)
     """)
-    done = record(["-c", script], tmp_path / "work", tmp_path / "trace")
-    found = [
-        files["raw-data/a"] for _, _, tree in replay(tmp_path / "before", done) if "raw-data/a" in (files := flat(tree))
-    ]
-    assert set(found) == {b"3" * 3000}
+    trees = [flat(tree) for _, _, tree in record_run(["-c", script], tmp_path / "run").replay()]
+    assert {files["raw-data/a"] for files in trees if "raw-data/a" in files} == {b"3" * 3000}
 
 
 DOWNLOAD = """
@@ -522,19 +495,17 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
     """A file whose digest differs never stands under the archive's name, not for a moment."""
     require_strace()
     content, name = random.Random(3).randbytes(30_000), ARCHIVES["boxes"].filename
-    for folder in ("served", "before", "work"):
-        (tmp_path / folder).mkdir()
+    (tmp_path / "served").mkdir()
     (tmp_path / "served" / name).write_bytes(content)
     digest = hashlib.md5(content if is_right else b"other").hexdigest()
     with fault_server(tmp_path / "served") as server:
-        command = ["-c", DOWNLOAD, server.url, digest]
-        done = record(command, tmp_path / "work", tmp_path / "trace", status=0 if is_right else 4)
-    trees = [flat(tree) for _, _, tree in replay(tmp_path / "before", done)]
+        run = record_run(["-c", DOWNLOAD, server.url, digest], tmp_path / "run", status=0 if is_right else 4)
+    trees = [flat(tree) for _, _, tree in run.replay()]
     final = f"raw-data/{name}"
     assert {files[final] for files in trees if final in files} == ({content} if is_right else set())
     assert any(name in path for files in trees for path in files)
     if is_right:
-        assert flat(next(at_the_end(tmp_path / "before", done).after_cut())[1])[final] == content
+        assert run.end().durable()[final] == content
 
 
 # one file at a time -------------------------------------------------------------------------------------------
@@ -557,13 +528,10 @@ Path("closed").mkdir()
 def test_a_journal_line_stays_once_it_is_synced(tmp_path: Path) -> None:
     """Sync and close make every line so far durable, and the journal's own name."""
     require_strace()
-    for name in ("before", "work"):
-        (tmp_path / name).mkdir()
-    disk, lines = Disk(tmp_path / "before"), []
-    for operation in record(["-c", JOURNAL], tmp_path / "work", tmp_path / "trace"):
-        disk.apply(operation)
+    lines = []
+    for operation, disk in record_run(["-c", JOURNAL], tmp_path / "run").steps():
         if operation.kind == "mkdir":
-            journal = flat(next(disk.after_cut())[1]).get("journal.jsonl", b"")
+            journal = disk.durable().get("journal.jsonl", b"")
             lines.append([json.loads(line)["name"] for line in journal.splitlines()])
     assert lines == [["a"], ["a", "b"]]
 
@@ -571,13 +539,10 @@ def test_a_journal_line_stays_once_it_is_synced(tmp_path: Path) -> None:
 def test_an_atomic_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     """Old bytes or new ones at every moment, the new ones for good once it is closed."""
     require_strace()
-    for name in ("before", "work"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a").write_bytes(b"old")
     script = (
         "from pathlib import Path; from imagenet_prep.storage.files import save_bytes\n"
         "save_bytes(Path('a'), b'new' * 999)"
     )
-    done = record(["-c", script], tmp_path / "work", tmp_path / "trace")
-    assert {flat(tree)["a"] for _, _, tree in replay(tmp_path / "before", done)} == {b"old", b"new" * 999}
-    assert flat(next(at_the_end(tmp_path / "before", done).after_cut())[1]) == {"a": b"new" * 999}
+    run = record_run(["-c", script], tmp_path / "run", a=b"old")
+    assert {flat(tree)["a"] for _, _, tree in run.replay()} == {b"old", b"new" * 999}
+    assert run.end().durable() == {"a": b"new" * 999}

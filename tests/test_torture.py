@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from power_cut import Commands
-from scenarios import Recording, record_scenario, scenarios
+from scenarios import record_scenario, scenarios
 from syscalls import require_strace
 
 from imagenet_prep.demo.archives import make
@@ -48,7 +49,7 @@ def test_other_bytes_are_faults(torture: ModuleType, tmp_path: Path) -> None:
         made = make(tmp_path / "made", classes=1, per_class=2, validation=1, tiny=True)
         found = record_scenario(scenarios(shards=1, workers=1)["annotate"], tmp_path, made, commands)
         expected = {path: data + b"?" * path.endswith(".csv") for path, data in found.expected.items()}
-        wrong = Recording(found.scenario, found.before, found.operations, expected)
+        wrong = replace(found, expected=expected)
         bench = torture.Bench(tmp_path, commands, random.Random(1), {"annotate": 0.1})
         tally = torture.Tally()
         for fault in torture.replay_all(bench, wrong, 2):

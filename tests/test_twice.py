@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from made_sets import ENGINE, read_catalog
-from power_cut import at_the_end, flat, read
-from syscalls import record, require_strace
+from power_cut import flat, record_run
+from syscalls import require_strace
 
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
@@ -143,19 +143,16 @@ def test_a_later_run_is_not_overwritten(task: ShardTask, tmp_path: Path) -> None
 def test_a_maker_far_from_who_journals_makes_all_of_it_durable(task: ShardTask, tmp_path: Path) -> None:
     """Right after it, a power cut takes nothing of shard or index; nobody else could sync them on that machine."""
     require_strace()
-    before, folder = tmp_path / "before", tmp_path / "folder"
-    for each in (before, folder):
-        (each / "imagenet-prep" / "partial").mkdir(parents=True)
-        (each / "imagenet-prep" / "index").mkdir()
     few = task.catalog.whole(range(10))
     path = tmp_path / "task.pickle"
     path.write_bytes(pickle.dumps(dataclasses.replace(task, layout=Layout(Path()), catalog=few, syncs=True)))
     script = "import pickle, sys, pathlib; from imagenet_prep.shards.maker import ShardMaker\n"
     script += "assert ShardMaker()(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())).info"
-    operations = record(["-c", script, str(path)], folder, tmp_path / "trace")
-    expected = read(folder)
-    assert len(expected) == 3
-    trees = [flat(tree) for _, tree in at_the_end(before, operations).after_cut()]
+    folders = {f"imagenet-prep/{name}/other": b"" for name in ("partial", "index")}
+    end = record_run(["-c", script, str(path)], tmp_path / "run", **folders).end()
+    expected = flat(end.tree())
+    assert len(expected) == 3 + len(folders)
+    trees = [flat(tree) for _, tree in end.after_cut()]
     assert trees
     assert all(expected.items() <= tree.items() for tree in trees)
 
