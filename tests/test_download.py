@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
+import io
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import time
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import PartialFile, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
+from imagenet_prep.fetch.target import check_look
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import Silent
@@ -505,3 +509,52 @@ def test_status_names_the_server_that_the_download_came_from(server, layout):
         part.write(0, b"123")
         part.save()
     assert status(layout).following.endswith(f"--base-url {server.url}")
+
+
+def _archive(kind):
+    """A small archive of each kind that is looked at where no digest is known."""
+    if kind == "gz":
+        return gzip.compress(CONTENTS["validation"])
+    file = io.BytesIO()
+    if kind == "tar":
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for name in "ab":
+                member = tarfile.TarInfo(name)
+                member.size = 100_000
+                tar.addfile(member, io.BytesIO(CONTENTS["train"]))
+    else:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("a", CONTENTS["validation"][:100_000])
+    return file.getvalue()
+
+
+def _shifted(content):
+    """Its end comes earlier than it should: 512 bytes in the middle are missing."""
+    return content[:4096] + content[4608:]
+
+
+def _changed(content):
+    """A bit of it is another."""
+    return content[:4096] + bytes([content[4096] ^ 1]) + content[4097:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "words"),
+    [
+        ("tar", lambda content: content[: 512 * 150], "no end blocks"),
+        ("gz", lambda content: content[:-100], "damaged"),
+        ("gz", _changed, "damaged"),
+        ("gz", _shifted, "damaged"),
+        ("zip", _shifted, "cut"),
+        ("zip", lambda content: content[:-30], "cut"),
+    ],
+)
+def test_what_came_without_a_digest_is_looked_at_to_its_end(tmp_path, kind, damage, words):
+    """A tar's end blocks, the CRC of gzip and where a zip's directory is decide; a sound one passes."""
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(_archive(kind))
+    check_look(path, path.name)
+    path.write_bytes(damage(_archive(kind)))
+    with pytest.raises(InputError) as caught:
+        check_look(path, path.name)
+    assert_told(caught.value, 4, path.name, words)

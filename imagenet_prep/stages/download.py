@@ -279,22 +279,16 @@ def foresee(
     layout.refuse_urls()
     targets = _targets(layout, only, check_digest, {})
     train = _pick_train(targets, part)
-    incoming = _foreseen(targets)
-    wnids = _missing_classes(layout, part) if train else []
-    if wnids:
-        size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
-        incoming.append(Incoming(_tars(wnids), size, size, len(wnids), is_about=True))
-    return tuple(incoming)
-
-
-def _foreseen(targets: Mapping[str, Target]) -> list[Incoming]:
-    """The archives that are not there, by the sizes that are published or about right."""
     incoming = []
     for key, target in targets.items():
         if not target.is_there():
             remote = Remote("", ARCHIVES[key].about, None, None)
             incoming.append(dataclasses.replace(_incoming(target, remote), is_about=target.size is None))
-    return incoming
+    wnids = _missing_classes(layout, part) if train else []
+    if wnids:
+        size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
+        incoming.append(Incoming(_tars(wnids), size, size, len(wnids), is_about=True))
+    return tuple(incoming)
 
 
 def foresee_copy(
