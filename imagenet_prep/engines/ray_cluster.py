@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines import ThreadEngine, available_cpus
 from imagenet_prep.engines.faults import TRIES, died, fault
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError
@@ -74,7 +74,7 @@ class RayEngine:
         """
         if not isinstance(function, Portable):
             here = ThreadEngine if self._is_connected else ProcessEngine  # what holds threads of others should not fork
-            yield from here(self._workers or _cpus()).map(function, tasks, moved)
+            yield from here(self._workers or available_cpus()).map(function, tasks, moved)
             return
         self.connect()
         most = self._workers if self._address else None  # on a cluster of others it is kept to exactly
@@ -109,7 +109,7 @@ class RayEngine:
         if self._address:
             return {"address": self._address}
         alone = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "object_store_memory": _STORE}
-        return {"address": "local", "num_cpus": self._workers or _cpus(), **alone}
+        return {"address": "local", "num_cpus": self._workers or available_cpus(), **alone}
 
 
 # the driver ------------------------------------------------------------------------------------------------------
@@ -276,12 +276,6 @@ def _no_cluster(where: str, error: Exception) -> PrepError:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
-
-
-def _cpus() -> int:
-    from imagenet_prep.engines import available_cpus
-
-    return available_cpus()
 
 
 # a worker --------------------------------------------------------------------------------------------------------
