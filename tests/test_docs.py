@@ -50,7 +50,11 @@ def options_of(command: str) -> set[str]:
     return {name for each in cli.commands[command].params for name in each.opts if name.startswith("--")}
 
 
-EVERY_OPTION = {option for command in cli.commands for option in options_of(command)} | {"--help", "--version"}
+EVERY_OPTION = {option for command in cli.commands for option in options_of(command)} | {
+    "--help",
+    "--help-all",
+    "--version",
+}
 
 
 # Markdown ------------------------------------------------------------------------------------------------------

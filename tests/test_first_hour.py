@@ -158,9 +158,13 @@ def test_status_says_who_is_at_work(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
+        waiting = subprocess.Popen(["flock", lock, "true"])  # one who waits for a lock has a line in /proc/locks too
+        while " -> " not in Path("/proc/locks").read_text():
+            time.sleep(0.01)
         shown = prep("status", tmp_path).stdout.splitlines()[0]
         noted = prep("verify", tmp_path).stderr
         holder.kill()
+        waiting.wait()
     assert re.fullmatch(rf"running: process {holder.pid} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
     assert f"process {holder.pid} on" in noted
     assert lock.exists()

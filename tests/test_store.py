@@ -185,15 +185,15 @@ def test_a_store_without_its_folder_has_no_files(tmp_path: Path) -> None:
 
 
 def test_the_system_is_told_to_write_out_a_long_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once a MiB, so that the sync at the end waits for little; never for a short one."""
+    """Every 4 MiB, so that the sync at the end waits for little; never for a short one."""
     told: list[int] = []
     monkeypatch.setattr("imagenet_prep.storage.local.begin_write_out", lambda _, start: told.append(start))
-    put(store, "short", bytes(1 << 19))
+    put(store, "short", bytes(1 << 21))
     assert told == []
-    put(store, "long", *[bytes(1 << 19)] * 2)
+    put(store, "long", *[bytes(1 << 21)] * 2)
     with store.create("longer") as sink:
         for _ in range(7):
-            sink.write([bytes(1 << 19)])
+            sink.write([bytes(1 << 21)])
     assert len(told) == 1 + 3
 
 

@@ -121,7 +121,8 @@ def find_holder(paths: Iterable[Path]) -> str:
     Linux lists all locks: to try one would stand in the way of a command that begins just then.
     """
     with contextlib.suppress(OSError, LookupError, ValueError):
-        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        locks = [words for words in lines if words[1] != "->"]  # these wait for a lock
         held = {
             tuple(int(part, base) for part, base in zip(words[5].split(":"), (16, 16, 10), strict=True))
             for words in locks

@@ -224,7 +224,7 @@ class ObjectStore(RemoteStore):
                     return b"<none/>"
                 raise NetworkError(what, f"status {error.code}") from None
             except (OSError, http.client.HTTPException):  # their texts hold the signed address
-                raise CutError(what, "the connection failed") from None
+                raise IncompleteAnswerError(what, "the connection failed") from None
 
         return persist(self.url(""), send)
 
@@ -397,7 +397,7 @@ def _retry_seconds() -> float:
 # what a store says ---------------------------------------------------------------------------------------------
 
 
-class CutError(NetworkError):
+class IncompleteAnswerError(NetworkError):
     """An answer ended before its end; obstore leaves it to its caller to ask again."""
 
 
@@ -408,7 +408,7 @@ def persist(url: str, request: Callable[[], T]) -> T:
         try:
             with asking(url):
                 return request()
-        except CutError:
+        except IncompleteAnswerError:
             if time.monotonic() + pause > end:
                 raise
         time.sleep(pause)
@@ -472,5 +472,5 @@ def _network_fault(said: str) -> tuple[type[NetworkError], str]:
         if sign in said:
             return NetworkError, reason
     if "response body" in said:
-        return CutError, "the answer was cut short"
+        return IncompleteAnswerError, "the answer was cut short"
     return NetworkError, "the connection failed"
