@@ -64,19 +64,15 @@ class Remote:
         """Whether the server says something that changes when the file does: a strong ETag, or a date."""
         return bool(self._strong_etag or self.last_modified)
 
-    def is_same_version(self, other: Remote) -> bool:
-        """Whether parts of the two surely fit together: a server that gives no validator leaves that open."""
+    def may_join(self, other: Remote, *, has_digest: bool) -> bool:
+        """Whether bytes of the two may be put together: of one version, or without validators if a digest decides."""
         if (self.url, self.total) != (other.url, other.total):
             return False
         if self._strong_etag and other._strong_etag:
             return self.etag == other.etag
-        return bool(self.last_modified) and self.last_modified == other.last_modified
-
-    def may_join(self, other: Remote, *, has_digest: bool) -> bool:
-        """Whether bytes of the two may be put together: of one version, or without validators if a digest decides."""
-        if has_digest and not self.has_validator and not other.has_validator:
-            return (self.url, self.total) == (other.url, other.total)
-        return self.is_same_version(other)
+        if self.last_modified and self.last_modified == other.last_modified:
+            return True
+        return has_digest and not self.has_validator and not other.has_validator
 
     @property
     def _strong_etag(self) -> str | None:

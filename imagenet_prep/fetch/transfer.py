@@ -69,7 +69,7 @@ def fetch(
 
     Args:
         session: who asks.
-        url: what for; redirects are followed again for each segment, so what they lead to may change or expire.
+        url: the file; where it redirects to may expire, and is then asked for again.
         path: the partial file; two files beside it say what is there of it.
         manner: over how many connections, how patiently, and who is told.
         remote: what ``inspect`` said of the URL, if it was asked already.
