@@ -59,6 +59,11 @@ def records_of(layout: Layout, split: str = "train") -> list[Record]:
     return list(imagenet_prep.open(layout.output_dir, split))
 
 
+def boxes_of(record: Record) -> list[list[float]]:
+    """The boxes of a record as exports have them."""
+    return [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes]
+
+
 def samples_of(tars: Sequence[Path]) -> list[dict[str, Any]]:
     """The samples of tars as webdataset groups them: neighbours with the same name up to the first dot."""
     samples: list[dict[str, Any]] = []
@@ -76,10 +81,10 @@ def samples_of(tars: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    """Every file of an export, state set aside."""
+    """Every file of an export, but for state and facts about the whole set."""
     found = [path for path in list(folder.glob("**/*")) if path.is_file()]
     names = {str(path.relative_to(folder)): path for path in found}
-    return {name: path.read_bytes() for name, path in names.items() if not name.startswith("imagenet-prep/")}
+    return {name: path.read_bytes() for name, path in names.items() if not name.startswith(("imagenet-prep/", "_info"))}
 
 
 def flip(path: Path, position: int) -> None:
@@ -107,9 +112,21 @@ def test_tars_hold_the_records(tmp_path: Path, sound: Layout, split: str) -> Non
         assert json.loads(sample["json"]) == {
             **{"filename": record.filename, "wnid": record.wnid, "text": record.text, "label": record.label},
             **{"height": record.height, "width": record.width},
-            "boxes": [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes],
+            "boxes": json.dumps(boxes_of(record), separators=(",", ":")),
         }
-    assert split == "validation" or any(json.loads(sample["json"])["boxes"] for sample in samples)
+    assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
+
+
+def test_timm_finds_the_tars_of_a_split(tmp_path: Path, sound: Layout) -> None:
+    """_info.json has what timm reads of it: the names of the tars, and how many samples each holds."""
+    out = export(sound, "webdataset", tmp_path / "out", ENGINE).out
+    splits = json.loads((out / "_info.json").read_text())["splits"]
+    assert list(splits) == ["train", "validation"]
+    for split, info in splits.items():
+        tars = existing(out, f"imagenet-{split}-*.tar")
+        assert info["filenames"] == [path.name for path in tars]
+        assert info["shard_lengths"] == [len(samples_of([path])) for path in tars]
+        assert (info["name"], info["num_samples"]) == (split, sum(info["shard_lengths"]))
 
 
 def test_tars_are_those_that_tarfile_writes(tmp_path: Path, sound: Layout) -> None:
@@ -126,7 +143,7 @@ def test_tars_are_those_that_tarfile_writes(tmp_path: Path, sound: Layout) -> No
     assert (tmp_path / "again.tar").read_bytes() == (tmp_path / "out" / TAR).read_bytes()
 
 
-@pytest.mark.parametrize("container", ["webdataset", "folders"])
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
 def test_the_same_bytes_every_time(tmp_path: Path, sound: Layout, container: str) -> None:
     """Another engine, another number of workers, another folder: the same files."""
     export(sound, container, tmp_path / "a", make_engine("processes", 2))
@@ -134,7 +151,7 @@ def test_the_same_bytes_every_time(tmp_path: Path, sound: Layout, container: str
     assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
 
 
-@pytest.mark.parametrize("container", ["webdataset", "folders"])
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
 def test_what_is_there_is_not_made_again(tmp_path: Path, sound: Layout, container: str) -> None:
     """A second run makes nothing; one after a file was lost, its shard alone, with the same bytes."""
     out = tmp_path / "out"
@@ -250,10 +267,61 @@ def test_images_of_one_name_stay_apart_in_tars(tmp_path: Path) -> None:
     assert all(sample.keys() == {"__key__", "jpg", "cls", "json"} for sample in samples)
 
 
+# parquet -------------------------------------------------------------------------------------------------------
+
+
+def features_in(path: Path) -> dict[str, Any]:
+    """What a parquet file tells Hugging Face's datasets of its columns."""
+    from pyarrow import parquet
+
+    metadata = parquet.read_schema(path).metadata
+    features: dict[str, Any] = json.loads(metadata[b"huggingface"])["info"]["features"]
+    return features
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) -> None:
+    """Images as they are with their names, the class from 0, boxes; the schema says what is an image and a class."""
+    from pyarrow import parquet
+
+    out = export(sound, "parquet", tmp_path / "out", ENGINE).out
+    paths = existing(out, f"{split}-*.parquet")
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    assert [row["image"] for row in rows] == [
+        {"bytes": record.encoded, "path": record.filename} for record in records_of(sound, split)
+    ]
+    for row, record in zip(rows, records_of(sound, split), strict=True):
+        assert (row["label"], row["wnid"], row["text"]) == (record.label - 1, record.wnid, record.text)
+        assert (row["boxes"], row["height"], row["width"]) == (boxes_of(record), record.height, record.width)
+    for path in paths:
+        assert str(parquet.read_schema(path).field("boxes").type) == "list<element: list<element: float>>"
+        assert features_in(path)["image"] == {"_type": "Image"}
+        label = features_in(path)["label"]
+        assert label["_type"] == "ClassLabel"
+        assert len(label["names"]) == 1000
+        assert {label["names"][row["label"]] == row["wnid"] for row in rows} == {True}
+
+
+def test_parquet_of_a_recipe_names_its_classes(tmp_path: Path) -> None:
+    """The names come from the records; other features keep their types, and optional ones are empty."""
+    from pyarrow import parquet
+
+    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label, c: class, at: path, h: height}\n")
+    out = export(layout, "parquet", tmp_path / "out", ENGINE).out
+    paths = existing(out, "train-*.parquet")
+    assert [features_in(path)["label"]["names"] for path in paths] == [["cat", "dog"]] * 2
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    found = [(row["image"]["bytes"], row["label"], row["wnid"], row["h"]) for row in rows]
+    assert found == [
+        (each["pic"], each["y"], each["c"].decode(), each["h"])
+        for each in (record.features for record in records_of(layout))
+    ]
+
+
 # faults --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("container", ["webdataset", "folders"])
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
 def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, layout: Layout, container: str) -> None:
     """The other shards are exported, nothing of this one; once it is mended the rest follows, as of a sound set."""
     export(layout, container, tmp_path / "expected", ENGINE)
@@ -308,7 +376,7 @@ class NotingPacker(TarPacker):
         super().pack(shard, files)
         return shard.name
 
-    def finish(self, notes: Mapping[str, Sequence[str]], out: Path) -> dict[str, bytes]:
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[str]], out: Path) -> dict[str, bytes]:
         """A list a split."""
         return {f"{split}.txt": " ".join(names).encode() for split, names in notes.items()}
 

@@ -59,7 +59,7 @@ class Packer:
             OSError, WriteError: as the system refuses.
         """
 
-    def finish(self, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
         """The closing step: more files of the whole set by path. ``notes`` has what ``pack`` returned, by split."""
         return {}
 

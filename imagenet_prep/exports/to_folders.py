@@ -35,7 +35,7 @@ class FolderPacker(Packer):
             files.write("/".join(parts), [values.encoded])
         return classes
 
-    def finish(self, notes: Mapping[str, Sequence[set[str]]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[set[str]]], out: Path) -> Mapping[str, bytes]:
         """Make the folders of classes that have no images in a split."""
         classes = set[str]().union(*itertools.chain(*notes.values()))
         for split, name in itertools.product(notes, sorted(classes)):

@@ -35,7 +35,7 @@ class TfdsPacker(Packer):
     unit = "set"
 
     def __init__(self, source: SourceSet) -> None:
-        self.source, manifest = source, source.manifest
+        manifest = source.manifest
         if manifest is None or (manifest.dataset.kind == ILSVRC2012 and not manifest.dataset.classes):
             self.name, self.version = "imagenet2012", "5.1.0"
         else:
@@ -54,9 +54,9 @@ class TfdsPacker(Packer):
         """Read and check all records of a shard, and return their number."""
         return sum(1 for _ in shard.records())
 
-    def finish(self, notes: Mapping[str, Sequence[int]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[int]], out: Path) -> Mapping[str, bytes]:
         """The files; the one that TFDS looks for first is last."""
-        source, manifest, folder = self.source, self.source.manifest, f"{self.name}/{self.version}"
+        manifest, folder = source.manifest, f"{self.name}/{self.version}"
         roles = find_roles(manifest)
         held = manifest.dataset.features if manifest else held_by(next(source.shards[0].records()))
         labels = labels_of_classes(source.layout, manifest) if "label" in roles else None

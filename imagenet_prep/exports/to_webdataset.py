@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from imagenet_prep.exports.packing import Files, Packer
@@ -50,6 +51,15 @@ class TarPacker(Packer):
         """One tar."""
         files.write(self.file_name(shard), self._parts(shard))
 
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+        """``_info.json``, by which timm finds the tars of a split."""
+        splits = {}
+        for split, shards in source.splits.items():
+            names, counts = [self.file_name(shard) for shard in shards], [shard.count() for shard in shards]
+            lengths = {"num_samples": sum(counts), "shard_lengths": counts}
+            splits[split] = {"name": split, "filenames": names, **lengths}
+        return {"_info.json": json.dumps({"splits": splits}, indent=1).encode()}
+
     def _parts(self, shard: SourceShard) -> Iterator[Buffer]:
         keys: set[str] = set()
         size = 0
@@ -89,7 +99,10 @@ def _extension(encoded: Buffer) -> str:
 def _describe(values: ImageValues) -> dict[str, Any]:
     """What the JSON of a record holds: what its image is called, its class, and all else."""
     head = {"filename": values.filename, "label": values.label, "text": values.text, "wnid": values.wnid}
-    return {**{name: _plain(value) for name, value in values.others.items()}, **head}
+    others = {name: _plain(value) for name, value in values.others.items()}
+    if "boxes" in others:  # as text: readers that guess types by the first records take an empty list for another type
+        others["boxes"] = _encode(others["boxes"])
+    return {**others, **head}
 
 
 def _plain(value: Any) -> Any:

@@ -80,7 +80,7 @@ def export(
         run = _export_shards(target, packer, source, identity, progress, engine)
         _refuse_failures(run, source, progress)
         notes = {split: [own[number] for number in sorted(own)] for split, own in run.notes.items()}
-        for name, content in packer.finish(notes, folder).items():
+        for name, content in packer.finish(source, notes, folder).items():
             save_bytes(folder / name, content)
     splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
     return ExportSummary(container, folder, tuple(splits), packer.usage(folder))

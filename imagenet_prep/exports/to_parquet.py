@@ -1,0 +1,110 @@
+"""parquet: a file a shard, which Hugging Face's datasets reads, with images and class names."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from imagenet_prep.errors import WriteError
+from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning
+from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.sources.parquets import check_pyarrow
+from imagenet_prep.storage.refusals import AGAIN
+from imagenet_prep.tfrecord.crc import crc32c
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 100
+"""Rows per group: datasets reads a group at a time, some 11 MB of ImageNet."""
+
+_MOST_CLASSES = 100_000
+
+
+class ParquetPacker(Packer):
+    """Makes ``<shard>.parquet``: a row per record, with its image, its class counted from 0, and all else it tells."""
+
+    unit = "shard"
+
+    def __init__(self, source: SourceSet) -> None:
+        check_pyarrow()
+        self.meaning, manifest = find_meaning(source.manifest), source.manifest
+        used = {name for _, name in self.meaning.features}
+        held = manifest.dataset.features if manifest and used else {}
+        self.others = {name: dict(promised) for name, promised in held.items() if name not in used}
+        self.names = self._find_names(source)
+
+    def file_name(self, shard: SourceShard) -> str:
+        """The name of its file."""
+        return f"{shard.name}.parquet"
+
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """Write one file, and read its images back."""
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile, ParquetWriter
+
+        schema, rows, crcs = self._schema(), self._rows(shard), list[int]()
+        with files.aside(self.file_name(shard)) as path:
+            if path is None:
+                return
+            with ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+                while group := list(itertools.islice(rows, _ROWS)):
+                    crcs += (crc32c(row["image"]["bytes"]) for row in group)
+                    writer.write(pa.Table.from_pylist(group, schema))
+            with ParquetFile(path) as file:
+                batches = file.iter_batches(_ROWS, columns=["image"])
+                found = [crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()]
+            if found != crcs:
+                raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
+
+    def _rows(self, shard: SourceShard) -> Iterator[dict[str, Any]]:
+        for record in shard.records():
+            values = self.meaning.values(record)
+            label = None if values.label is None else self.meaning.zero_based(values.label, record)
+            others = dict(values.others)
+            for name, promised in self.others.items():
+                if promised["values"] != 1 and name in others and not isinstance(others[name], list):
+                    others[name] = [others[name]]
+            image = {"bytes": bytes(values.encoded), "path": values.filename}
+            yield {**others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
+
+    def _schema(self) -> pa.Schema:
+        """The columns, and what datasets is to make of them: it takes the rest by their types."""
+        import pyarrow as pa
+
+        kinds = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
+        held = {"boxes": pa.list_(pa.list_(pa.float32())), "height": pa.int64(), "width": pa.int64()}
+        if self.meaning.features:
+            one = {name: kinds[promised["kind"]] for name, promised in self.others.items()}
+            held = {name: one[name] if self.others[name]["values"] == 1 else pa.list_(one[name]) for name in one}
+        image = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+        columns = {"image": image, "label": pa.int64(), "wnid": pa.string(), "text": pa.string()}
+        features: dict[str, Any] = {"image": {"_type": "Image"}}
+        if self.names:
+            features["label"] = {"names": self.names, "_type": "ClassLabel"}
+        return pa.schema(
+            ({**columns, **held} | columns).items(), {"huggingface": json.dumps({"info": {"features": features}})}
+        )
+
+    def _find_names(self, source: SourceSet) -> list[str]:
+        """The name of each class from 0 on; none where classes have no names of their own.
+
+        Only the records of a recipe tell its classes: all of them are read.
+        """
+        labels = labels_of_classes(source.layout, source.manifest)
+        found = {} if labels is None else {label - self.meaning.first_label: name for name, label in labels.items()}
+        if labels is None and {"label", "class"} <= dict(self.meaning.features).keys():
+            for record in itertools.chain(*(shard.records() for shard in source.shards)):
+                values = self.meaning.values(record)
+                if values.label is not None and values.wnid:
+                    found[self.meaning.zero_based(values.label, record)] = values.wnid
+        if not found or max(found) > _MOST_CLASSES:
+            return []
+        names = [found.get(label, f"label_{label}") for label in range(max(found) + 1)]
+        return names if len(set(names)) == len(names) else []
+
+
+PACKER = ParquetPacker
