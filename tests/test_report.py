@@ -548,7 +548,7 @@ def test_the_page_says_what_verify_found(layout: Layout, made: MadeSet) -> None:
         "my-data",
         "A part, whole and right",
         verdict.fingerprint,
-        "Images a class",
+        "Images per class",
         "ILSVRC2012_img_train.tar",
         "12345",
         *(image.filename for image in made.images.values() if image.kind in (Kind.GREY, Kind.ROTATED, *REPAIRED)),

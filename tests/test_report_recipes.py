@@ -275,7 +275,7 @@ def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
     shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
     layout = made(tmp_path, "source: {files: 'flowers/*/*.jpg'}\nrecord: {image: encoded, path: path}\n")
     page = page_of(layout)
-    assert "Images a class" not in page.text
+    assert "Images per class" not in page.text
     assert "spread over the classes" not in page.text
     assert "no label" not in page.text
     assert page.images()[0]["alt"] == f"{page.images()[0]['data-name']}, 16 {TIMES} 16"

@@ -10,7 +10,8 @@ import enum
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from xml.sax.saxutils import escape
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 from imagenet_prep.ilsvrc2012.facts import synsets, texts
 
@@ -128,25 +129,23 @@ def _line(name: str, box: Corners, size: tuple[int, int]) -> str:
 
 
 def _xml(draft: _Draft) -> bytes:
-    size = ""
+    root = Element("annotation")
+    _add(root, folder=draft.wnid, filename=draft.filename)
+    _add(SubElement(root, "source"), database="ILSVRC_2012")
     if draft.stated:
-        width, height = draft.stated
-        size = f"\t<size>\n\t\t<width>{width}</width>\n\t\t<height>{height}</height>\n\t\t<depth>3</depth>\n\t</size>\n"
-    objects = "".join(_object(*each) for each in zip(draft.names, draft.boxes, strict=True))
-    return (
-        f"<annotation>\n\t<folder>{draft.wnid}</folder>\n\t<filename>{draft.filename}</filename>\n"
-        "\t<source>\n\t\t<database>ILSVRC_2012</database>\n\t</source>\n"
-        f"{size}\t<segmented>0</segmented>\n{objects}</annotation>\n"
-    ).encode()
+        _add(SubElement(root, "size"), width=draft.stated[0], height=draft.stated[1], depth=3)
+    _add(root, segmented=0)
+    for name, corners in zip(draft.names, draft.boxes, strict=True):
+        thing = SubElement(root, "object")
+        _add(thing, name=name, pose="Unspecified", truncated=0, difficult=0)
+        _add(SubElement(thing, "bndbox"), **dict(zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)))
+    ElementTree.indent(root, "\t")
+    return f"{ElementTree.tostring(root, 'unicode')}\n".encode()
 
 
-def _object(name: str, corners: Corners) -> str:
-    tags = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
-    box = "".join(f"\t\t\t<{tag}>{value}</{tag}>\n" for tag, value in tags)
-    return (
-        f"\t<object>\n\t\t<name>{escape(name)}</name>\n\t\t<pose>Unspecified</pose>\n\t\t<truncated>0</truncated>\n"
-        f"\t\t<difficult>0</difficult>\n\t\t<bndbox>\n{box}\t\t</bndbox>\n\t</object>\n"
-    )
+def _add(parent: Element, **texts: object) -> None:
+    for tag, text in texts.items():
+        SubElement(parent, tag).text = str(text)
 
 
 # the quirks ------------------------------------------------------------------------------------------------------

@@ -64,24 +64,19 @@ def photograph(seed: int, size: Size) -> Image.Image:
 
 def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
     """An RGB image as the bytes of a file of that kind."""
-    options: dict[str, Any] = {"format": "JPEG", "quality": quality}
-    if kind is Kind.PNG:
-        options = {"format": "PNG", "compress_level": 1}
-    elif kind is Kind.GREY:
-        image = image.convert("L")
-    elif kind is Kind.CMYK:
-        image = _cmyk(image)
-    elif kind is Kind.YCCK:
+    if kind is Kind.YCCK:
         return _encode_ycck(image, quality)
-    elif kind is Kind.ROTATED:
-        exif = Image.Exif()
-        exif[_ORIENTATION] = 6
-        options["exif"] = exif
-    elif kind is Kind.PROGRESSIVE:
-        options["progressive"] = True
-    elif kind is Kind.CORRUPT_EXIF:
-        options["exif"] = _CORRUPT_EXIF
-    return _save(image, options)
+    if kind is Kind.PNG:
+        return _save(image, {"format": "PNG", "compress_level": 1})
+    exif = Image.Exif()
+    exif[_ORIENTATION] = 6
+    more: dict[Kind, dict[str, Any]] = {
+        Kind.ROTATED: {"exif": exif},
+        Kind.PROGRESSIVE: {"progressive": True},
+        Kind.CORRUPT_EXIF: {"exif": _CORRUPT_EXIF},
+    }
+    image = image.convert("L") if kind is Kind.GREY else _cmyk(image) if kind is Kind.CMYK else image
+    return _save(image, {"format": "JPEG", "quality": quality, **more.get(kind, {})})
 
 
 def photograph_quality(seed: int) -> int:

@@ -80,9 +80,10 @@ class TfdsPacker(Packer):
         }
         if image and label:
             info["supervisedKeys"] = {"input": image, "output": label}
+        text = "".join(f"{name}\n" for name in names).encode()
         files = {
-            "features.json": _encode(_features(held, [image] if image else [], numbered)),
-            **{_names_file(each): "".join(f"{name}\n" for name in names).encode() for each in numbered},
+            "features.json": _encode(_features(held, image, numbered)),
+            **{f"{each.replace('/', '.')}.labels.txt": text for each in numbered},
             "dataset_info.json": _encode(info),
         }
         return {f"{folder}/{name}": content for name, content in files.items()}
@@ -95,20 +96,23 @@ class TfdsPacker(Packer):
 PACKER = TfdsPacker
 
 
-def _features(
-    held: Mapping[str, Mapping[str, Any]], images: Sequence[str], labels: Mapping[str, int]
-) -> dict[str, Any]:
+def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: Mapping[str, int]) -> dict[str, Any]:
     """What features.json holds.
 
     Args:
         held: what every record holds, as a manifest says it.
-        images: those of them that are image files; each is decoded to uint8 of the shape (height, width, 3).
+        image: the one that is an image file; it is decoded to uint8 of the shape (height, width, 3).
         labels: how many labels there are, 0 included, of those that are classes.
     """
-    declared = {
-        name: _image() if name in images else _class(labels[name]) if name in labels else _tensor(**promised)
-        for name, promised in sorted(held.items())
-    }
+    declared = {}
+    for name, promised in sorted(held.items()):
+        kind, of_kind = "tensor_feature.Tensor", {"tensor": _tensor(**promised)}
+        if name == image:
+            shape = {"dimensions": ["-1", "-1", "3"]}
+            kind, of_kind = "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
+        elif name in labels:
+            kind, of_kind = "class_label_feature.ClassLabel", {"classLabel": {"numClasses": str(labels[name])}}
+        declared[name] = {"pythonClassName": f"{_FEATURES}.{kind}", **of_kind}
     return {"pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict", "featuresDict": {"features": declared}}
 
 
@@ -118,28 +122,10 @@ def _class_names(labels: Mapping[str, int]) -> list[str]:
     return [names.get(label, f"label_{label}" if label else "background") for label in range(max(names) + 1)]
 
 
-def _names_file(feature: str) -> str:
-    """What the file with the names of a feature's labels is called, one a line."""
-    return f"{feature.replace('/', '.')}.labels.txt"
-
-
-def _image() -> dict[str, Any]:
-    shape = {"dimensions": ["-1", "-1", "3"]}
-    return {"pythonClassName": f"{_FEATURES}.image_feature.Image", "image": {"dtype": "uint8", "shape": shape}}
-
-
-def _class(count: int) -> dict[str, Any]:
-    return {
-        "pythonClassName": f"{_FEATURES}.class_label_feature.ClassLabel",
-        "classLabel": {"numClasses": str(count)},
-    }
-
-
 def _tensor(kind: str, optional: bool, values: int | None) -> dict[str, Any]:
     """One value, or any number of them; none where a record need not have the feature."""
     shape = {} if values == 1 and not optional else {"dimensions": ["-1"]}
-    tensor = {"dtype": _DTYPES[kind], "encoding": "none", "shape": shape}
-    return {"pythonClassName": f"{_FEATURES}.tensor_feature.Tensor", "tensor": tensor}
+    return {"dtype": _DTYPES[kind], "encoding": "none", "shape": shape}
 
 
 def _encode(value: Mapping[str, Any]) -> bytes:

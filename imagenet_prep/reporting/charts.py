@@ -53,11 +53,11 @@ def draw_charts(census: Census, subject: Subject) -> list[Chart]:
     series, thing = _series(census, subject), subject.thing
     boxes_text = _boxes_text(series, thing) if subject.has_boxes else ""
     charts = (
-        ("classes", f"{thing.title()}s a class", _classes_text(series, thing, census.words), _draw_classes),
+        ("classes", f"{thing.title()}s per class", _classes_text(series, thing, census.words), _draw_classes),
         ("sizes", "Width and height", _sizes_text(series), _draw_sizes),
         ("aspects", "Aspect ratios", _aspects_text(series), _draw_aspects),
-        ("bytes", "Bytes an image", _bytes_text(series), _draw_bytes),
-        ("boxes", f"Boxes {'an image' if thing == 'image' else 'a record'}", boxes_text, _draw_boxes),
+        ("bytes", "Bytes per image", _bytes_text(series), _draw_bytes),
+        ("boxes", f"Boxes per {thing}", boxes_text, _draw_boxes),
         ("shards", "Size of the shards", _shards_text(series), _draw_shards),
     )
     return [

@@ -276,11 +276,6 @@ def _plain(value: object) -> str:
         return apart.join(f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items())
     if isinstance(value, list):
         return ", ".join(map(_plain, value))
-    words = {True: "yes", False: "no", None: "none"}
-    return (
-        words[value]
-        if value is None or isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
