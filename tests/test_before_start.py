@@ -272,7 +272,8 @@ def test_a_recipe_can_be_asked_too(tmp_path: Path, made_tiny: MadeSet) -> None:
     archive = tmp_path / "validation.tar"
     shutil.copy(made_tiny.archives["validation"], archive)
     subprocess.run(["tar", "xf", archive, "-C", photographs], check=True)
-    proposed = prep("init", photographs.parent, "--output", tmp_path / "photographs.yaml", "--quiet")
+    words = ("--as", "class-folders", "--output", tmp_path / "photographs.yaml", "--quiet")
+    proposed = prep("init", photographs.parent, *words)
     assert proposed.returncode == 0, proposed.stderr
     done = prep("convert", tmp_path / "out", "--config", tmp_path / "photographs.yaml", "--dry-run")
     assert done.returncode == 0, done.stderr
