@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from existing import existing
 from made_folders import FOLDERS, Labels, Made, colour
 from PIL import Image
 
@@ -53,10 +54,10 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
 
 def check(folder: Path, made: Made) -> None:
     """Every split has its images, each with its own pixels and its own label."""
-    found = {path.name.rpartition("-0000")[0] for path in folder.iterdir() if "-of-" in path.name}
+    found = {path.name.rpartition("-0000")[0] for path in existing(folder, "*-of-*")}
     assert {name.rpartition("-0000")[0] or name for name in found} == set(made.right)
     for split, labels in made.right.items():
-        records = [each for path in sorted(folder.glob(f"{split}-*-of-*")) for each in read(path)]
+        records = [each for path in existing(folder, f"{split}-*-of-*") for each in read(path)]
         if len(labels) < len(records):  # names that occur in several tars
             assert Counter(text(each) for each in records) == {"cat": 1, "dog": 1}
             continue
