@@ -233,11 +233,17 @@ FOLDERS: dict[str, Made] = {
     "bad json": refused(labelled("l.jsonl", rows('{{"file": "{n}", "label": "{l}"}}') + "{\n"), "l.jsonl, line 7"),
     "Latin-1": refused(labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"),
     "half of the images": refused(
-        labelled("l.csv", rows("{n},{l}", dict([*LETTERS.items()][:4]), "file,label")), "4 of 6"
+        labelled("l.csv", rows("{n},{l}", dict([*LETTERS.items()][:4]), "file,label")),
+        "labels 4 of 6 images",
+        "unlabelled: skip",
     ),
     "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
-    "a line without a label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "without a label: line 2"),
-    "names without endings": refused(labelled("l.csv", rows("{s},{l}", header="id,label")), "without their endings"),
+    "a line without a label": refused(
+        labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "without a label: line 2", "unlabelled: skip"
+    ),
+    "names without endings": refused(
+        labelled("l.csv", rows("{s},{l}", header="id,label")), "without their endings", "write 0.jpg for 0"
+    ),
     "ambiguous bare names": refused(
         {**images(*NESTED), "l.csv": CSV.encode()}, "l.csv, line 2: 0.jpg can be x/0.jpg or y/0.jpg"
     ),
@@ -274,6 +280,9 @@ FOLDERS: dict[str, Made] = {
     ),
     "YOLO": refused(images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)}, "YOLO annotations"),
     "masks": refused(images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))), "masks"),
+    "LabelMe": refused(
+        images(*FLAT) | {f"{n}.json": b'{"shapes": [], "imagePath": "x"}' for n in range(6)}, "LabelMe annotations"
+    ),
     "captions": refused(
         images(*FLAT) | {f"{n}.txt": b"a cat" for n in range(6)}, ".txt files of the same names as images"
     ),

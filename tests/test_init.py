@@ -13,7 +13,7 @@ from running import prep
 
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset
 from imagenet_prep.sources.slices import Reader
@@ -61,14 +61,6 @@ def test_a_tiny_set_is_one_split(tmp_path: Path) -> None:
         assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", len(few))]
 
 
-def test_given_splits(tmp_path: Path) -> None:
-    """Folders train and val with classes below are the splits."""
-    images(tmp_path / "my set", [f"{split}/{name}/1.png" for split in ("train", "val") for name in ("a", "true")])
-    made = proposed(tmp_path / "my set", tmp_path / "r.yaml")
-    assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", 2), ("validation", 2)]
-    assert made.classes.names == ("a", "true")
-
-
 def test_a_flat_folder_with_labels(tmp_path: Path) -> None:
     """A file that labels all images, and no other, is found; its other columns become features."""
     images(tmp_path / "scans", [f"{i}.png" for i in range(30)])
@@ -79,15 +71,6 @@ def test_a_flat_folder_with_labels(tmp_path: Path) -> None:
     assert made.classes.names == ("a", "b")
     assert made.features["height"]["kind"] == "float"
     assert sum(len(split.catalog) for split in made.splits) == 30
-
-
-def test_images_without_labels(tmp_path: Path) -> None:
-    """Images in no folder and without labels get records without a label."""
-    images(tmp_path / "pile", [f"{i}.png" for i in range(3)] + ["x.jpg"])
-    made = proposed(tmp_path / "pile", tmp_path / "r.yaml")
-    assert len(made.splits[0].catalog) == 4
-    assert "image/encoded" in made.features
-    assert not made.classes.names
 
 
 @pytest.mark.parametrize("depth", ["", "x/", "cat/a-"])
@@ -170,15 +153,6 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, place: str, kin
     init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
-
-
-def test_nothing_to_propose(tmp_path: Path) -> None:
-    """A folder of other files is an input error that says what was found, and no recipe is written."""
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts/a.txt").write_text("x")
-    with pytest.raises(InputError, match=r"found 1 \.txt"):
-        init(tmp_path / "texts", tmp_path / "r.yaml", ENGINE)
-    assert not (tmp_path / "r.yaml").exists()
 
 
 def test_a_recipe_is_never_overwritten(tmp_path: Path) -> None:

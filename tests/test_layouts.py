@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -139,14 +138,6 @@ def test_folders_within_classes(tmp_path: Path) -> None:
     assert any("dog/husky, dog/poodle are only told apart by their paths" in note for note in made.notes)
 
 
-def test_a_folder_in_the_folder_is_looked_into(tmp_path: Path) -> None:
-    """Class folders one level down, as archives unpack, are found."""
-    save(tmp_path / "in", *numbered("flowers/rose/{}.jpg"), *numbered("flowers/tulip/{}.jpg"))
-    summary, made = proposed(tmp_path)
-    assert made.classes.names == ("rose", "tulip")
-    assert "folders: in/flowers" in summary.text
-
-
 # formats -------------------------------------------------------------------------------------------------------
 
 
@@ -239,44 +230,6 @@ def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> Non
 # labels of other tools, which only init can see ----------------------------------------------------------------
 
 
-def coco(folder: Path) -> None:
-    """images/N.jpg and annotations/instances.json."""
-    save(folder, *numbered("images/{}.jpg"), "annotations/instances.json")
-    value = {"images": [{"id": 1, "file_name": "0.jpg"}], "annotations": [{"image_id": 1}], "categories": []}
-    (folder / "annotations/instances.json").write_text(json.dumps(value))
-
-
-def voc(folder: Path) -> None:
-    """JPEGImages/N.jpg and Annotations/N.xml."""
-    save(folder, *numbered("JPEGImages/{}.jpg"), *numbered("Annotations/{}.xml"))
-    for number in range(6):
-        (folder / f"Annotations/{number}.xml").write_text("<annotation><object/></annotation>")
-
-
-def yolo(folder: Path) -> None:
-    """images/N.jpg and labels/N.txt."""
-    save(folder, *numbered("images/{}.jpg"), *numbered("labels/{}.txt"))
-    for number in range(6):
-        (folder / f"labels/{number}.txt").write_text("0 0.5 0.5 0.25 0.25\n1 0.1 0.1 0.1 0.1\n")
-
-
-def labelme(folder: Path) -> None:
-    """N.jpg and N.json side by side."""
-    save(folder, *numbered("{}.jpg"), *numbered("{}.json"))
-    for number in range(6):
-        (folder / f"{number}.json").write_text(json.dumps({"shapes": [], "imagePath": f"{number}.jpg"}))
-
-
-@pytest.mark.parametrize(("make", "name"), [(coco, "COCO"), (voc, "Pascal VOC"), (yolo, "YOLO"), (labelme, "LabelMe")])
-def test_annotations_of_other_tools_are_no_silence(tmp_path: Path, make: object, name: str) -> None:
-    """Where they are the only labels, init refuses and names the choices."""
-    assert callable(make)
-    make(tmp_path / "in")
-    said = refused(tmp_path)
-    assert f"{name} annotations" in said
-    assert "labels" in said.splitlines()[-1]
-
-
 def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
     """They are lost without a word of the user: with --as the folders are the classes, and what is not read is said."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml"))
@@ -305,33 +258,6 @@ def test_columns_under_other_names_are_found_by_what_they_hold(tmp_path: Path) -
     assert "labels: {file: in/meta.csv, path: image_id}" in summary.text
     assert "label: COLUMN" in summary.text
     assert not made.classes.names
-
-
-def test_a_label_under_its_usual_name_beside_an_unusual_path(tmp_path: Path) -> None:
-    """Then the files have classes."""
-    save(tmp_path / "in", *numbered("{}.jpg"))
-    table(tmp_path / "in", "meta.csv", "img,label", *[f"{i}.jpg,{'mb'[i % 2]}" for i in range(6)])
-    summary, made = proposed(tmp_path)
-    assert made.classes.names == ("b", "m")
-    assert summary.classes == {"b": 3, "m": 3}
-
-
-@pytest.mark.parametrize(
-    ("lines", "said", "choice"),
-    [
-        ([f"{i},a" for i in range(6)], "names files without their endings", "write 0.jpg for 0"),
-        ([f"{i}.jpg,a" for i in range(4)], "labels 4 of 6 images", "unlabelled: skip"),
-        ([f"{i}.jpg,a" for i in range(9)], "labels 3 files that are not there", "missing: ignore"),
-        ([f"{i}.jpg,{'a' if i else ''}" for i in range(6)], "has 1 line without a label", "unlabelled: skip"),
-    ],
-)
-def test_a_table_that_fits_half_is_a_choice(tmp_path: Path, lines: list[str], said: str, choice: str) -> None:
-    """Labels that can't be taken as they stand are refused, not left out."""
-    save(tmp_path / "in", *numbered("{}.jpg"))
-    table(tmp_path / "in", "labels.csv", "id,label", *lines)
-    text = refused(tmp_path)
-    assert f"labels.csv {said}" in text
-    assert choice in text
 
 
 def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
