@@ -266,6 +266,23 @@ FOLDERS: dict[str, Made] = {
     "a JSON that names all": refused(
         labelled("l.json", json.dumps(LETTERS)), "l.json names at least half of the images"
     ),
+    "a JSON that names all, with spaces": refused(
+        images("a b.jpg", "c d.jpg") | {"l.json": b'{"a b.jpg": 1, "c d.jpg": 2}'}, "l.json names at least half"
+    ),
+    "a labels file with spaces in names": taken(
+        images("a b.jpg", "c d.jpg") | {"l.csv": b"file,label\na b.jpg,x\nc d.jpg,y\n"},
+        train={"a b.jpg": "x", "c d.jpg": "y"},
+    ),
+    "path label with spaces in names": taken(
+        images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"}, train={"a b.jpg": 3, "c d.jpg": 4}
+    ),
+    "a comment after the header": taken(labelled("l.csv", CSV.replace("1.jpg", "# half\n1.jpg")), train=LETTERS),
+    "a bad line before the labels": refused(labelled("l.csv", '"\n' + CSV), "l.csv, line"),
+    "labels beside a mask": refused(
+        images("benign/0.png", "benign/0_mask.png", "normal/1.png", "normal/1_mask.png"), "called as masks of others"
+    ),
+    "a tar beside a folder of images": refused({**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"),
+    "a damaged tar": refused({"a.tar": TARS["n00000001.tar"][:600]}, "a.tar is damaged"),
     "a .mat": refused(labelled("imagelabels.mat", b"MATLAB 5.0"), "imagelabels.mat may label", "--as unlabelled"),
     "a float label": taken(
         labelled("l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, "file,label")),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
@@ -21,9 +21,6 @@ from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
-
-if TYPE_CHECKING:
-    from imagenet_prep.recipes.labels_file import LabelTable
 
 ROOT_VARIABLE = "DATAPATH"
 
@@ -58,7 +55,6 @@ class Inputs:
         has_folders: whether the folders they lie in may be classes and splits.
         manifest: one that is to be made of them.
         divided: the rows of each split, where manifests of their own say so.
-        labels: a table of labels that came with the files, and where it is from; it counts, not one that is named.
     """
 
     listing: Catalog
@@ -69,7 +65,6 @@ class Inputs:
     has_folders: bool = False
     manifest: ManifestFile | None = None
     divided: Mapping[str, range] = field(default_factory=dict)
-    labels: tuple[LabelTable, AnyPath] | None = None
 
     @property
     def obstacles(self) -> list[InputError]:

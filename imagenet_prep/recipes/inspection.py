@@ -10,7 +10,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, is_odd, is_of
-from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, mentions_half
+from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, last_names, mentions_half
 from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.folders import list_folder
@@ -87,7 +87,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     disguised, rest = _by_content(folder, rest)
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
-    judged = {name: judge_labels(folder, name, items) for name in [*candidates, *_beside(folder)]} if items else {}
+    known = last_names(items)
+    judged = {name: judge_labels(folder, name, items, known) for name in [*candidates, *_beside(folder)] if items}
     labels = [found for found in judged.values() if isinstance(found, LabelsFile)]
     refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
     rest = [name for name in rest if judged.get(name) is None]
@@ -103,7 +104,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         labels=labels,
         refusals=refusals,
         annotations=annotations,
-        others=_others(folder, [name for name in rest if name not in noted], items, sizes),
+        others=_others(folder, [name for name in rest if name not in noted], known, sizes),
         remarks=remarks,
         faults=[*remarks.obstacles, *_disguised(folder, disguised), *wrong_formats(folder, names, content)],
     )
@@ -268,7 +269,9 @@ def _are_numbers(words: Sequence[bytes]) -> bool:
         return False
 
 
-def _others(folder: Path, names: Sequence[str], items: Sequence[str], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+def _others(
+    folder: Path, names: Sequence[str], known: frozenset[str], sizes: Mapping[str, int]
+) -> dict[str, list[str]]:
     """The files that nothing is made of, by what they seem to be."""
     found: dict[str, list[str]] = {}
     read = 0
@@ -279,7 +282,7 @@ def _others(folder: Path, names: Sequence[str], items: Sequence[str], sizes: Map
         elif suffix in DATA or not suffix.startswith("."):
             is_read = read < _MOST and sizes[name] <= _LARGEST
             read += is_read
-            names_items = is_read and mentions_half(folder / name, items)
+            names_items = is_read and mentions_half(folder / name, known)
             found.setdefault("names images" if names_items else "data" if suffix in DATA else "other", []).append(name)
         else:
             found.setdefault("other", []).append(name)

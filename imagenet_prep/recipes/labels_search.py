@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,20 @@ class LabelsRefusal:
     is_most: bool
 
 
-def judge_labels(folder: Path, where: str, items: Sequence[str]) -> LabelsFile | LabelsRefusal | None:
-    """A file as labels of the images; None if it names no image."""
+def last_names(items: Iterable[str]) -> frozenset[str]:
+    """The names of files without their folders, in lower case."""
+    return frozenset(map(_last, items))
+
+
+def judge_labels(
+    folder: Path, where: str, items: Sequence[str], known: frozenset[str]
+) -> LabelsFile | LabelsRefusal | None:
+    """A file as labels of the images, whose ``last_names`` are known; None if it names no image."""
     path = folder / where
     try:
         content = path.read_bytes()
     except OSError:
         return None
-    known = {name.rpartition("/")[2].lower() for name in items}
     reading: _Reading | None = None
     try:
         reading = _probe(content, where, known)
@@ -82,7 +89,7 @@ def judge_labels(folder: Path, where: str, items: Sequence[str]) -> LabelsFile |
     except (LabelsFault, RecursionError) as fault:
         line = fault.line if isinstance(fault, LabelsFault) else 1
         reason = fault.reason if isinstance(fault, LabelsFault) else "values are nested too deep"
-        if not mentions_half(path, items):
+        if not mentions_half(path, known):
             return None
         hint = f"correct that line and run init again; or move {path.name} out of {folder}"
         return LabelsRefusal(
@@ -90,11 +97,11 @@ def judge_labels(folder: Path, where: str, items: Sequence[str]) -> LabelsFile |
         )
     if table is None:
         return _by_stems(path, where, content, reading, items)
-    return _fit(folder, where, table, reading, items)
+    return _fit(folder, where, table, reading, items, known)
 
 
-def mentions_half(path: Path, items: Sequence[str]) -> bool:
-    """Whether a text contains the names of at least half of the images."""
+def mentions_half(path: Path, known: frozenset[str]) -> bool:
+    """Whether a text contains at least half of the names of images."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -102,9 +109,10 @@ def mentions_half(path: Path, items: Sequence[str]) -> bool:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     text = content.decode(encoding, "replace").lower()
     words = {word.replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
-    last = {name.rpartition("/")[2].lower() for name in items}
-    found = sum(name in words or (" " in name and name in text) for name in last)
-    return bool(last) and 2 * found >= len(last)
+    if known and 2 * len(words & known) >= len(known):
+        return True
+    broken = [name for name in heapq.nsmallest(_PROBED, known) if _BREAKS.search(name)]  # names that are several words
+    return bool(broken) and 2 * sum(name in text for name in broken) >= len(broken)
 
 
 # how a file is written -----------------------------------------------------------------------------------------
@@ -118,7 +126,7 @@ class _Reading:
     column: str = ""
 
 
-def _probe(content: bytes, where: str, known: set[str]) -> _Reading:
+def _probe(content: bytes, where: str, known: frozenset[str]) -> _Reading:
     """The form in which most of the first lines name images, and whether the first line does."""
     if form_of(where) == "jsonl":
         return _Reading("jsonl")
@@ -136,7 +144,7 @@ def _probe(content: bytes, where: str, known: set[str]) -> _Reading:
     return _Reading(best, header=not (best in hits and hits[best][:1] == [True]))
 
 
-def _names_image(line: str, form: Form, known: set[str]) -> bool:
+def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
     if form in ("lines", "words"):
         path, label = split_line(line, form)
         return bool(label) and _last(path) in known
@@ -148,7 +156,7 @@ def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2].lower()
 
 
-def _parse(content: bytes, reading: _Reading, known: set[str]) -> LabelTable | None:
+def _parse(content: bytes, reading: _Reading, known: frozenset[str]) -> LabelTable | None:
     """The table, with the column that names most images as that of paths; None if no column names one.
 
     Raises:
@@ -208,7 +216,7 @@ def _columns(content: bytes, reading: _Reading) -> Iterator[list[str]]:
 
 
 def _fit(
-    folder: Path, where: str, table: LabelTable, reading: _Reading, items: Sequence[str]
+    folder: Path, where: str, table: LabelTable, reading: _Reading, items: Sequence[str], known: frozenset[str]
 ) -> LabelsFile | LabelsRefusal | None:
     """The table, if it names each image in a line and no other file; else what is wrong with it, and the choice."""
     home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
@@ -221,8 +229,7 @@ def _fit(
     beginning = f"labels: {{file: {folder.resolve().name}/{where}, {said}{', ' if said else ''}"
     fault = _fault(folder / where, table, hits, items, named, beginning)
     if fault is not None:
-        last = {_last(name) for name in items}
-        is_most = is_most or 2 * len({text for path in table.paths if (text := _last(path)) in last}) >= len(last)
+        is_most = is_most or 2 * len(last_names(table.paths) & known) >= len(known)
         return LabelsRefusal(where, fault, is_most) if named or is_most else None
     return LabelsFile(where, table, options, reading.column, _classes(table), hits)
 

@@ -139,7 +139,7 @@ class _Sorted:
 
 
 def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
-    table = inputs.labels or read_table(file, root)
+    table = read_table(file, root)
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:
