@@ -40,7 +40,7 @@ os.execv(sys.executable, [sys.executable, "-m", "imagenet_prep", *sys.argv[2:]])
 """
 """A run of a command that is killed with its workers before it gives a file its name, and a second run."""
 
-_OWN = ("checked.json", "annotate.json", "plan.json", "verdict.json", "problems.jsonl", "lock")
+_OWN = ("checked.json", "annotate.json", "catalog.json", "plan.json", "verdict.json", "problems.jsonl", "lock")
 """Files that hold times or paths, or what a verify found."""
 
 FOLDER = "data"
@@ -67,7 +67,7 @@ def results(files: dict[str, bytes]) -> dict[str, bytes]:
     for path, data in files.items():
         *folders, name = path.split("/")
         is_own = name in _OWN or name.startswith(("journal", "rank-")) or name.endswith(".partial")
-        if not is_own and not {"partial", ".partial"} & {*folders}:
+        if not is_own and not {"partial", ".partial", "plan"} & {*folders}:
             found[path] = data
     if lines := journal_lines(files):
         found["imagenet-prep/journal.jsonl"] = b"\n".join(lines[each] for each in sorted(lines))

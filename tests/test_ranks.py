@@ -25,6 +25,7 @@ from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
+from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
@@ -226,6 +227,45 @@ def test_a_plain_convert_finishes_what_ranks_began(layout: Layout) -> None:
     assert not list(layout.state_dir.glob("*rank*"))
     assert layout.rank_parts() == []
     assert verify(layout, ENGINE).problems == ()
+
+
+def test_one_rank_lists_for_all(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks after the first, a plain convert and repair read the plan and its rows: none lists the raw data again."""
+    make_ranks(layout, 0)
+    monkeypatch.setattr("imagenet_prep.ilsvrc2012.official.OfficialTar.catalog", None)
+    make_ranks(layout, 1, 2, 3)
+    assert [split.made for split in convert(layout, ENGINE, PART).splits] == [0, 0]
+    before = contents(layout.data_dir)
+    layout.shard_path("train-00004-of-00008").unlink()
+    assert verify_and_repair(layout, ENGINE).verdict.problems == ()
+    assert contents(layout.data_dir) == before
+
+
+@pytest.mark.parametrize("what", ["labels", "offsets", "names", "catalog", "gone", "the archive"])
+def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path, what: str) -> None:
+    """A plan with a flipped bit in its rows, or of archives with other times, is not read: the shards are the same."""
+    convert(layout, ENGINE, PART)
+    expected = contents(layout.data_dir)
+    rows = layout.plan_path.parent
+    for path in rows.glob(f"*/{what}.*"):
+        content = path.read_bytes()
+        path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+    for folder in (path for path in rows.glob("*") if path.is_dir() and what == "gone"):
+        shutil.rmtree(folder)
+    if what == "the archive":
+        raw = tmp_path / "raw"
+        shutil.copytree(layout.raw_dir, raw, copy_function=shutil.copyfile)
+        layout = Layout(layout.data_dir, raw)
+    for path in (*existing(layout.output_dir, "*-of-*"), layout.manifest_path):
+        path.unlink()
+    for share in (Share(0, 2), None):
+        convert(layout, ENGINE, PART, share=share)
+    found = contents(layout.data_dir)
+    assert verify(layout, ENGINE).problems == ()
+    if what == "the archive":  # other rows are kept, and the same shards
+        assert len(existing(layout.plan_path.parent, "*")) == 3
+        expected, found = ({name: each[name] for name in each if "/plan/" not in name} for each in (expected, found))
+    assert found == expected
 
 
 def test_a_rank_run_again_makes_nothing(layout: Layout) -> None:

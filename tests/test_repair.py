@@ -79,9 +79,9 @@ def _converted(
 
 def contents(layout: Layout) -> dict[str, bytes]:
     """Every file of a set: shards, indexes, journal, manifest; not what verify writes down, nor where images lie."""
-    verdicts = (layout.problems_path, layout.verdict_path, layout.plan_path)
+    left_out = {layout.problems_path, layout.verdict_path, layout.plan_path.parent}
     paths = [*layout.output_dir.glob("*-of-*"), *layout.state_dir.rglob("*")]
-    return {str(path): path.read_bytes() for path in paths if path.is_file() and path not in verdicts}
+    return {str(path): path.read_bytes() for path in paths if path.is_file() and not left_out & {path, *path.parents}}
 
 
 def identities(layout: Layout) -> dict[str, tuple[int, int]]:

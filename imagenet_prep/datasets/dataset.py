@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSet
+from imagenet_prep.datasets.plan import Asked, PlannedSet
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.storage.layout import Layout
 
@@ -22,6 +22,10 @@ class Dataset(Protocol):
     @property
     def recipe_file(self) -> Mapping[str, str] | None:
         """Where the recipe lies, and what its relative paths begin with, to be kept beside the shards."""
+        ...
+
+    def ask(self, layout: Layout, options: Any) -> Asked | None:
+        """What a plan would be made from, seen without a look at any image; None: only ``plan`` tells."""
         ...
 
     def plan(self, layout: Layout, engine: Engine, options: Any, progress: Progress) -> PlannedSet:

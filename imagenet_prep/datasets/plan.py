@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -20,13 +21,13 @@ from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item, ShardInfo, ShardPlan
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
-from imagenet_prep.storage.files import claim, find_plain, save_bytes
+from imagenet_prep.storage.files import claim, find_plain, read_plain, save_bytes
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
-from imagenet_prep.storage.location import AnyPath, locate
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
-    from imagenet_prep.sources.catalog import Catalog
+    from imagenet_prep.sources.catalog import Catalog, PackedCatalog
 
 
 Buffer = bytes | memoryview
@@ -164,6 +165,24 @@ class PlannedSet:
     options: Settings = ()
     notes: tuple[str, ...] = ()
     closing: tuple[str, ...] = ()
+    asked: Asked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a data set is planned from, but for the images themselves: where it is the same, so is the plan.
+
+    Args:
+        options: all settings.
+        raw: by split, which copy of it was found, and the files beside it that count.
+        recorders: what makes the records of each split.
+        deciding: the settings that decide bytes.
+    """
+
+    options: Any
+    raw: Mapping[str, Any]
+    recorders: Mapping[str, Recorder]
+    deciding: Mapping[str, object]
 
 
 def plan_name(plan: ShardPlan) -> str:
@@ -239,6 +258,10 @@ class Plan:
         recipe: where the recipe lies, and what its relative paths begin with.
         stamps: of all containers that were found to hold the images.
         times: of the shards of each split, a digest of the modification times of what holds their images.
+        rows: the name of the folder beside plan.json that holds the images of each split in record order.
+        origins: where the images of each split lie.
+        notes: what to tell the user.
+        asked: ``options`` of what it was planned from, and ``raw``, as Asked has them.
     """
 
     dataset: DatasetEntry
@@ -252,6 +275,10 @@ class Plan:
     recipe: Mapping[str, str] = field(default_factory=dict)
     stamps: Stamps = field(default_factory=dict)
     times: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -287,6 +314,41 @@ class Plan:
                 found[name] = ShardInfo(name, fingerprint, stop - start, 0, "")
         return found
 
+    def read(self, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
+        """What was planned: all of it, or the shards of these names. None: raw data was written to, or rows are lost.
+
+        Of all shards files of their own may have changed: then there is None, too.
+        """
+        try:
+            splits = tuple(self._split(split, layout, asked, names) for split in asked.recorders)
+        except (InputError, KeyError):
+            return None
+        if not all(each.catalog.is_current(trusts_folders=names is not None) for each in splits):
+            return None
+        return PlannedSet(self.dataset, splits, self.settings, self.expected, self.options, self.notes, asked=asked)
+
+    def _split(self, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
+        fingerprints = self.fingerprints[split]
+        edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
+        plans = [
+            ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
+            for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
+        ]
+        folder = layout.plan_path.with_name(self.rows[split])
+        if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
+            raise InputError(f"{folder} has changed since it was written")
+        from imagenet_prep.sources.catalog import Catalog
+
+        if names is None:
+            catalog = Catalog.load(folder, check=True)
+        else:
+            plans = [plan for plan in plans if plan_name(plan) in names]
+            catalog = Catalog.load(folder, [range(plan.start, plan.stop) for plan in plans])
+            plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
+        digest = self.sources[split]["names_and_sizes"]
+        origin = locate(self.origins[split])
+        return PlannedSplit(catalog, origin, (), digest, asked.recorders[split], tuple(plans), self.stamps[split])
+
     def manifest(self) -> Manifest:
         """The manifest to come, but for what only finished shards tell."""
         values = dict(self.settings), dict(self.sources), dict(self.totals)
@@ -298,13 +360,15 @@ class Plan:
 
         return sealed_line({"schema": SCHEMA, **msgspec.to_builtins(self, str_keys=True)})
 
-    def save(self, layout: Layout, before: Plan | None, *, replaces: bool) -> None:
-        """Claim the set, unless ``before`` is this plan; ``replaces``: take the place of any other one.
+    def save(self, layout: Layout, before: Plan | None, packed: Mapping[str, PackedCatalog], *, replaces: bool) -> None:
+        """Keep the rows, then claim the set, unless ``before`` is this plan; ``replaces``: take another one's place.
 
         Raises:
             UsageError: another plan has been claimed.
         """
         content = self.encode()
+        for each in packed.values():
+            each.save(layout.plan_path.with_name(each.name))
         if before is not None and before.encode() == content:
             return
         if replaces or (before is not None and before.key == self.key):
@@ -319,6 +383,15 @@ class Plan:
                 f"expected those of {layout.plan_path}, but these differ: {', '.join(self.differences(other))}",
                 "choose another folder with --output, or make this set in its place with --overwrite",
             )
+
+    def remove_other_rows(self, layout: Layout) -> None:
+        """Remove what earlier plans kept: nobody reads it once the set is finished."""
+        for path in layout.plan_path.parent.glob("*/*"):
+            if path.parent.name not in self.rows.values():
+                path.unlink(missing_ok=True)
+                if (folder := local_or_none(path.parent)) is not None:
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
 
     def differences(self, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
         """In what a set differs from another one, in words; ``or_else`` where settings and totals are the same."""
@@ -342,8 +415,28 @@ def _content(source: object) -> object:
     return {key: source[key] for key in source if key != "name"} if isinstance(source, dict) else source
 
 
-def plan_of(planned: PlannedSet, layout: Layout, recipe: Mapping[str, str] | None, before: Plan | None) -> Plan:
-    """The plan of a set that was listed; what is known of places from ``before`` is kept."""
+def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> list[ShardPlan]:
+    """The plans of shards whose rows alone a catalog has; raises InputError if they are not the rows of then."""
+    from imagenet_prep.sources.fingerprint import Fingerprints
+
+    found, start, fingerprints = [], 0, Fingerprints(catalog, settings)
+    for plan in plans:
+        stop = start + plan.stop - plan.start
+        if fingerprints.of(range(start, stop)) != plan.fingerprint:
+            raise InputError(f"the rows of {plan_name(plan)} are not those that were planned")
+        found.append(dataclasses.replace(plan, start=start, stop=stop))
+        start = stop
+    return found
+
+
+def plan_of(
+    planned: PlannedSet,
+    layout: Layout,
+    recipe: Mapping[str, str] | None,
+    before: Plan | None,
+    packed: Mapping[str, PackedCatalog],
+) -> Plan:
+    """The plan of a set that was listed, ``packed`` by split; what is known of places from ``before`` is kept."""
     splits = {split.catalog.split: split for split in planned.splits}
     known = before.stamps if before else {}
     return Plan(
@@ -367,6 +460,10 @@ def plan_of(planned: PlannedSet, layout: Layout, recipe: Mapping[str, str] | Non
         recipe=recipe or {},
         stamps={name: {**known.get(name, {}), **split.stamps} for name, split in splits.items()},
         times={name: tuple(split.times) for name, split in splits.items()},
+        rows={name: each.name for name, each in packed.items()},
+        origins={name: str(split.source.resolve()) for name, split in splits.items()},
+        notes=planned.notes,
+        asked={"options": planned.asked.options, "raw": planned.asked.raw} if planned.asked else {},
     )
 
 

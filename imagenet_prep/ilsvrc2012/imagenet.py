@@ -23,7 +23,7 @@ from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit
+    from imagenet_prep.datasets.plan import Asked, PlannedSet, PlannedSplit
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
@@ -80,6 +80,13 @@ class ImageNet(KnownSet):
 
     def prepare(self) -> None:
         """Nothing is to be written before its shards."""
+
+    def ask(self, layout: Layout, options: ConvertOptions) -> Asked | None:
+        """The copies that are there, their boxes, and the settings; None, too, where a split is missing."""
+        from imagenet_prep.ilsvrc2012.planning import ask, find_sources
+
+        sources = find_sources(layout)
+        return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
 
     def plan(self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
         """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Collection, Mapping, Sequence
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, PlannedSplit, cut, refuse_other_images
+from imagenet_prep.datasets.plan import (
+    Asked,
+    InceptionRecorder,
+    PlannedSet,
+    PlannedSplit,
+    cut,
+    load_plan,
+    refuse_other_images,
+)
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -38,14 +47,12 @@ from imagenet_prep.text import number_of
 def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
     """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
     check_options(options)
-    sources = {split: find_source(layout, split) for split in facts.SPLITS}
-    for split, source in sources.items():
-        if source is None:
+    found = find_sources(layout)
+    for split in facts.SPLITS:
+        if split not in found:
             refuse_astray(layout, split)
-            refuse_encoded_again(layout, split)
-    if not any(sources.values()):
+    if not found:
         raise nothing_found(layout)
-    found = {split: source for split, source in sources.items() if source is not None}
     notes = _check_files(found, options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
     notes += _check_complete(layout, found, catalogs, options)
@@ -71,7 +78,36 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
         expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
         options=options.chosen(),
         notes=tuple(notes),
+        asked=ask(layout, options, found),
     )
+
+
+def find_sources(layout: Layout) -> dict[str, ImageSource]:
+    """Where the images of each split lie that is there."""
+    return {split: source for split in facts.SPLITS if (source := find_source(layout, split)) is not None}
+
+
+def ask(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]) -> Asked | None:
+    """What splits are planned from; None: their raw data was consumed."""
+    if any(isinstance(source, ConsumedImages) for source in sources.values()):
+        return None
+    recorders = {split: _recorder(source, layout, options) for split, source in sources.items()}
+    labels = json.dumps(options.part.recorded, sort_keys=True)
+    chosen = [[name, str(value)] for name, value in options.replace(overwrite=False, consume=False).chosen()]
+    checks = [[split, recorder.check] for split, recorder in recorders.items()]
+    raw = {split: _seen(source, find_boxes_csv(layout, split)) for split, source in sources.items()}
+    return Asked([*chosen, *checks, ["labels", labels]], raw, recorders, options.fingerprinted())
+
+
+def _seen(source: ImageSource, boxes: AnyPath | None) -> list[str]:
+    """What tells one copy from another, and one state of it, without a look into it."""
+    found = [type(source).__name__, source.words, source.missing]
+    for path in (source.path, *([boxes] if boxes else [])):
+        found.append(str(path.resolve()))
+        if path.is_file():
+            status = path.stat()
+            found.append(f"{status.st_size} bytes of {status.st_mtime_ns}")
+    return found
 
 
 def plan_again(
@@ -87,6 +123,11 @@ def plan_again(
     """
     options = options_from(manifest)
     check_options(options)
+    if kept := _kept(layout, options, splits):
+        for planned_split in kept:
+            refuse_other_images(planned_split, manifest)
+            _refuse_other_boxes(planned_split.catalog, layout, manifest)
+        return options, kept
     planned = []
     for split in splits:
         source = find_source(layout, split)
@@ -104,6 +145,19 @@ def plan_again(
         refuse_other_images(planned[-1], manifest)
         _refuse_other_boxes(catalog, layout, manifest)
     return options, planned
+
+
+def _kept(layout: Layout, options: ConvertOptions, splits: Collection[str]) -> list[PlannedSplit]:
+    """These splits as the plan has them, if their copies are those of then; else nothing."""
+    plan, sources = load_plan(layout), find_sources(layout)
+    found = {split: sources[split] for split in splits if split in sources}
+    asked = ask(layout, options.replace(check="header"), found)
+    if plan is None or asked is None or len(found) < len(splits):
+        return []
+    if any(plan.asked.get("raw", {}).get(split) != asked.raw[split] for split in splits):
+        return []
+    planned = plan.read(layout, asked)
+    return list(planned.splits) if planned else []
 
 
 def _empty_shards(split: str, images: int, shards: int) -> str:
@@ -170,8 +224,7 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
         return []
     path = find_boxes_csv(layout, catalog.split)
     if path is None:
-        what = _no_boxes(catalog.split, layout)
-        return [f"{what} (imagenet-prep annotate makes it)"]
+        return [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 
@@ -201,9 +254,13 @@ def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
 
 
 def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
-    recorder = InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
+    recorder = _recorder(source, layout, options)
     seed = options.seed if options.shuffle else None
     return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.fingerprinted())
+
+
+def _recorder(source: ImageSource, layout: Layout, options: ConvertOptions) -> InceptionRecorder:
+    return InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
 
 
 def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:

@@ -327,6 +327,9 @@ class RecipeDataset:
         root = {} if self.root is None else {"root": str(self.root)}
         return {"recipe": str(self.path.resolve()), **root}
 
+    def ask(self, layout: Layout, options: MakingOptions) -> None:
+        """Nothing: its inputs have been listed."""
+
     def plan(self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress) -> PlannedSet:
         """All its shards."""
         settings = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}

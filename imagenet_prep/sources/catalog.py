@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -12,6 +13,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +22,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
-from imagenet_prep.storage.files import atomic_file, load_json, save_json, view_of
-from imagenet_prep.storage.location import AnyPath, locate
+from imagenet_prep.storage.durable import make_folder
+from imagenet_prep.storage.files import find_plain, load_json, save_bytes, view_of
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
+from imagenet_prep.storage.refusals import writing
 
 if TYPE_CHECKING:
     from imagenet_prep.tfrecord.framing import View
@@ -49,10 +53,10 @@ class Catalog:
     ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row ``i`` from box ``box_starts[i]`` to the next row's; both
     are empty where no boxes are known. ``columns`` hold a JSON value a row, None for none.
 
-    ``save`` keeps it in a folder: ``catalog.json`` (split, classes, kind and path of each container, names of columns,
-    CRC-32 of each file) and one .npy file a column: names (UTF-8, one behind the other), name_starts, container_ids,
-    offsets, lengths, stamps, labels, box_starts and boxes (float32); of columns their JSON texts, and where each
-    begins: column_0, column_0_starts, ... The rows of a shard are one range of each.
+    ``pack`` makes what is kept of it in a folder: ``catalog.json`` (split, classes, kind and path of each container,
+    names of columns, CRC-32 of each file) and one .npy file a column: names (UTF-8, one behind the other), name_starts,
+    container_ids, offsets, lengths, stamps, labels, box_starts and boxes (float32); of columns their JSON texts, and
+    where each begins: column_0, column_0_starts, ... The rows of a shard are one range of each.
     """
 
     split: str = ""
@@ -222,6 +226,17 @@ class Catalog:
         """A digest (hex) of the modification times of the files that hold these rows."""
         return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes()).hexdigest()
 
+    def is_current(self, *, trusts_folders: bool) -> bool:
+        """Whether the files that hold its rows are as they were; whether files of their own are is not looked at."""
+        for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
+            container = self.containers[number]
+            if container.reading == "alone":
+                if not trusts_folders:
+                    return False
+            elif not container.path.is_file() or container.path.stat().st_mtime_ns != self.stamps.item(row):
+                return False
+        return True
+
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times of the rows that lie in each container, by its path."""
         ordered = np.argsort(self.container_ids, kind="stable")
@@ -238,33 +253,31 @@ class Catalog:
 
     # on the disk -----------------------------------------------------------------------------------------------
 
-    def save(self, folder: AnyPath) -> None:
-        """Keep it in a folder that is there, or in an object store, durably; ``catalog.json`` comes last."""
+    def pack(self) -> PackedCatalog:
+        """What is kept of it on a disk."""
         arrays = {name: getattr(self, name) for name in (*_COLUMNS, "box_starts", "boxes")}
         arrays |= {"names": self.names.blob, "name_starts": self.names.starts}
         for number, values in enumerate(self.columns.values()):
             texts = Names.take(map(json.dumps, values))
             arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
-        for name, values in arrays.items():
-            with atomic_file(folder / f"{name}.npy") as file:
-                np.save(file, np.ascontiguousarray(values))
+        arrays = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
         value = {
             "split": self.split,
             "rows": len(self),
             "classes": [[label, *words] for label, words in self.classes.items()],
-            "containers": [[type(each).__name__, str(each.path)] for each in self.containers],
+            "containers": [[type(each).__name__, _whole_path(each.path)] for each in self.containers],
             "columns": list(self.columns),
-            "crcs": {name: zlib.crc32(np.ascontiguousarray(values).data.cast("B")) for name, values in arrays.items()},
+            "crcs": {name: zlib.crc32(values.data.cast("B")) for name, values in arrays.items()},
         }
-        save_json(folder / "catalog.json", value)
+        return PackedCatalog((json.dumps(value, indent=2, sort_keys=True) + "\n").encode(), arrays)
 
     @classmethod
-    def load(cls, folder: AnyPath, rows: range | None = None, *, check: bool = False) -> Catalog:
+    def load(cls, folder: AnyPath, pieces: Sequence[range] | None = None, *, check: bool = False) -> Catalog:
         """What was kept, or some of its rows: memory maps of files, of an object store just the bytes that it takes.
 
         Args:
             folder: where it was saved.
-            rows: which rows; None for all.
+            pieces: which rows; None for all.
             check: compare the checksum of each file, for which all of them are read.
 
         Raises:
@@ -273,24 +286,21 @@ class Catalog:
         try:
             value = load_json(folder / "catalog.json")
             files = _SavedColumns(folder, value["crcs"] if check else {})
-            rows = range(value["rows"]) if rows is None else rows
-            found = {name: files.part(name, rows) for name in _COLUMNS}
-            edges = (
-                files.part("box_starts", range(rows.start, rows.stop + 1)) if files.count("box_starts") else _nothing()
-            )
-            boxes = files.part("boxes", range(4 * int(edges[0]), 4 * int(edges[-1])) if len(edges) else range(0))
-            texts = (
-                files.texts(f"column_{number}", f"column_{number}_starts", rows)
+            pieces = [range(value["rows"])] if pieces is None else pieces
+            found = {name: files.part(name, pieces) for name in _COLUMNS}
+            spans, box_starts = files.spans("box_starts", pieces) if files.count("box_starts") else ([], _nothing())
+            columns = (
+                files.texts(f"column_{number}", f"column_{number}_starts", pieces)
                 for number in range(len(value["columns"]))
             )
             return cls(
                 split=value["split"],
                 classes={label: (wnid, text) for label, wnid, text in value["classes"]},
                 containers=[_container(kind, path) for kind, path in value["containers"]],
-                names=files.texts("names", "name_starts", rows),
-                box_starts=edges - edges[:1] if len(edges) else edges,
-                boxes=boxes,
-                columns={name: _JsonColumn(each) for name, each in zip(value["columns"], texts, strict=True)},
+                names=files.texts("names", "name_starts", pieces),
+                box_starts=box_starts,
+                boxes=files.part("boxes", [range(4 * each.start, 4 * each.stop) for each in spans]),
+                columns={name: _JsonColumn(each) for name, each in zip(value["columns"], columns, strict=True)},
                 **found,
             )
         except (LookupError, TypeError, ValueError) as error:
@@ -301,6 +311,39 @@ class Catalog:
             ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class PackedCatalog:
+    """A Catalog as it is kept: ``head``, the content of catalog.json, and the columns by name."""
+
+    head: bytes
+    arrays: Mapping[str, Column]
+
+    @property
+    def name(self) -> str:
+        """A digest of all of it."""
+        return hashlib.sha256(self.head).hexdigest()[:16]
+
+    def save(self, folder: AnyPath) -> None:
+        """Keep it in a folder, or in an object store, durably, unless it is there; ``catalog.json`` comes last."""
+        head = folder / "catalog.json"
+        with contextlib.suppress(InputError):
+            if find_plain(head, len(self.head)) == self.head:
+                Catalog.load(folder, check=local_or_none(folder) is not None)
+                return
+        if (local := local_or_none(folder)) is not None:
+            make_folder(local)
+        store = open_store(folder)
+        for name, values in self.arrays.items():
+            start = io.BytesIO()
+            np.lib.format.write_array_header_1_0(start, np.lib.format.header_data_from_array_1_0(values))
+            with writing(folder / f"{name}.npy"), store.create(f"{name}.npy") as sink:
+                sink.write([start.getvalue(), values.data.cast("B")])
+                sink.commit()
+        with writing(folder):
+            store.sync()
+        save_bytes(head, self.head)
+
+
 class _SavedColumns:
     """The columns in a folder, read by parts; those that have a CRC-32 in ``crcs`` are compared with it."""
 
@@ -308,18 +351,29 @@ class _SavedColumns:
         self._folder, self._crcs = folder, crcs
         self._headers: dict[str, tuple[View, int, int, np.dtype[Any]]] = {}
 
-    def part(self, name: str, rows: range) -> Column:
+    def part(self, name: str, pieces: Sequence[range]) -> Column:
         """Some values of a column."""
         view, begin, count, form = self._open(name)
-        if rows.stop > count:
+        if any(piece.stop > count for piece in pieces):
             raise ValueError(f"{name} has {count:,} values")
-        content = view[begin + rows.start * form.itemsize : begin + max(rows.start, rows.stop) * form.itemsize]
-        return np.frombuffer(content, form) if len(content) else np.zeros(0, form)
+        ends = ((begin + each.start * form.itemsize, begin + each.stop * form.itemsize) for each in pieces if each)
+        found = [np.frombuffer(view[start:stop], form) for start, stop in ends]
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, form), *found])
 
-    def texts(self, name: str, starts: str, rows: range) -> Names:
+    def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
+        """Where the values of these rows lie in a column, and where those of each row begin once they are joined."""
+        edges = [self.part(starts, [range(each.start, each.stop + 1)]) for each in pieces]
+        joined = (
+            edges[0] - edges[0][0]
+            if len(edges) == 1
+            else edges_of(np.concatenate([np.zeros(0, np.int64), *map(np.diff, edges)]))
+        )
+        return [range(int(each[0]), int(each[-1])) for each in edges], joined
+
+    def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
         """Some of the texts that are kept in two columns."""
-        edges = self.part(starts, range(rows.start, rows.stop + 1))
-        return Names(self.part(name, range(int(edges[0]), int(edges[-1]))), edges - edges[0])
+        spans, edges = self.spans(starts, pieces)
+        return Names(self.part(name, spans), edges)
 
     def count(self, name: str) -> int:
         """How many values a column has."""
@@ -467,6 +521,10 @@ def fault_of_name(name: str, where: AnyPath) -> InputError | None:
         "expected UTF-8 without control characters",
         "rename it",
     )
+
+
+def _whole_path(path: AnyPath) -> str:
+    return str(path.absolute() if isinstance(path, Path) else path)
 
 
 def _known_by(container: Container) -> str:

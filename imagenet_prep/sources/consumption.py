@@ -124,7 +124,7 @@ class Consumption:
                 fsync_dir(folder.parent)
                 shutil.rmtree(earlier, ignore_errors=True)
             make_folder(self.paths.listing)
-        catalog.save(self.paths.listing)
+        catalog.pack().save(self.paths.listing)
         value = {"files": [asdict(each) for each in self.files], "shards": self.shards, "partition": self.partition}
         _save_sealed(self.paths.record, value)
 

@@ -39,6 +39,7 @@ from imagenet_prep.shards.run import (
     unfinished_of,
 )
 from imagenet_prep.shards.share import Share
+from imagenet_prep.sources.catalog import PackedCatalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.storage.files import Need, refuse_lack, save_bytes
@@ -83,13 +84,11 @@ def convert(
             "leave one of the two out",
         )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        planned = _plan(layout, engine, options, dataset, progress)
-        before = load_plan(layout)
-        plan = plan_of(planned, layout, dataset.recipe_file, before)
+        found = _Planning.find(layout, engine, options, dataset, share, progress)
+        planned, plan, splits = found.planned, found.plan, found.splits
         with Journal(layout.journal_path, part) as journal:
             there = _There(layout, journal, options)
-            changed = _changed(planned, plan, before, there, engine)
-            splits = share.of_splits(planned.splits) if share else planned.splits
+            changed = _changed(found, there, engine)
             there.remove_superseded(plan, changed)
             journal.forget(changed)
             rank = f"rank-{plan.key}-{run_name()}"
@@ -100,7 +99,7 @@ def convert(
                 refuse_lack(_needs(works, layout, engine, options), consuming)
                 dataset.prepare()
                 replaces = options.overwrite or (share is None and layout.shards.is_local)
-                plan.save(layout, before, replaces=replaces)
+                plan.save(layout, found.before, found.packed, replaces=replaces)
                 if share:
                     save_bytes(layout.rank_path(part), b"")
                 if options.consume:
@@ -113,6 +112,7 @@ def convert(
                 _refuse_superseded(plan, layout)
                 filled(plan.manifest(), journal).save(layout.manifest_path)
                 take_in_parts(layout, journal)
+                plan.remove_other_rows(layout)
         summaries = tuple(summary_of(split, todo, journal) for split in splits)
         if share:
             _finish_if_last(plan, layout, share, progress)
@@ -141,26 +141,67 @@ def foresee(
         IncompleteError, InputError, UsageError: as ``convert``, where the data set is not as it should be.
     """
     progress, options = progress or Silent(), options or dataset.options
-    planned = _plan(layout, engine, options, dataset, progress)
-    before = load_plan(layout)
-    plan = plan_of(planned, layout, dataset.recipe_file, before)
+    found = _Planning.find(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
         there = _There(layout, journal, options)
-        journal.forget(_changed(planned, plan, before, there, engine))
-        splits = share.of_splits(planned.splits) if share else planned.splits
-        todo = there.still_to_make(splits)
-    return tuple(_needs(lay_out(splits, todo, layout, options), layout, engine, options))
+        journal.forget(_changed(found, there, engine))
+        todo = there.still_to_make(found.splits)
+    return tuple(_needs(lay_out(found.splits, todo, layout, options), layout, engine, options))
 
 
-def _plan(layout: Layout, engine: Engine, options: MakingOptions, dataset: Dataset, progress: Progress) -> PlannedSet:
-    """The plan of a data set that belongs in this folder and can be consumed if it is to be; its notes are shown."""
-    refuse_other_set(layout, dataset)
-    planned = dataset.plan(layout, engine, options, progress)
-    if options.consume:
-        check_consumable(planned.splits, layout)
-    for note in planned.notes:
-        progress.note(note)
-    return planned
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """A set to make: ``plan`` is ``before``, the one on the disk, if nothing had to be listed again.
+
+    ``splits`` have the shards alone that are to be made by this call; ``packed`` is what a new plan keeps, by split.
+    """
+
+    planned: PlannedSet
+    plan: Plan
+    before: Plan | None
+    splits: Sequence[PlannedSplit]
+    packed: Mapping[str, PackedCatalog]
+
+    @classmethod
+    def find(
+        cls,
+        layout: Layout,
+        engine: Engine,
+        options: MakingOptions,
+        dataset: Dataset,
+        share: Share | None,
+        progress: Progress,
+    ) -> _Planning:
+        """That of a data set that belongs in this folder and can be consumed if it is to be; its notes are shown."""
+        refuse_other_set(layout, dataset)
+        before = load_plan(layout)
+        planned = _read_again(before, layout, options, dataset, share)
+        if planned is not None and before is not None:
+            found = cls(planned, before, before, planned.splits, {})
+        else:
+            planned = dataset.plan(layout, engine, options, progress)
+            packed = {split.catalog.split: split.catalog.pack() for split in planned.splits}
+            plan = plan_of(planned, layout, dataset.recipe_file, before, packed)
+            splits = share.of_splits(planned.splits) if share else planned.splits
+            found = cls(planned, plan, before, splits, packed)
+        if options.consume:
+            check_consumable(planned.splits, layout)
+        for note in planned.notes:
+            progress.note(note)
+        return found
+
+
+def _read_again(
+    before: Plan | None, layout: Layout, options: MakingOptions, dataset: Dataset, share: Share | None
+) -> PlannedSet | None:
+    """The set as it was planned, if the same was asked for and its raw data is as it was; of a rank its shards alone.
+
+    A rank looks at no files of their own: it reads images that others have listed.
+    """
+    asked = dataset.ask(layout, options) if before and not options.consume else None
+    if before is None or asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
+        return None
+    return before.read(layout, asked, set(share.of(before.shards())) if share else None)
 
 
 def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: MakingOptions) -> list[Need]:
@@ -186,15 +227,20 @@ def _consuming_needs(
 # what is there already -----------------------------------------------------------------------------------------
 
 
-def _changed(planned: PlannedSet, plan: Plan, before: Plan | None, there: _There, engine: Engine) -> Mapping[str, str]:
+def _changed(found: _Planning, there: _There, engine: Engine) -> Mapping[str, str]:
     """The finished shards that the plan would not make, each with what tells so; see ``find_changed``.
 
     Raises:
         UsageError: there are such ones, or shards of another set.
         InputError: the raw data of a shard to make is gone.
     """
+    planned, plan = found.planned, found.plan
     settle(there.layout, there.journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each})
-    changed = find_changed(planned.splits, before, there.layout, there.journal, engine)
+    if plan is found.before:
+        done = ((name, there.journal.get(name), each.fingerprint) for name, each in plan.shards().items())
+        changed = {name: "" for name, info, fingerprint in done if info and info.fingerprint != fingerprint}
+    else:
+        changed = find_changed(planned.splits, found.before, there.layout, there.journal, engine)
     gone = [split for split in planned.splits if is_gone(split)]
     waiting = {*map(plan_name, there.still_to_make(gone)), *changed}
     refuse_gone(planned.splits, waiting, there.layout, there.options)

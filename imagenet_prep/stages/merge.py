@@ -48,6 +48,7 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
             manifest = filled(planned, journal)
             manifest.save(layout.manifest_path)
             take_in_parts(layout, journal)
+            plan.remove_other_rows(layout)
         progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: {layout.manifest_path} says so")
     return _summary(manifest)
 
