@@ -131,6 +131,15 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     assert len(proposed(tmp_path / "a b", other).splits[0].catalog) == 2
 
 
+def test_several_endings_need_a_recipe_above_them(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A recipe elsewhere could name only one pattern: it is refused, with the place for it."""
+    images(tmp_path / "a", ["1.png", "2.jpg"])
+    with pytest.raises(UsageError, match="several endings") as caught:
+        init(tmp_path / "a", tmp_path_factory.mktemp("other") / "r.yaml", ENGINE)
+    assert f"--output {tmp_path / 'r.yaml'}" in str(caught.value)
+    assert len(proposed(tmp_path / "a", tmp_path / "r.yaml").splits[0].catalog) == 2
+
+
 @pytest.mark.parametrize("name", ["b[1]", "all*", "[what?"])
 @pytest.mark.parametrize("place", [".", "elsewhere"])
 @pytest.mark.parametrize("kind", ["flat", "deep", "classes", "one tar", "tars", "table"])
