@@ -252,11 +252,11 @@ FOLDERS: dict[str, Made] = {
     ),
     "labels that contradict folders": refused(
         {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
-        *("--as class-folders", "--as labels-file"),
+        *("--as class-folders", "--as with-labels"),
     ),
     "labels that contradict folders, asked": taken(
         {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
-        layout="labels-file",
+        layout="with-labels",
         train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"},
     ),
     "a faulty labels file among class folders": refused(
@@ -319,7 +319,7 @@ FOLDERS: dict[str, Made] = {
     "winter21": taken(TARS, train=WHOLE),
     "fall11": taken({"fall11_whole.tar": tarred(TARS)}, train=WHOLE),
     "WebDataset": refused(
-        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0", "2.cls": b"1"})}, "WebDataset", "--as tars"
+        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0", "2.cls": b"1"})}, "WebDataset", "--as plain-tars"
     ),
     "images outside of tars": refused(
         {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be read"

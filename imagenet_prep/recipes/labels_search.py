@@ -82,7 +82,7 @@ def judge_labels(
         content = path.read_bytes()
     except OSError:
         return None
-    reading: _Reading | None = None
+    reading: _Form | None = None
     try:
         reading = _probe(content, where, known)
         table = _parse(content, reading, known)
@@ -119,17 +119,17 @@ def mentions_half(path: Path, known: frozenset[str]) -> bool:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Form:
     form: Form
     header: bool = True
     path: str | None = None
     column: str = ""
 
 
-def _probe(content: bytes, where: str, known: frozenset[str]) -> _Reading:
+def _probe(content: bytes, where: str, known: frozenset[str]) -> _Form:
     """The form in which most of the first lines name images, and whether the first line does."""
     if form_of(where) == "jsonl":
-        return _Reading("jsonl")
+        return _Form("jsonl")
     lines = []
     for line in open_text(content):
         if line.strip() and not line.startswith("# ") and line.strip() != "#":
@@ -141,7 +141,7 @@ def _probe(content: bytes, where: str, known: frozenset[str]) -> _Reading:
     best = max(forms, key=lambda form: sum(hits[form]))
     if not sum(hits[best]):
         best = form_of(where)
-    return _Reading(best, header=not (best in hits and hits[best][:1] == [True]))
+    return _Form(best, header=not (best in hits and hits[best][:1] == [True]))
 
 
 def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
@@ -156,7 +156,7 @@ def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2].lower()
 
 
-def _parse(content: bytes, reading: _Reading, known: frozenset[str]) -> LabelTable | None:
+def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable | None:
     """The table, with the column that names most images as that of paths; None if no column names one.
 
     Raises:
@@ -186,7 +186,7 @@ def _hashable(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, type(None))) else None
 
 
-def _by_stems(path: Path, where: str, content: bytes, reading: _Reading, items: Sequence[str]) -> LabelsRefusal | None:
+def _by_stems(path: Path, where: str, content: bytes, reading: _Form, items: Sequence[str]) -> LabelsRefusal | None:
     """A table none of whose columns names files: perhaps one has the names without their endings."""
     stems = {stem_of(name): name for name in items}
     for texts in _columns(content, reading):
@@ -202,7 +202,7 @@ def _stem(text: str) -> str:
     return text.rpartition("/")[2]
 
 
-def _columns(content: bytes, reading: _Reading) -> Iterator[list[str]]:
+def _columns(content: bytes, reading: _Form) -> Iterator[list[str]]:
     with contextlib.suppress(LabelsFault):
         if reading.form in ("lines", "words"):
             for form in ("lines", "words"):
@@ -216,7 +216,7 @@ def _columns(content: bytes, reading: _Reading) -> Iterator[list[str]]:
 
 
 def _fit(
-    folder: Path, where: str, table: LabelTable, reading: _Reading, items: Sequence[str], known: frozenset[str]
+    folder: Path, where: str, table: LabelTable, reading: _Form, items: Sequence[str], known: frozenset[str]
 ) -> LabelsFile | LabelsRefusal | None:
     """The table, if it names each image in a line and no other file; else what is wrong with it, and the choice."""
     home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
@@ -234,7 +234,7 @@ def _fit(
     return LabelsFile(where, table, options, reading.column, _classes(table), hits)
 
 
-def _options(where: str, table: LabelTable, reading: _Reading) -> dict[str, str | bool]:
+def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | bool]:
     found: dict[str, str | bool] = {}
     if reading.form != form_of(where):
         found["format"] = reading.form

@@ -43,7 +43,7 @@ class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     manifest: Text | None = None
 
 
-class Expected(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ExpectedTotals(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How much the whole set must hold."""
 
     images: Annotated[int, Meta(ge=1)] | None = None
@@ -75,7 +75,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     splits: dict[str, Any] | None = None
     content: Literal["image", "pixels", "array"] | None = None
     array: Text | None = None
-    expected: Expected | None = None
+    expected: ExpectedTotals | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
     upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True

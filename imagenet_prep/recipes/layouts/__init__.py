@@ -86,7 +86,7 @@ class Proposal:
         return bool(self.classes)
 
 
-class Layout(Protocol):
+class FolderLayout(Protocol):
     """The three functions of a layout's module."""
 
     @staticmethod
@@ -112,11 +112,11 @@ class Choice:
     proposal: Proposal
 
 
-def known_layouts() -> dict[str, Layout]:
+def known_layouts() -> dict[str, FolderLayout]:
     """The layouts, by their names."""
     names = sorted(each.name for each in pkgutil.iter_modules(__path__))
     modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
-    return {name.replace("_", "-"): cast(Layout, module) for name, module in modules.items()}
+    return {name.replace("_", "-"): cast(FolderLayout, module) for name, module in modules.items()}
 
 
 def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:

@@ -9,7 +9,7 @@ from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, Description, Proposal, Reading, describe_rest
-from imagenet_prep.recipes.layouts.tars import add_members, content_of, formats, is_class_tars
+from imagenet_prep.recipes.layouts.plain_tars import add_members, content_of, formats, is_class_tars
 from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Description, Proposal, Reading, as_command, describe_rest, tars
+from imagenet_prep.recipes.layouts import CERTAIN, Description, Proposal, Reading, as_command, describe_rest, plain_tars
 from imagenet_prep.text import listed
 
 _LABELS = (".cls", ".json", ".txt", ".cls.txt")
@@ -26,9 +26,8 @@ def recognise(inspection: Inspection) -> Reading | None:
 def _refusal(inspection: Inspection, archive: str, names: list[str]) -> Reading:
     evidence = f"{archive} holds {listed(names)}"
     what = f"{inspection.folder} holds WebDataset tars: {evidence}"
-    hint = (
-        f"unpack them and label the images in a CSV; {as_command(inspection, 'tars')} takes the images without labels"
-    )
+    asked = as_command(inspection, "plain-tars")
+    hint = f"unpack them and label the images in a CSV; {asked} takes the images without labels"
     fault = InputError(what, "their labels are not read yet", hint)
     return Reading(CERTAIN + 1, (evidence,), "WebDataset samples", (fault,))
 
@@ -40,4 +39,4 @@ def describe(inspection: Inspection, reading: Reading) -> Description:
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     """The recipe of tars: this layout is refused before."""
-    return tars.recipe(inspection, reading)
+    return plain_tars.recipe(inspection, reading)
