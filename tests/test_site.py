@@ -111,6 +111,7 @@ def test_no_page_keeps_anybody_out(address: str, browser: Any, name: str) -> Non
         ("killed", "resume"),
         ("disk space", "time-and-space"),
         ("slurm", "slurm"),
+        ("coco", "coco-voc"),
         ("s3", "s3"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,10 +16,12 @@ import pytest
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART
 from object_server import ObjectServer
+from PIL import Image
 from test_docs import DOCUMENTS, ROOT, blocks
 from test_recipe_pages import flowers
 
 import imagenet_prep
+from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import read
@@ -49,6 +52,7 @@ LEDGER: dict[str, list[str]] = {
     ],
     "docs/getting-imagenet.md": ["test_source_commands.py::test_the_commands_of_the_page"] * 3,
     "docs/howto/check.md": [SHELL],
+    "docs/howto/coco-voc.md": [HERE.format("coco_is_converted")] * 3,
     "docs/howto/compare.md": ["not: its sets differ, so its status is 3; test_diff.py"],
     "docs/howto/own-splits.md": [SHELL, RECIPES, RECIPES],
     "docs/howto/resize.md": [SHELL],
@@ -215,6 +219,34 @@ def test_the_steps_to_a_store_run(objects: ObjectServer, tiny_data_dir: Path, tm
     lines = lines.replace("s3://bucket/imagenet", objects.new_bucket())
     lines = lines.replace("convert /data/imagenet", f"convert {tiny_data_dir} {ONE_OF_ALL}")
     run_lines(lines, tmp_path)
+
+
+def test_coco_is_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's program, recipe and commands: every image has its boxes, relative, with ids and names."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/howto/coco-voc.md").read_text()
+    images = [{"id": 7 + k, "file_name": f"{k:012d}.jpg", "width": 80, "height": 60} for k in range(4)]
+    boxes = [{"image_id": 7 + k, "category_id": 18, "bbox": [8, 6, 40, 30 - n]} for k in range(4) for n in range(k)]
+    categories = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
+    for folder in ("coco/train2017", "coco/annotations"):
+        (tmp_path / folder).mkdir(parents=True)
+    for k, image in enumerate(images):
+        Image.new("RGB", (80, 60), (k, 0, 0)).save(tmp_path / "coco/train2017" / str(image["file_name"]))
+    instances = {"images": images, "annotations": boxes, "categories": categories}
+    (tmp_path / "coco/annotations/instances_train2017.json").write_text(json.dumps(instances))
+    exec(blocks(page, "python")[0], {})
+    (tmp_path / "coco.yaml").write_text(blocks(page, "yaml")[0])
+    run_lines(blocks(page, "sh")[0], tmp_path)
+    found_in = {}
+    for each in records.read("coco-shards/train-*", lists=True, text={"image/filename", "image/object/class/text"}):
+        found_in[each["image/filename"][0]] = each
+    assert len(found_in) == 4
+    for k, image in enumerate(images):
+        found = found_in[image["file_name"]]
+        assert found["image/object/bbox/xmax"] == pytest.approx([0.6] * k)
+        assert found["image/object/bbox/ymax"] == pytest.approx([(36 - n) / 60 for n in range(k)])
+        assert found["image/object/class/label"] == [18] * k
+        assert found["image/object/class/text"] == ["dog"] * k
 
 
 def test_a_subset_of_a_zip_is_read(made_tiny: MadeSet, tmp_path: Path) -> None:
