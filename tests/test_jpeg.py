@@ -140,7 +140,7 @@ def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
     [
         pytest.param(b"", "empty", id="empty"),
         pytest.param(b"\xff\xd8", "not a JPEG", id="two-bytes"),
-        pytest.param(_save(NOISE, "GIF"), "not a JPEG: it begins 47 49 46 38", id="gif"),
+        pytest.param(_save(NOISE, "GIF"), "not a JPEG: it starts with 47 49 46 38", id="gif"),
         pytest.param(_save(NOISE, "BMP"), "not a JPEG", id="bmp"),
         pytest.param(_save(NOISE, "TIFF"), "not a JPEG", id="tiff"),
         pytest.param(_save(NOISE, "WEBP"), "not a JPEG", id="webp"),

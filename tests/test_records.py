@@ -823,7 +823,7 @@ def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path)
 )
 def test_bytes_that_are_no_example_are_refused(tmp_path: Path, data: bytes) -> None:
     """Bytes of something else, an image's for instance, would make a file that nobody reads."""
-    with pytest.raises(UsageError, match="record 1 is of bytes that are not a serialized"):
+    with pytest.raises(UsageError, match="record 1 is bytes that are not a serialized"):
         records.write(tmp_path / "x", [{"a": 1}, data])
     assert not (tmp_path / "x").exists()
 

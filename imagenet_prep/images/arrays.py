@@ -1,8 +1,8 @@
-"""NumPy's .npy and .npz files, and image files with all their bits -> arrays. No size is believed before it is checked.
+"""NumPy's .npy and .npz files, and image files at full bit depth -> arrays. Every claimed size is checked first.
 
 Nothing is unpickled. Format: numpy.lib.format, versions 1.0 and 2.0; an .npz is a ZIP of them. Pillow reads PNG, TIFF
-and JPEG, but brings colours of 16 bits down to 8. For those it is asked twice: once for the high bytes, once for the
-low ones, by telling it the other byte order. NumPy is imported when the first array comes.
+and JPEG, but reduces 16-bit colour to 8 bits. Such images are decoded twice, once for the high bytes and once for the
+low bytes, by telling Pillow the other byte order. NumPy is imported for the first array.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MAX_BYTES = 1 << 31
 """Larger arrays are refused: no record can hold one."""
 
 _DEFLATES_TO = 1032
-"""Bytes that one byte of deflated data can stand for, at most."""
+"""The most bytes that one byte of deflated data can expand to."""
 
 _ZIP = b"PK\x03\x04"
 _MAGIC = b"\x93NUMPY"
-_KINDS = "biuf"  # bool, integers, floats: what records can hold
+_KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
@@ -47,10 +47,10 @@ class ArrayError(ImageError):
 
 
 def parse_array(data: Buffer, key: str | None = None) -> Array:
-    """The array of an .npy, or of an .npz: the one it holds, or the one named ``key``.
+    """The array of an .npy, or an array of an .npz: the only one, or the one named ``key``.
 
     Raises:
-        ArrayError: it is damaged, holds objects, complex numbers or texts, or it is not clear which array is meant.
+        ArrayError: it is damaged, holds objects, complex numbers or texts, or the choice of array is ambiguous.
     """
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
         data = _member(data, key)
@@ -85,7 +85,7 @@ def _member(data: Buffer, key: str | None) -> bytes:
                 return stream.read(info.file_size + 1)
     except (ArrayError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever zipfile stumbles over is the file's fault
+    except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault
         raise ArrayError(f"the .npz is damaged: {error}") from None
 
 
@@ -94,7 +94,7 @@ def _parse_npy(data: Buffer) -> Array:
     from numpy.lib import format as npy
 
     if bytes(data[:6]) != _MAGIC:
-        raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it begins {bytes(data[:4]).hex(' ')}")
+        raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
     head = io.BytesIO(data[: 1 << 16])
     try:
         version = npy.read_magic(head)
@@ -104,7 +104,7 @@ def _parse_npy(data: Buffer) -> Array:
         shape, is_fortran, dtype = read(head)
     except ArrayError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever NumPy's parser stumbles over is the file's fault
+    except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
         raise ArrayError(f"the .npy's header is damaged: {error}") from None
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise ArrayError(f"it holds {dtype}: expected bool, integers or floats of at most 64 bits")
@@ -116,10 +116,10 @@ def _parse_npy(data: Buffer) -> Array:
 
 
 def rescale(array: Array, lower: float, upper: float) -> Array:
-    """Clip to [lower, upper] and bring to [0, 1], as 32-bit floats.
+    """Clip to [lower, upper] and scale to [0, 1], as 32-bit floats.
 
     Raises:
-        ArrayError: it holds NaN, which no clipping brings into a range.
+        ArrayError: it holds NaN, which can't be clipped.
     """
     import numpy as np
 
@@ -130,12 +130,12 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
 
 
 def raw_bytes(array: Array) -> bytes:
-    """The values of an array, C order, little endian; a bool is a byte."""
+    """The values of an array, in C order, little endian; a bool is a byte."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def float_bytes(array: Array) -> bytes:
-    """The values as 32-bit floats, C order, little endian: the content of a FloatList.
+    """The values as 32-bit floats, in C order, little endian: the content of a FloatList.
 
     Raises:
         ArrayError: a value would become infinite.
@@ -145,7 +145,7 @@ def float_bytes(array: Array) -> bytes:
     with np.errstate(over="ignore"):
         values = array.astype("<f4")
     if array.dtype == np.float64 and (np.isinf(values) & np.isfinite(array)).any():
-        raise ArrayError("it holds a value beyond 3.4e38: a float of a record has 32 bits")
+        raise ArrayError("it holds a value beyond 3.4e38, and a record's floats have 32 bits")
     return values.tobytes()
 
 
@@ -156,7 +156,7 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
         ArrayError: it has another number of dimensions.
     """
     if len(shape) not in (2, 3):
-        raise ArrayError(f"it has {len(shape)} dimensions: height, width and depth are of those with 2 or 3")
+        raise ArrayError(f"it has {len(shape)} dimensions: only arrays with 2 or 3 have height, width and depth")
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1
 
 
@@ -166,10 +166,10 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def decode_raster(data: Buffer) -> Array:
     """The samples of an image file: uint8 or uint16, shape (height, width, channels); grey has one channel.
 
-    Palettes are resolved, samples of 1, 2 or 4 bits spread over 0 to 255; alpha stays, no rotation is applied.
+    Palettes are resolved, and samples of 1, 2 or 4 bits are scaled to 0 to 255. Alpha is kept; no rotation is applied.
 
     Raises:
-        ImageError: it is damaged, not one of the three formats, of several pages, or of more than 16 bits.
+        ImageError: it is damaged, of another format, of several pages, or of more than 16 bits.
     """
     if png.is_png(data):
         header = png.read_header(data)
@@ -195,7 +195,7 @@ def _decode_jpeg(data: Buffer) -> Array:
 
 
 def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
-    """With every warning taken away: what Pillow warns of is an odd tag, and what is missing fails in the decoder."""
+    """Decode without warnings: Pillow warns of odd tags only; missing data fails in the decoder."""
     import numpy as np
 
     with warnings.catch_warnings():
@@ -210,16 +210,16 @@ def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
 
 
 def _is_wide_tiff(image: Image.Image, length: int) -> bool:
-    """Whether a TIFF of ``length`` bytes has samples of 16 bits that Pillow brings down to 8.
+    """Whether a TIFF of ``length`` bytes has 16-bit samples that Pillow reduces to 8 bits.
 
     Raises:
-        ImageError: nothing helps against that, it has several pages, or its bytes don't fill its image or a tile of it.
+        ImageError: it can't be read in full, it has several pages, or its bytes can't fill its image or a tile of it.
     """
     from PIL import TiffImagePlugin as Tiff
 
     assert isinstance(image, Tiff.TiffImageFile)
     if image.n_frames != 1:
-        raise ImageError("it has several pages: save each as a file of its own")
+        raise ImageError("it has several pages: save each as a separate file")
     bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
     check_claim(image.width, image.height, length, bits)
     check_claim(image.tag_v2.get(Tiff.TILEWIDTH, 0), image.tag_v2.get(Tiff.TILELENGTH, 0), length, bits)
@@ -227,30 +227,30 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if bits != 16:
         return False
     if image.tag_v2.get(Tiff.PHOTOMETRIC_INTERPRETATION) == 0:
-        raise ImageError("its samples of 16 bits have 0 for white: save it with 0 for black")
+        raise ImageError("its 16-bit samples use 0 for white: save it with 0 for black")
     if image.mode in ("I;16", "I;16B"):
         return False
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
-        raise ImageError("its channels of 16 bits lie in planes of their own: save it with interleaved ones")
+        raise ImageError("its 16-bit channels are in separate planes: save it with interleaved channels")
     return True
 
 
 @functools.cache
 def _hush_libtiff() -> None:
-    """libtiff writes to standard error what it finds, and Pillow lets it: what matters comes back as an error, too.
+    """Silence libtiff, which writes to standard error; real faults are raised as errors anyway.
 
-    Its handler is taken away by its own function, which is found among what Pillow's module is linked with.
+    Its own function removes its error handler. That function is found among the libraries linked to Pillow's module.
     """
     import ctypes
 
     from PIL import _imaging
 
-    with contextlib.suppress(OSError, AttributeError):  # a libtiff that is a part of Pillow hides its functions
+    with contextlib.suppress(OSError, AttributeError):  # a libtiff built into Pillow hides its functions
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
 def _low_bytes(data: Buffer, kind: str) -> Array:
-    """The low byte of every sample of 16 bits."""
+    """The low byte of every 16-bit sample."""
     import numpy as np
     from PIL import Image, ImageFile
 
@@ -267,7 +267,7 @@ def _swapped(args: Any) -> Any:
         if mode.endswith(order):
             swapped = mode.removesuffix(order) + other
             return swapped if isinstance(args, str) else (swapped, *args[1:])
-    raise ImageError(f"samples stored as {mode!r} can't be read with all their bits")
+    raise ImageError(f"samples stored as {mode!r} can't be read at full bit depth")
 
 
 def _samples(image: Image.Image) -> Array:
@@ -288,7 +288,7 @@ def _with_channels(samples: Array) -> Array:
 
 
 def _grey_alpha_16(data: Buffer) -> Array:
-    """Grey with alpha of 16 bits, which Pillow has no mode for: byte for byte it is RGBA of 8 bits."""
+    """Grey with alpha at 16 bits: Pillow has no mode for it, but its bytes equal those of 8-bit RGBA."""
     chunk = b"IHDR" + bytes(data[16:24]) + b"\x08\x06" + bytes(data[26:29])
     renamed = bytes(data[:12]) + chunk + zlib.crc32(chunk).to_bytes(4, "big") + bytes(data[33:])
     samples = _decode(renamed, "PNG", wide=False)

@@ -1,6 +1,6 @@
-"""JPEG markers: size, components, whether it begins and ends as it should. Nothing is decoded.
+"""JPEG markers: size, components, and whether it starts and ends as it should. Nothing is decoded.
 
-As in ITU-T T.81, Annex B.
+Source: ITU-T T.81, Annex B.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ MAX_PIXELS = 1 << 28
 """Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels. ILSVRC2012's largest has some 30 million."""
 
 FREE_PIXELS = 1 << 25
-"""Up to these an image is decoded whatever its file holds: some 100 MB of memory, a fraction of a second."""
+"""An image of up to this many pixels is always decoded: some 100 MB of memory, a fraction of a second."""
 
 MOST_PER_BYTE = 128
-"""Beyond them a byte of its file stands for no more pixels than these: a photograph's are two, a blank page's fewer."""
+"""A larger image may have this many pixels per byte of its file: a photograph has two, a blank page fewer than 128."""
 
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8), _SOS, _EOI, _SOI, 0xFF})  # TEM, RST0 to RST7; a fill byte
 _FRAME = struct.Struct(">BHHB")
-_TAIL = 4096  # some cameras pad behind the end of image
+_TAIL = 4096  # some cameras add padding after the end of image
 
 
 class ImageError(ValueError):
@@ -32,7 +32,7 @@ class ImageError(ValueError):
 
 
 class JpegHeader(NamedTuple):
-    """What a JPEG says of itself: size in pixels, number of colour components (1 grey, 3 colour, 4 CMYK or YCCK)."""
+    """The header of a JPEG: size in pixels, number of colour components (1 grey, 3 colour, 4 CMYK or YCCK)."""
 
     width: int
     height: int
@@ -40,22 +40,22 @@ class JpegHeader(NamedTuple):
 
 
 def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
-    """Raise ImageError for a size that an image of ``length`` bytes does not fill: a decoder would ask for the memory.
+    """Raise ImageError for a size that ``length`` bytes can't fill: a decoder would allocate the memory for it.
 
-    ``bits`` are those of a sample; of more than 8, a pixel counts for several.
+    ``bits`` is the depth of a sample; with more than 8, a pixel counts as several.
     """
     pixels = width * height * max(1, bits // 8)
     if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
-        raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: taken for a decompression bomb")
+        raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: possibly a decompression bomb")
 
 
 def is_jpeg(data: Buffer) -> bool:
-    """Whether the bytes begin as a JPEG does."""
+    """Whether the bytes start as a JPEG does."""
     return bytes(data[:3]) == b"\xff\xd8\xff"
 
 
 def check_size(kind: str, width: int, height: int) -> None:
-    """Raise ImageError for a size that no image has, or that none is decoded at."""
+    """Raise ImageError for an impossible size, or one over the limit."""
     if width == 0 or height == 0:
         raise ImageError(f"the {kind}'s size is {width} x {height}")
     if width * height > MAX_PIXELS:
@@ -69,7 +69,7 @@ def read_header(data: Buffer) -> JpegHeader:
         ImageError: not a JPEG, or no valid frame header before the image data.
     """
     if len(data) < 4 or data[0] != 0xFF or data[1] != _SOI:
-        raise ImageError("it is empty" if len(data) == 0 else f"not a JPEG: it begins {bytes(data[:4]).hex(' ')}")
+        raise ImageError("it is empty" if len(data) == 0 else f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
     position = _find(data, _SOF)
     if position < 0:
         raise ImageError("the JPEG has no frame header: it is cut or damaged")
@@ -77,7 +77,7 @@ def read_header(data: Buffer) -> JpegHeader:
 
 
 def _find(data: Buffer, wanted: frozenset[int]) -> int:
-    """Where the first of these markers stands, among those before the image data; -1 if none does."""
+    """The position of the first of these markers before the image data; -1 if there is none."""
     position, end = 2, len(data)
     while position + 4 <= end:
         if data[position] != 0xFF:
@@ -108,7 +108,7 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
 def check_ends(data: Buffer) -> None:
     """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short.
 
-    That of a thumbnail, which comes before the image data, is none.
+    A thumbnail's marker, which precedes the image data, doesn't count.
     """
     if data[-2:] == b"\xff\xd9":
         return

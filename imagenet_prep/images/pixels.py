@@ -1,7 +1,7 @@
-"""Pixels: decode to RGB, repair, resize and encode again. Everything that looks past a JPEG's markers.
+"""Pixels: decode to RGB, repair, resize and encode again: everything beyond a JPEG's markers.
 
-simplejpeg (libjpeg-turbo) decodes, because it reports what libjpeg warns of; Pillow does the rest. docs/choices.md has
-the measurements. Both are imported only when the first image needs them.
+simplejpeg (libjpeg-turbo) decodes, because it reports libjpeg's warnings; Pillow does the rest. docs/choices.md has
+the measurements. Both are imported for the first image that needs them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Buffer = bytes | memoryview
 
 REDUCE = 2
 """A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the resized image then
-differs from that of the full-size way by less than a level on average, and by 8 at most (a test holds it to that)."""
+differs from full-size decoding by less than a level on average, and by 8 at most (a test checks this)."""
 
 
 MAX_SIDE = 65_500
@@ -33,7 +33,7 @@ MAX_SIDE = 65_500
 
 
 QUALITY = 90
-"""Of JPEGs that are encoded again, if nothing else is said."""
+"""The quality of JPEGs that are encoded again, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Reencode:
         return self.resize is not None or self.max_side is not None
 
     def target(self, width: int, height: int) -> tuple[int, int]:
-        """The size in pixels that an image of this size gets: same proportions, never larger than it was."""
+        """The new size in pixels of an image of this size: same proportions, never larger."""
         scale = 1.0
         if self.resize is not None:
             scale = min(scale, self.resize / min(width, height))
@@ -66,13 +66,13 @@ class Reencode:
 
 
 def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
-    """Decode all of a JPEG with this header, strictly: what libjpeg only warns of counts as damage.
+    """Decode all of a JPEG with this header, strictly: libjpeg's warnings count as damage.
 
-    Every coefficient is entropy-decoded. Colours are left out and the inverse transform is that of 1/8 scale: neither
-    can fail, so they would find nothing more (a test holds this against decoding in full).
+    Every coefficient is entropy-decoded. Colour conversion is left out and the inverse transform runs at 1/8 scale.
+    Neither can fail, so both would find nothing more (a test compares this with full decoding).
 
     Raises:
-        ImageError: with libjpeg's own words.
+        ImageError: with libjpeg's own message.
     """
     if _decoded(data, header, colorspace="GRAY", min_width=1, min_height=1, min_factor=8) is None:
         decode_rgb(data)
@@ -100,11 +100,11 @@ def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -
 
 
 def _decoded(data: Buffer, header: jpeg.JpegHeader, **how: Any) -> np.ndarray[Any, Any] | None:
-    """A JPEG decoded by simplejpeg, strictly; None for what it can't: Pillow decodes that, less strictly.
+    """A JPEG decoded by simplejpeg, strictly; None if it can't: Pillow decodes those, less strictly.
 
-    That is odd sampling factors, and four components as RGB.
+    simplejpeg can't decode odd sampling factors, or four components as RGB.
     """
-    import simplejpeg  # NumPy comes with it: not needed, and not loaded, by a conversion that decodes nothing
+    import simplejpeg  # it imports NumPy: a conversion that decodes nothing never loads either
 
     check_claim(header.width, header.height, len(data))
     if header.components == 4 and how["colorspace"] == "RGB":
@@ -126,7 +126,7 @@ def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:
 
 
 def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
-    """The image as an EXIF orientation of 1 to 8 says it is to be looked at."""
+    """The image, turned as its EXIF orientation (1 to 8) asks."""
     from PIL.Image import Transpose
 
     turns = {
@@ -134,7 +134,7 @@ def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
         3: Transpose.ROTATE_180,
         4: Transpose.FLIP_TOP_BOTTOM,
         5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270,  # Pillow counts degrees against the clock
+        6: Transpose.ROTATE_270,  # Pillow counts degrees counterclockwise
         7: Transpose.TRANSVERSE,
         8: Transpose.ROTATE_90,
     }
@@ -142,20 +142,20 @@ def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
 
 
 def encode(image: Image.Image, quality: int) -> bytes:
-    """A baseline JPEG, 4:2:0, without anything but the picture.
+    """A baseline JPEG, 4:2:0, with nothing but the picture.
 
     Raises:
         ImageError: it is wider or taller than a JPEG can be.
     """
     if max(image.size) > MAX_SIDE:
-        raise ImageError(f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} in a row or column")
+        raise ImageError(f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} per row or column")
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"")
     return buffer.getvalue()
 
 
 def encode_webp(image: Image.Image, quality: int) -> bytes:
-    """A WebP without anything but the picture: of small pictures half a JPEG's bytes, whose tables alone are 600."""
+    """A WebP with nothing but the picture: half the bytes of a small JPEG, whose tables alone are 600."""
     buffer = io.BytesIO()
     image.save(buffer, "WEBP", quality=quality, exif=b"", icc_profile=b"")
     return buffer.getvalue()
@@ -165,7 +165,7 @@ def decode_rgb(data: Buffer) -> Image.Image:
     """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
 
     Raises:
-        ImageError: it can't be decoded, or its bytes don't fill the size that it claims.
+        ImageError: it can't be decoded, or its bytes can't fill the size that it claims.
     """
     if png.is_png(data):
         of_png = png.read_header(data)
@@ -178,10 +178,10 @@ def decode_rgb(data: Buffer) -> Image.Image:
 
 
 def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]:
-    """The same pixels as uint8 of the shape (height, width, 3): in half the time for a JPEG of one or three components.
+    """RGB pixels as uint8 of the shape (height, width, 3): twice as fast as ``decode_rgb`` for most JPEGs.
 
-    With ``min_side`` such a JPEG is decoded at 1/2 or less as far as both sides keep that many pixels. The pixels are
-    other ones then than those of the whole image made smaller.
+    With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many pixels. Its pixels then
+    differ from those of the whole image made smaller.
 
     Raises:
         ImageError: it can't be decoded.
@@ -195,24 +195,24 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
 
 @contextlib.contextmanager
 def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
-    """An image file of one of these formats, opened by Pillow, and what the block makes of it.
+    """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
 
     Raises:
-        ImageError: it can't be decoded; whatever Pillow's parsers stumble over is the image's fault.
+        ImageError: it can't be decoded; any failure of Pillow's parsers is the image's fault.
     """
     from PIL import Image
 
     try:
         if png.is_png(data):
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-                image.verify()  # each chunk's CRC, up to the end chunk: decoding looks at neither
+                image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
         with Image.open(io.BytesIO(data), formats=formats) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
             yield image
     except (ImageError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - a parser of files from anywhere
+    except Exception as error:  # noqa: BLE001 - a parser of untrusted files
         raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 
 
@@ -220,9 +220,9 @@ def _as_rgb(image: Image.Image) -> Image.Image:
     from PIL import Image, ImageChops
 
     if image.mode == "CMYK" and "adobe" not in image.info:
-        # Pillow takes every CMYK JPEG for an inverted one; without Adobe's marker it is not.
+        # Pillow treats every CMYK JPEG as inverted; without Adobe's marker it is not.
         return ImageChops.invert(image).convert("RGB")
-    if image.mode == "I;16":  # Pillow would clip it; TensorFlow takes the high byte, here the second of two
+    if image.mode == "I;16":  # Pillow would clip it; TensorFlow uses the high byte, here the second of two
         return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
     if image.mode == "RGBA":
         return Image.merge("RGB", image.split()[:3])
@@ -230,7 +230,7 @@ def _as_rgb(image: Image.Image) -> Image.Image:
 
 
 def codec() -> str:
-    """Names and versions of what encodes: they decide the bytes."""
+    """Names and versions of the encoders: they decide the bytes."""
     import PIL
     import simplejpeg
     from PIL import features

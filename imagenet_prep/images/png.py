@@ -1,6 +1,6 @@
-"""PNG chunks: size, channels, whether it begins and ends as it should. Nothing is decoded.
+"""PNG chunks: size, channels, and whether it starts and ends as it should. Nothing is decoded.
 
-As in PNG (Third Edition), W3C, 5 and 11.2.
+Source: PNG (Third Edition), W3C, 5 and 11.2.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Buffer = bytes | memoryview
 _HEADER = struct.Struct(">4x4sIIBB")
 _CHUNK = struct.Struct(">I4s")
 _END = b"\0\0\0\0IEND\xaeB`\x82"
-_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette, of RGB
+_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette of RGB
 
 
 class PngHeader(NamedTuple):
-    """What a PNG says of itself: size in pixels, bits a sample, colour type, and channels once it is decoded."""
+    """The header of a PNG: size in pixels, bits per sample, colour type, and channels once decoded."""
 
     width: int
     height: int
@@ -30,7 +30,7 @@ class PngHeader(NamedTuple):
 
 
 def is_png(data: Buffer) -> bool:
-    """Whether the bytes begin as a PNG does."""
+    """Whether the bytes start as a PNG does."""
     return data[:1] == b"\x89" and bytes(data[:8]) == PNG_SIGNATURE
 
 
@@ -50,7 +50,7 @@ def read_header(data: Buffer) -> PngHeader:
 
 
 def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
-    """Each chunk's type, and where its content starts and stops; up to the first that the data does not hold whole."""
+    """Each chunk's type, and where its content starts and stops; stops at the first incomplete chunk."""
     position = 8
     while position + _CHUNK.size <= len(data):
         length, kind = _CHUNK.unpack_from(data, position)
@@ -62,7 +62,7 @@ def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
 
 
 def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
-    """What a PNG holds that a JPEG of 8 bits does not, in words."""
+    """The names of everything in a PNG that an 8-bit JPEG can't hold."""
     header = read_header(data)
     has_alpha = header.colour_type in (4, 6) or any(kind == b"tRNS" for kind, _, _ in iter_chunks(data))
     found = {"16 bits": header.depth == 16, "palette": header.colour_type == 3, "alpha": has_alpha}

@@ -1,7 +1,7 @@
-"""An image file's bytes -> what goes into its record: those very bytes, unless something has to be done to them.
+"""An image file's bytes -> the image in its record: the same bytes, unless the image has to be changed.
 
-One EXIF tag matters here: how an image should be turned. EXIF 2.32, 4.6: a TIFF header and a directory of twelve-byte
-entries in a JPEG's APP1 segment, or a PNG's eXIf chunk.
+One EXIF tag matters here: the orientation. EXIF 2.32, 4.6: a TIFF header and a directory of twelve-byte entries in a
+JPEG's APP1 segment, or a PNG's eXIf chunk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _APP1, _SOF, _SOS, _EOI = 0xE1, 0xC0, 0xDA, 0xD9
 _HEADER = b"Exif\0\0"
 
 TURNED = "turned upright"
-"""What is said of an image that was turned, as its EXIF orientation asks."""
+"""The note for an image that was turned, as its EXIF orientation asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Prepared:
     Args:
         encoded: its bytes.
         width, height: its size in pixels.
-        repair: which repair was made, "png" or "cmyk"; "" for none.
-        lost: what of a PNG its JPEG does not hold, in words.
+        repair: the repair that was made, "png" or "cmyk"; "" for none.
+        lost: the names of everything in a PNG that its JPEG doesn't hold.
         orientation: the EXIF orientation that it was turned from; 1 if it was not.
     """
 
@@ -55,7 +55,7 @@ class Prepared:
 
     @property
     def changes(self) -> str:
-        """All that was done to it, in words."""
+        """A description of every change."""
         if not self.repair and self.orientation == UPRIGHT:
             return ""
         turned = () if self.orientation == UPRIGHT else (TURNED,)
@@ -63,20 +63,21 @@ class Prepared:
 
 
 def count_changes(repairs: Iterable[str]) -> Counter[str]:
-    """How many images each thing was done to; ``repairs`` are those of ShardInfo, "a.png (png, alpha)"."""
+    """The number of images with each change; ``repairs`` are those of ShardInfo, "a.png (png, alpha)"."""
     return Counter(change for each in repairs for change in each.rpartition(" (")[2].removesuffix(")").split(", "))
 
 
 def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
-    """What goes into the record for an image file's bytes.
+    """The bytes of an image for its record, from the bytes of its file.
 
-    Those very bytes, but for two repairs: a PNG under a .JPEG name and a 4-component JPEG are decoded to RGB and
+    They are the same, except for two repairs: a PNG under a .JPEG name and a 4-component JPEG are decoded to RGB and
     encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their bytes, not by a
-    list of names. With ``how``, every image is decoded, resized and encoded again; then ``check`` makes no difference.
-    With ``upright``, what is encoded again is turned as its EXIF orientation asks; else it is lost, as in 2016.
+    list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no effect.
+    With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise the orientation
+    is lost, as in 2016.
 
     Raises:
-        ImageError: the image is damaged, or isn't one.
+        ImageError: the image is damaged, or is not an image.
     """
     if png.is_png(data):
         return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
@@ -102,7 +103,7 @@ def _encoded(
     repair: str = "",
     target: tuple[int, int] | None = None,
 ) -> Prepared:
-    """An image that was decoded: made smaller, turned, and encoded again."""
+    """A decoded image, made smaller, turned, and encoded again."""
     if how is not None:
         image = pixels.shrink(image, target or how.target(*image.size))
     orientation = read_orientation(data) if upright else UPRIGHT
@@ -116,18 +117,18 @@ def _encoded(
 
 
 def read_orientation(data: Buffer) -> int:
-    """The EXIF orientation of a JPEG or PNG, 1 to 8; 1, upright, where none is stated or it makes no sense."""
+    """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 (upright) if it is missing or invalid."""
     try:
         tiff = next(_exif_of_png(data), b"") if png.is_png(data) else _find_tiff(data)
         return _orientation(tiff) if tiff else UPRIGHT
-    except (struct.error, IndexError):  # EXIF that ends too early: some cameras write it
+    except (struct.error, IndexError):  # truncated EXIF: some cameras write it
         return UPRIGHT
 
 
 def turn_box(box: Box, orientation: int) -> Box:
-    """The box of the same thing once an image of this orientation is turned upright.
+    """A box of an image with this orientation, after the image was turned upright.
 
-    EXIF 2.32, table 6: 2 is mirrored, 3 turned by half, 4 both; 5 to 8 are the same of an image with rows for columns.
+    EXIF 2.32, table 6: 2 is mirrored, 3 turned by 180 degrees, 4 both; 5 to 8 are the same with rows for columns.
     """
     xmin, ymin, xmax, ymax = box.xmin, box.ymin, box.xmax, box.ymax
     if orientation >= 5:

@@ -23,39 +23,39 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
-    """The records of TFRecord files as dictionaries, one at a time; compression is recognised, every CRC checked.
+    """The records of TFRecord files as dictionaries, one at a time; compression is detected, every CRC checked.
 
-    A feature with one value comes as that value, with none or several as a list.
+    A feature with one value is that value; a feature with none or several is a list.
 
     Args:
-        paths: a file, a pattern such as "movies-*", or several of either; a pattern's files come in order of names.
-        text: features whose bytes are UTF-8 and come as str; others stay bytes.
-        lists: features that come as a list, however many values they have.
+        paths: a file, a pattern such as "movies-*", or several of either; a pattern's files are read in order of names.
+        text: features whose bytes are UTF-8 and are returned as str; others stay bytes.
+        lists: features that are always lists, whatever their number of values.
 
     Raises:
-        UsageError: there is no such file, or a record is a SequenceExample.
-        InputError: a record is damaged or is no Example; the error names file, record and byte.
+        UsageError: a file does not exist, or a record is a SequenceExample.
+        InputError: a record is damaged or is not an Example; the error names file, record and byte.
     """
     return _iter_parsed(_files(paths), Decoder(text, lists).example)
 
 
 def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[SequenceExample]:
-    """The same for files of SequenceExamples. A step is a value if every step of its list has just one, else a list.
+    """The records of files of SequenceExamples. Steps are values if each of a feature list has one, otherwise lists.
 
     Args:
         paths: as for ``read``.
-        text: features and feature lists whose bytes are UTF-8 and come as str; others stay bytes.
-        lists: features that come as a list, and feature lists whose steps do, however many values they have.
+        text: features and feature lists whose bytes are UTF-8 and are returned as str; others stay bytes.
+        lists: features that are always lists, and feature lists whose steps are, whatever their number of values.
 
     Raises:
-        UsageError: there is no such file.
-        InputError: a record is damaged or is no SequenceExample; the error names file, record and byte.
+        UsageError: a file does not exist.
+        InputError: a record is damaged or is not a SequenceExample; the error names file, record and byte.
     """
     return _iter_parsed(_files(paths), Decoder(text, lists).sequence_example)
 
 
 def _files(paths: Paths) -> list[Path]:
-    """Every file that is meant, in order; each is there."""
+    """Every file in ``paths``, in order; raises UsageError if one does not exist."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
         raise UsageError("no files to read", "expected a path, a pattern, or a list of them")

@@ -32,7 +32,7 @@ _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array
 
 
 class Message(Protocol):
-    """A tf.train.Example or a tf.train.SequenceExample, known by what it can do: TensorFlow is not imported."""
+    """A tf.train.Example or a tf.train.SequenceExample, recognised by its methods: TensorFlow is not imported."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
         """The bytes of the message."""
@@ -43,13 +43,13 @@ Writable = Mapping[str, Any] | SequenceExample | Message | bytes | bytearray | m
 
 
 class Encoder:
-    """Encodes records, and remembers which kind each feature had: a reader expects one kind under one name.
+    """Encodes records, and remembers the kind of each feature: readers expect one kind per name.
 
     Args:
-        schema: the kind of features, where it is not to be inferred.
+        schema: the kind of each feature that should not be inferred.
 
     Raises:
-        UsageError: the schema holds something else than a kind.
+        UsageError: the schema holds something other than a kind.
     """
 
     def __init__(self, schema: Mapping[str, Kind] | None = None) -> None:
@@ -62,11 +62,11 @@ class Encoder:
     def encode(self, record: Writable, number: int) -> bytes:
         """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
 
-        What TensorFlow encoded, messages and their bytes, is taken as it is.
+        Messages of TensorFlow and their bytes are written unchanged.
 
         Raises:
-            UsageError: a value fits no feature, or is of another kind than that feature had before; or bytes are of
-                neither message.
+            UsageError: a value can't be stored, or its kind differs from earlier records; or the bytes are of neither
+                message.
         """
         data = _serialized(record)
         if data is not None:
@@ -82,7 +82,7 @@ class Encoder:
             raise UsageError(
                 f"record {number} is of type {type(record).__name__}",
                 "expected a dictionary, a SequenceExample, or one that tf.train made",
-                "write takes many records: a list of dictionaries, or a generator",
+                "pass several records as a list of dictionaries or a generator",
             )
         features = self._each(feature_of, record, number, "feature")
         self._remember({"feature": features}, number)
@@ -91,7 +91,7 @@ class Encoder:
     def _each(
         self, convert: Callable[[Any, Kind | None], T], values: Mapping[str, Any], number: int, part: str
     ) -> dict[str, T]:
-        """Every value converted but None, which is left out."""
+        """Every value, converted; None is left out."""
         converted = {}
         for name, value in values.items():
             if not isinstance(name, str):
@@ -106,7 +106,7 @@ class Encoder:
         return converted
 
     def _remember(self, parts: Mapping[str, Mapping[str, Feature | None]], number: int) -> None:
-        """Hold the kinds of a record against those of the records before, then keep them."""
+        """Compare the kinds of a record with those of earlier records, then keep them."""
         kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
         for part, features in parts.items():
             for name, feature in features.items():
@@ -119,7 +119,7 @@ class Encoder:
 
 
 def _serialized(record: object) -> bytes | None:
-    """The bytes of a record that is encoded already; None if it isn't."""
+    """The bytes of a record that is already encoded; None otherwise."""
     serialize = getattr(record, "SerializeToString", None)
     data = serialize() if callable(serialize) else record
     return bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
@@ -129,17 +129,17 @@ def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
     """The features of a message, and the first step of each of its feature lists.
 
     Raises:
-        UsageError: the bytes are no such message: an image's own, for instance.
+        UsageError: the bytes are not such a message, but an image's, for instance.
     """
     try:
         fields = parse_fields(memoryview(data), 0, len(data))
         if any(field not in (1, 2) or wire != 2 for field, wire, _, _ in fields):
-            raise ExampleError("it has fields that no Example has")
+            raise ExampleError("it has fields that an Example doesn't have")
         context, feature_lists = parse_sequence_example(data)
     except ExampleError as error:
         raise UsageError(
-            f"record {number} is of bytes that are not a serialized tf.train.Example: {error}",
-            "expected those of an Example or a SequenceExample",
+            f"record {number} is bytes that are not a serialized tf.train.Example: {error}",
+            "expected a serialized Example or SequenceExample",
             "to write other bytes, put them in a dictionary: {'image': data}",
         ) from None
     first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
@@ -158,10 +158,10 @@ def _changed(part: str, name: str, number: int, kind: Kind, since: int, before: 
 
 
 def feature_of(value: Any, kind: Kind | None = None) -> Feature | None:
-    """The feature of a value, of the kind given or else inferred; None for an empty list, whose kind nobody knows.
+    """The feature of a value, of the given kind or an inferred one; None for an empty list without a kind.
 
     Raises:
-        ValueRuleError: the value is of no kind, of several, or too large.
+        ValueRuleError: the value has no kind or several, or is too large.
     """
     values = _flat(value)
     return _build(values, kind or _infer(values))
@@ -171,7 +171,7 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
     """The features of a list of steps, all of one kind.
 
     Raises:
-        ValueRuleError: as for one feature, or it is no list.
+        ValueRuleError: a step is not a feature, or the value is not a list.
     """
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
         raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
@@ -181,20 +181,20 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
 
 
 def _flat(value: Any) -> list[Any]:
-    """Plain values one after the other: a single one is a list of one, an array is taken in C order."""
+    """A flat list of plain values: a single value becomes a list of one, an array is read in C order."""
     if isinstance(value, _SCALARS):
         return [value]
     if _is_array(value):
         value = _unwrapped(value.reshape(-1) if _dimensions(value) > 1 else value)
     if not isinstance(value, Sequence):
         return [_plain(value)]
-    if _PLAIN.issuperset(map(type, value)):  # a long list of numbers, as a rule
+    if _PLAIN.issuperset(map(type, value)):  # usually a long list of numbers
         return list(value)
     return [_plain(each) for each in value]
 
 
 def _plain(value: Any) -> Any:
-    """One value as Python has it: what NumPy and its like wrap is unwrapped."""
+    """One value as a Python object: NumPy's and similar wrappers are removed."""
     if not isinstance(value, _SCALARS) and hasattr(value, "tolist") and not _is_array(value):
         value = _unwrapped(value)
     if isinstance(value, _SCALARS):
@@ -208,16 +208,16 @@ def _plain(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value is an array of at least one dimension: NumPy's, or like it."""
+    """Whether a value is an array of at least one dimension, of NumPy or a similar library."""
     return hasattr(value, "tolist") and not isinstance(value, _SCALARS) and _dimensions(value) > 0
 
 
 def _dimensions(array: Any) -> int:
-    return int(getattr(array, "ndim", 1))  # array.array has one, and does not say so
+    return int(getattr(array, "ndim", 1))  # array.array has one dimension, but no ndim
 
 
 def _unwrapped(array: Any) -> Any:
-    """An array's values as Python has them; not times, which would become integers of any unit, or objects."""
+    """An array's values as Python objects; times and objects are refused, since times would lose their unit."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
@@ -225,7 +225,7 @@ def _unwrapped(array: Any) -> Any:
 
 
 def _infer(values: Iterable[Any]) -> Kind | None:
-    """The one kind of all values; whole numbers among floats are floats, and nothing is of no kind."""
+    """The one kind of all values; whole numbers among floats are floats, and an empty list has no kind."""
     types = {type(value) for value in values}
     kinds = {_kind(each) for each in types}
     if kinds == {"int64", "float"}:
@@ -262,7 +262,7 @@ def _int64(value: Any) -> int:
 
 
 def _floats(values: list[Any]) -> tuple[float, ...]:
-    """Floats that 32 bits can hold, if less exactly; only what would become infinite is refused."""
+    """Floats, rounded to 32 bits; only values that would become infinite are refused."""
     try:
         struct.pack(f"<{len(values)}f", *values)
     except (OverflowError, struct.error):
@@ -271,7 +271,7 @@ def _floats(values: list[Any]) -> tuple[float, ...]:
 
 
 def _not_float(values: list[Any]) -> tuple[str, str]:
-    """What is wrong with values that can't be packed, and what to do."""
+    """The fault of values that can't be packed, and the remedy."""
     for value in values:
         if not isinstance(value, (int, float)):
             return f"it holds {type(value).__name__}: expected float", ""
@@ -283,7 +283,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
 
 
 def _shown(number: float) -> str:
-    """A number for an error: Python refuses to spell out a very long one."""
+    """A number for an error message: Python refuses to print a very long one."""
     if isinstance(number, int) and number.bit_length() > 128:
         return f"an integer of {number.bit_length():,} bits"
     return str(number)

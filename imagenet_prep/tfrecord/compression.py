@@ -1,4 +1,4 @@
-"""Whole TFRecord files, compressed (gzip or zlib) or not: RecordWriter makes one, iter_records reads one by pieces."""
+"""Whole TFRecord files, compressed (gzip or zlib) or not: RecordWriter writes one, iter_records reads one in pieces."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from imagenet_prep.tfrecord.framing import (
 Compression = Literal["none", "gzip", "zlib"]
 
 MAX_RECORD = 1 << 28
-"""A record of a compressed file beyond this many bytes is refused, since the file doesn't show how long it can be."""
+"""Larger records of a compressed file are refused, in bytes: the file doesn't show how long a record can be."""
 
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own encoding of "with a gzip header" and "with a zlib header"
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own codes for "with a gzip header" and "with a zlib header"
 _INPUT = 1 << 16
 _OUTPUT = 1 << 18
-_GATHER = 1020  # buffers a gather list: writev takes IOV_MAX, 1024 on Linux and on macOS
-_BATCH = 1 << 20  # bytes a piece: still in the cache from the CRC when the kernel copies them
+_GATHER = 1020  # buffers per gather list: writev accepts IOV_MAX, 1024 on Linux and on macOS
+_BATCH = 1 << 20  # bytes per piece: still in the cache from the CRC when the kernel copies them
 
 
 class RecordWriter:
-    """Frames records and passes them on in large gather lists; what is not compressed is never copied in user space.
+    """Frames records and passes them on in large gather lists; uncompressed data is never copied in user space.
 
     A compressed file is one stream, as TFRecordOptions("GZIP") and ("ZLIB") read it. Its header holds no time and no
-    name, so that equal records make equal files. ``size`` is the bytes of all records, framing included, before
-    compression; ``held`` those of them that were not passed on yet.
+    name, so equal records make equal files. ``size`` is the bytes of all records, framing included, before
+    compression. ``held`` is how many of them still wait.
 
     Args:
-        put: takes each gather list: at most 1020 buffers, one after the other.
+        put: receives each gather list: at most 1020 buffers, in order.
         compression: of the whole file.
-        hold: records wait until there are that many bytes of them.
+        hold: records wait until they have this many bytes together.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RecordWriter:
         self.held = 0
 
     def write(self, *parts: Buffer) -> tuple[int, int]:
-        """Append one record whose data are ``parts`` one after the other.
+        """Append one record whose data is ``parts``, joined.
 
         Returns:
             Its length in bytes, framing included, and the masked CRC of its data.
@@ -76,19 +76,19 @@ class RecordWriter:
         return length, FOOTER.unpack(footer)[0]
 
     def flush(self) -> None:
-        """Pass on every record that waits."""
+        """Pass on every waiting record."""
         parts, self._pending, self.held = self._pending, [], 0
         self._pass_on(parts if self._deflate is None else list(map(self._deflate.compress, parts)))
 
     def close(self) -> None:
-        """Pass on all that is left, the end of a compressed stream too."""
+        """Pass on everything left, including the end of a compressed stream."""
         self.flush()
         if self._deflate is not None:
             self._pass_on([self._deflate.flush()])
 
     @property
     def file_digest(self) -> str:
-        """The SHA-256 (hex) of the bytes passed on; "" where nothing is compressed: those of the records prove all."""
+        """The SHA-256 (hex) of the bytes passed on; "" for an uncompressed file, since its records prove all."""
         return "" if self._deflate is None else self._hash.hexdigest()
 
     def _pass_on(self, pieces: Sequence[Buffer]) -> None:
@@ -101,13 +101,13 @@ class RecordWriter:
 
 
 class CompressionError(FramingError):
-    """The compressed stream is damaged; record and offset are those within what it inflates to."""
+    """The compressed stream is damaged. Record and offset refer to the inflated content."""
 
 
 def detect(view: View) -> Compression:
-    """How a TFRecord file is compressed, by its first bytes.
+    """How a TFRecord file is compressed, judged by its first bytes.
 
-    A plain length field can by accident begin like a compressed file, so its CRC is asked first.
+    A plain length field can look like a compressed file by accident, so its CRC is checked first.
     """
     header = bytes(view[: HEADER.size])
     if len(header) == HEADER.size and mask(crc32c(header[:8])) == HEADER.unpack(header)[1]:
@@ -121,10 +121,10 @@ def detect(view: View) -> Compression:
 
 
 def iter_records(view: View, compression: Compression) -> Iterator[Framed]:
-    """Every record of a whole file, compressed or not; offsets are those of the uncompressed bytes.
+    """Every record of a whole file, compressed or not; offsets refer to the uncompressed bytes.
 
     Raises:
-        LengthError: a length field doesn't match its CRC, or is absurd.
+        LengthError: a length field doesn't match its CRC, or is implausible.
         TruncatedError: the file ends within a record or within its compressed stream.
         CompressionError: the compressed stream is damaged.
     """
@@ -158,7 +158,7 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
 
 
 class _Inflated:
-    """What a compressed file inflates to, never more of it in memory than was asked for and one piece."""
+    """The inflated content of a compressed file; memory holds one piece more than was requested, at most."""
 
     def __init__(self, view: View, compression: str) -> None:
         self._pieces = _inflate(view, _WINDOW_BITS[compression])
@@ -177,7 +177,7 @@ class _Inflated:
 
 
 def _inflate(view: View, window_bits: int) -> Iterator[bytes]:
-    """Inflate stream after stream; raises zlib.error for damage, EOFError where the last one is cut short."""
+    """Inflate stream after stream; raises zlib.error for damage, EOFError if the last one is cut short."""
     stream = zlib.decompressobj(window_bits)
     position, pending = 0, b""
     while pending or position < len(view):

@@ -1,7 +1,7 @@
-"""CRC32C, by the extension module of the crc32c package: the processor's own instruction, over any buffer.
+"""CRC32C from the extension module of the crc32c package: the processor's own instruction, over any buffer.
 
-The package around it is passed by where that can be done: for its version number it loads importlib.metadata, and
-argparse for a command of its own, together a fifth of the time in which our commands start.
+The extension is loaded without its package where possible. The package imports importlib.metadata for its version
+and argparse for a command of its own, which together are a fifth of the start-up time of our commands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def _load() -> Callable[..., int]:
     package = importlib.util.find_spec("crc32c")
     spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
-        from crc32c import crc32c  # a build of another shape: the public way
+        from crc32c import crc32c  # a build of another shape: use the public import
 
         return crc32c
     module = importlib.util.module_from_spec(spec)
@@ -25,4 +25,4 @@ def _load() -> Callable[..., int]:
 
 
 crc32c: Callable[..., int] = _load()
-"""``crc32c(data, crc=0)``: the CRC32C (Castagnoli) of a buffer, going on from ``crc``."""
+"""``crc32c(data, crc=0)``: the CRC32C (Castagnoli) of a buffer, continued from ``crc``."""

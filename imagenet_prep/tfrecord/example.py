@@ -1,7 +1,7 @@
 """Features <-> bytes of a tf.train.Example or a tf.train.SequenceExample, without TensorFlow.
 
 The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in byte order of
-their names. (Where one name begins with another, protobuf's implementations differ; no name of a record does.)
+their names. (Protobuf's implementations differ if one name is a prefix of another; no record has such names.)
 Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core/example/feature.proto.
 """
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 
 SHORT = 256
-"""Bytes of a feature that may be met again."""
+"""Bytes of a feature that may be seen again."""
 
 _SHORT_MESSAGE = 1 << 13
 
@@ -51,15 +51,15 @@ Feature = BytesList | FloatList | Int64List
 Kind = Literal["int64", "float", "bytes"]
 
 KINDS: dict[type[Feature], Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
-"""What the kind of a feature is called."""
+"""The name of each kind of feature."""
 
 
 class ExampleError(ValueError):
-    """Bytes that are no tf.train.Example."""
+    """Bytes that are not a tf.train.Example."""
 
 
 def varint(value: int) -> bytes:
-    """A base-128 varint; negative numbers as their 64-bit two's complement."""
+    """A base-128 varint; a negative number is encoded as 64-bit two's complement."""
     if 0 <= value < 0x80:
         return bytes((value,))
     if 0 <= value < 0x4000:
@@ -81,7 +81,7 @@ def delimited(field: int, content: bytes) -> bytes:
 
 
 def encode_feature(feature: Feature | None) -> bytes:
-    """One Feature message; an empty list is an empty list message, None a feature that is not set."""
+    """One Feature message: an empty list is an empty list message, None a feature that is not set."""
     match feature:
         case None:
             return b""
@@ -107,7 +107,7 @@ def encode_example(features: Mapping[str, Feature | None]) -> bytes:
 
 
 class SplitEntry:
-    """The map entry of a feature whose one value, known by its length only, is written separately.
+    """The map entry of a feature with one value that is written separately: only its length is known.
 
     ``kind`` is b"\\x0a" for a byte string, b"\\x12" for a list of 32-bit floats.
     """
@@ -117,7 +117,7 @@ class SplitEntry:
         self._kind = kind
 
     def head(self, length: int) -> bytes:
-        """Everything of the entry that precedes a value of ``length`` bytes; the entry ends with the value."""
+        """The part of the entry before a value of ``length`` bytes; the entry ends with the value."""
         value = b"\x0a" + varint(length)
         values = self._kind + varint(len(value) + length)
         feature = b"\x12" + varint(len(values) + len(value) + length)
@@ -129,18 +129,18 @@ def parse_example(data: Buffer) -> dict[str, Feature]:
     """The features of an Example; byte values are memoryviews, into ``data`` unless they are short.
 
     Raises:
-        ExampleError: the bytes are no well-formed Example.
+        ExampleError: the bytes are not a well-formed Example.
     """
     return {name: feature for name, feature in parse_features(data).items() if feature is not None}
 
 
 def parse_features(data: Buffer) -> dict[str, Feature | None]:
-    """The same, with a None for each name whose feature is not set."""
+    """The features of an Example, with a None for each name whose feature is not set."""
     return keep_last(map(_named_feature, iter_entries(data)))
 
 
 def keep_last(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """The values of a map by name: of several entries of one name the last one counts."""
+    """The values of a map by name; the last of several entries with one name counts."""
     values: dict[str, T] = {}
     for name, value in entries:
         values.pop(name, None)
@@ -149,9 +149,9 @@ def keep_last(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
-    """Every entry of the map that ``field`` of a message holds: short ones, and those of a short message, as bytes.
+    """Every entry of the map in ``field`` of a message: short ones, and those of a short message, as bytes.
 
-    Most features of a set are the same bytes in many records, a class or a size: who gets bytes can look them up.
+    Most features of a set are the same bytes in many records, such as a class or a size: bytes can be looked up.
     """
     view = bytes(data) if len(data) <= _SHORT_MESSAGE else memoryview(data)
     for found, wire, start, stop in parse_fields(view, 0, len(view)):
@@ -179,7 +179,7 @@ def parse_entry(entry: Buffer) -> tuple[str, Feature | None]:
 
 
 def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
-    """The same of an entry as all writers lay it out: with a single value, or with floats; None of any other one."""
+    """Name and feature of an entry in the usual layout (a single value, or floats); None for any other layout."""
     head, size = bytes(entry[:160]), len(entry)  # a name of up to 127 bytes, and five bytes before each length
     try:
         name_ends = 2 + head[1]
@@ -206,7 +206,7 @@ _short_entry = functools.lru_cache(4096)(parse_entry)
 
 
 def split_entry(view: Buffer, what: str = "feature") -> tuple[str, list[tuple[int, int]]]:
-    """The name in an entry of a map, and where the pieces of its value lie."""
+    """The name in an entry of a map, and the position of each piece of its value."""
     name, pieces = b"", []
     for part, wire, a, b in parse_fields(view, 0, len(view)):
         if part == 1 and wire == 2:
@@ -235,7 +235,7 @@ def parse_feature(view: Buffer, start: int, stop: int, feature: Feature | None =
 
 
 def _merge(first: Feature | None, second: Feature) -> Feature:
-    """Two pieces of one feature: protobuf joins lists of the same kind; of different kinds the later one counts."""
+    """Two pieces of one feature, merged: protobuf joins lists of one kind; of two kinds the later counts."""
     if first is None or type(first) is not type(second):
         return second
     return type(second)(first.values + second.values)  # type: ignore[arg-type,operator]
@@ -262,7 +262,7 @@ def _parse_ints(view: Buffer, start: int, stop: int) -> tuple[int, ...]:
 
 
 def varint_in(data: bytes, position: int) -> tuple[int, int]:
-    """The number of at most 63 bits at ``position``, and where it ends; raises IndexError where the data end."""
+    """The number of at most 63 bits at ``position``, and where it ends; raises IndexError if the data ends first."""
     value = shift = 0
     while (byte := data[position]) >= 0x80 and shift < 56:
         value |= (byte & 0x7F) << shift
@@ -315,14 +315,14 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
 
 # sequences -------------------------------------------------------------------------------------------------------
 
-_FEATURE_LISTS = 2  # the field of a SequenceExample that an Example has not
+_FEATURE_LISTS = 2  # the field of a SequenceExample that an Example doesn't have
 
 Steps = Sequence[Feature | None]
-"""A feature list: one feature a step, None where it is not set."""
+"""A feature list: one feature per step, None where it is not set."""
 
 
 def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]) -> bytes:
-    """A whole SequenceExample; both of its parts are there even if they are empty."""
+    """A whole SequenceExample; both of its parts are written even if they are empty."""
     entries = b""
     for name in sorted(feature_lists, key=str.encode):
         features = b"".join(delimited(1, encode_feature(step)) for step in feature_lists[name])
@@ -331,7 +331,7 @@ def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists
 
 
 def has_feature_lists(data: Buffer) -> bool:
-    """Whether a record says that it is a SequenceExample: to an Example's parser it is one with nothing but context.
+    """Whether a record is a SequenceExample: an Example's parser sees one as an Example with nothing but context.
 
     Raises:
         ExampleError: the bytes are neither.
@@ -344,7 +344,7 @@ def parse_sequence_example(data: Buffer) -> tuple[dict[str, Feature | None], dic
     """The context and the feature lists of a SequenceExample; byte values are memoryviews.
 
     Raises:
-        ExampleError: the bytes are no well-formed SequenceExample.
+        ExampleError: the bytes are not a well-formed SequenceExample.
     """
 
     def steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:

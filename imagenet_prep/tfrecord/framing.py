@@ -27,14 +27,14 @@ Buffer = bytes | memoryview
 
 
 class View(Protocol):
-    """The bytes of a file to slice: a memoryview, or what fetches them by ranges."""
+    """The bytes of a file, which can be sliced: a memoryview, or an object that fetches them by range."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
         ...
 
     def __getitem__(self, where: slice, /) -> memoryview:
-        """Those of a slice."""
+        """The bytes of a slice."""
         ...
 
 
@@ -49,7 +49,7 @@ class FramingError(ValueError):
 
 
 class LengthError(FramingError):
-    """The length field itself is damaged or absurd: where the next record starts is unknown."""
+    """The length field itself is damaged or implausible: the start of the next record is unknown."""
 
 
 class TruncatedError(FramingError):
@@ -57,12 +57,12 @@ class TruncatedError(FramingError):
 
 
 def mask(crc: int) -> int:
-    """The masked form in which TFRecord stores a CRC."""
+    """The masked form of a CRC, as TFRecord stores it."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
-    """Header and footer for a record whose data are ``parts`` one after the other, and the data's length in bytes."""
+    """Header and footer for a record whose data is ``parts``, joined, and the data's length in bytes."""
     crc = length = 0
     for part in parts:
         crc = crc32c(part, crc)
@@ -74,10 +74,10 @@ def _header(length: int) -> bytes:
     return HEADER.pack(length, mask(crc32c(_LENGTH.pack(length))))
 
 
-class Framed(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
+class Framed(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
     """One record found in a file: number, byte offset of its header, data, the data's masked CRC as stored.
 
-    ``intact`` says whether the data match that CRC.
+    ``intact`` says whether the data matches that CRC.
     """
 
     number: int
@@ -88,10 +88,10 @@ class Framed(NamedTuple):  # a tuple is made in a third of the time that a froze
 
 
 def iter_records(view: View) -> Iterator[Framed]:
-    """Every record of a whole TFRecord file; one whose data are damaged comes as not ``intact``.
+    """Every record of a whole TFRecord file; a record with damaged data is yielded as not ``intact``.
 
     Raises:
-        LengthError: a length field doesn't match its CRC: where the next record starts is unknown.
+        LengthError: a length field doesn't match its CRC: the start of the next record is unknown.
         TruncatedError: the file ends within a record.
     """
     for number, (offset, data) in enumerate(iter_unchecked(view)):
@@ -102,9 +102,9 @@ def iter_records(view: View) -> Iterator[Framed]:
 
 
 def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) -> memoryview | None:
-    """The data of the record whose framing begins and ends at these bytes, or None if no intact one does.
+    """The data of the intact record whose framing starts and stops at these bytes, or None if there is none.
 
-    Without ``check`` they are not compared with their CRC.
+    Without ``check`` the data is not compared with its CRC.
     """
     if start + OVERHEAD > stop or stop > len(view):
         return None
@@ -121,7 +121,7 @@ def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) ->
 
 
 def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
-    """The byte offset and the data of every record, the data not held against their CRC: only headers are touched.
+    """The byte offset and the data of every record; only headers are read, data is not compared with its CRC.
 
     Raises:
         LengthError, TruncatedError: as for iter_records.
@@ -138,9 +138,9 @@ def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
 
 
 def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, memoryview]]:
-    """The same as long as every record is intact: it ends before the first one that is not, or at the end.
+    """Offset and data of each record up to the first one that is not intact, or to the end.
 
-    This is the loop that reading in order spends its time in: what is rare is left to ``iter_records``.
+    Reading in order spends its time in this loop, so ``iter_records`` handles the rare cases.
     """
     offset, end = 0, len(view)
     unpack, unpack_crc = HEADER.unpack_from, FOOTER.unpack_from
@@ -161,7 +161,7 @@ def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, 
 
 
 def parse_header(header: Buffer, number: int, offset: int) -> int:
-    """The length of a record's data in bytes, by its header or what the file has of it; raises as iter_records does."""
+    """The length of a record's data in bytes, from its header or the start of one; raises as iter_records does."""
     if len(header) < HEADER.size:
         raise TruncatedError(number, offset, f"the file ends {len(header)} bytes into a 12-byte header")
     length, length_crc = HEADER.unpack(header)
@@ -177,7 +177,7 @@ def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
 
 @dataclass(slots=True)
 class Index:
-    """The records of a shard in order: offset, length with framing, data CRC as stored, file name; and their end."""
+    """The records of a shard in order: offset, length with framing, stored data CRC, file name; and the end offset."""
 
     offsets: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -186,7 +186,7 @@ class Index:
     end: int = 0
 
     def add(self, length: int, crc: int, name: str) -> None:
-        """Append the record that begins where the last one ends."""
+        """Append a record that starts where the last one ends."""
         self.offsets.append(self.end)
         self.end += length
         self.lengths.append(length)
@@ -200,7 +200,7 @@ class Index:
 
     @property
     def identities(self) -> list[tuple[int, int]]:
-        """What tells a record from any other: length and CRC."""
+        """Length and CRC of each record: together they identify it."""
         return list(zip(self.lengths, self.crcs, strict=True))
 
     @property
@@ -214,7 +214,7 @@ class Index:
 
 
 def decode(offsets: Buffer, listing: Buffer) -> Index | None:
-    """Both files of an index, or None if they are not as they are written, byte for byte."""
+    """The Index in both files, or None if they are not byte for byte as they were written."""
     content = bytes(offsets), bytes(listing)
     try:
         pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, content[0].splitlines())]
@@ -235,7 +235,7 @@ def encode_index(offsets: Iterable[int], lengths: Iterable[int]) -> bytes:
 
 
 def decode_index(content: bytes) -> array[int] | None:
-    """The offset of each record and that of the end; None unless they follow one another from 0 on without a gap."""
+    """The offset of each record and of the end; None unless they start at 0 and leave no gap."""
     try:
         numbers = array("Q", map(int, content.split()))
         ends = array("Q", accumulate(numbers[1::2], initial=0))

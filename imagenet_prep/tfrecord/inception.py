@@ -1,7 +1,7 @@
 """The record layout of 2016, as ``build_imagenet_data.py`` (tensorflow/models, Inception) wrote it.
 
-A record is the Example of fifteen features around the image's own bytes. Since features are in byte order of their
-names, everything but the image is two short byte strings: one before ``image/encoded``'s value, one after it.
+A record is the Example of fifteen features around the image's own bytes. Features are in byte order of their names,
+so everything except the image is two short byte strings: one before ``image/encoded``'s value, one after it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROMISE: Mapping[str, Mapping[str, object]] = {
     }
     for name in sorted(FEATURES)
 }
-"""What every record holds, by feature: its kind, whether it is optional, how many values it has (None: any)."""
+"""The features of every record: kind, whether optional, and how many values (None: any number)."""
 
 ENCODED = example.SplitEntry("image/encoded")
 """The entry of the image."""
@@ -46,9 +46,9 @@ _FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
 
 
 def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
-    """What comes before and after the ``length`` bytes of the image in the record of ``item``.
+    """The bytes before and after the image in the record of ``item``; the image has ``length`` bytes.
 
-    ``width`` and ``height`` are in pixels. What many records share is encoded once.
+    ``width`` and ``height`` are in pixels. Parts that many records share are encoded once.
     """
     name = item.filename.encode()
     tail = (
@@ -65,7 +65,7 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
 
 @functools.lru_cache(maxsize=4096)
 def _class_entries(label: int, wnid: str, text: str) -> bytes:
-    """The entries that precede image/encoded: the same for every image of a class."""
+    """The entries before image/encoded: the same for every image of a class."""
     return b"".join(
         (
             encode_entry("image/channels", Int64List((CHANNELS,))),
@@ -84,7 +84,7 @@ def _size_entry(name: str, pixels: int) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _value_prefix(name: str, length: int) -> bytes:
-    """Everything of the entry of one byte string that precedes its ``length`` bytes."""
+    """The part of a byte string's entry before its ``length`` bytes."""
     return example.SplitEntry(name).head(length)
 
 
@@ -121,7 +121,7 @@ def _floats(count: int) -> struct.Struct:
 
 @functools.lru_cache(maxsize=256)
 def _bbox_prefixes(count: int) -> tuple[bytes, ...]:
-    """Everything of the four entries of ``count`` floats, in byte order of their names, that precedes the floats."""
+    """The part of each edge's entry before its ``count`` floats, in byte order of the four names."""
     size = 4 * count
     return tuple(encode_entry(name, FloatList((0.0,) * count))[:-size] for name in _BBOX_SIDES)
 

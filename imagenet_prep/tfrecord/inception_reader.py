@@ -1,8 +1,8 @@
 """Record bytes -> the values of an Inception record.
 
-Records laid out as inception.record_parts does it, nearly all there are, are read at the places where their few
-varying values lie, everything between them held against what must be there. Any other encoding of the same features is
-as legal, and takes the general parser, which is several times slower.
+Nearly all records have the layout of inception.record_parts. They are read at known positions, and all bytes between
+the few varying values are compared with the expected ones. Any other encoding of the same features is as legal: the
+general parser reads it, several times slower.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from imagenet_prep.tfrecord.example import (
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 
-_FIRST_KEY = 128  # in nearly all records the key of the image lies behind that many bytes, and is found the sooner
-_HEAD = 2048  # bytes that hold everything before the image: words of the longest class are some 140
+_FIRST_KEY = 128  # in nearly all records the image's key is after this many bytes: the search starts there
+_HEAD = 2048  # bytes that hold everything before the image: the longest class has some 140 bytes of words
 
 
 class RecordError(ValueError):
@@ -46,12 +46,12 @@ class RecordError(ValueError):
 
 
 class BoxesError(RecordError):
-    """The five lists of boxes do not fit together."""
+    """The five lists of boxes differ in length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is the same in every record of one maker: which features there are, and three constants in them.
+    """The constants of every record of one maker: which features it has, and three values in them.
 
     A constant is None where its feature is missing.
     """
@@ -65,10 +65,10 @@ class Traits:
 CANONICAL = Traits(inception.FEATURES, inception.COLORSPACE.decode(), inception.CHANNELS, inception.FORMAT.decode())
 
 
-class ImageRecord(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
-    """What a record says: ``width`` and ``height`` in pixels, ``box_labels`` one a box, ``encoded`` the JPEG.
+class ImageRecord(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
+    """The values of a record: ``width`` and ``height`` in pixels, ``box_labels`` one per box, ``encoded`` the JPEG.
 
-    What other makers leave out is None, or "", or empty.
+    Values that other makers leave out are None, or "", or empty.
     """
 
     filename: str
@@ -87,8 +87,8 @@ def read_record(data: memoryview) -> ImageRecord:
     """The values of a record's data.
 
     Raises:
-        ExampleError: the bytes are no tf.train.Example.
-        RecordError: image or label is missing, or a feature is of the wrong kind or without a usable value.
+        ExampleError: the bytes are not a tf.train.Example.
+        RecordError: image or label is missing, or a feature has the wrong kind or no usable value.
     """
     return read_canonical(data) or read_features(parse_example(data))
 
@@ -105,7 +105,7 @@ Words = tuple[int, str, str]
 
 
 def read_canonical(data: memoryview) -> ImageRecord | None:
-    """The record, if its features lie as inception.record_parts lays them out, all fifteen and no other; else None."""
+    """The record, if it has exactly the fifteen features in inception.record_parts's layout; None otherwise."""
     try:
         found = read_head(data) or _read_odd_head(data)
         if found is None:
@@ -119,10 +119,10 @@ def read_canonical(data: memoryview) -> ImageRecord | None:
 
 
 def read_head(data: memoryview) -> tuple[Words, int, int] | None:
-    """The class, and where the image begins and ends within the data; None unless they lie as in nearly all records.
+    """The class, and where the image starts and stops in the data; None unless the layout is the most common one.
 
-    Those are ours with an image of 16 KiB to 2 MiB: each of the five lengths before the image, one within the other,
-    takes three bytes then, and as digits of one large number they are decoded and compared all at once.
+    That is our layout with an image of 16 KiB to 2 MiB. Each of the five nested lengths before the image then is three
+    bytes long. They are decoded and compared at once, as digits of one large number.
     """
     head = data[:512].tobytes()
     key = head.find(_KEY, _FIRST_KEY)
@@ -138,16 +138,16 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
 
 
 def _masks() -> tuple[int, ...]:
-    """What ``read_head`` needs to know of a head: found from one such head, the image of which has 20,000 bytes."""
+    """The constants that ``read_head`` needs, derived from one such head, whose image has 20,000 bytes."""
     entry = inception.ENCODED.head(20_000)
-    places = (1, 5, 24, 28, 32)  # of the lengths in the four bytes that begin the data and the 31 before the image
+    places = (1, 5, 24, 28, 32)  # of the lengths in the first four bytes of the data and the 31 before the image
     sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
     low, middle, high = (sum(0x7F << 8 * place + shift for place in places) for shift in (0, 7, 14))
     varying = sum(0x7F7F7F << 8 * place for place in places)
     constant_bits = (1 << 8 * 35) - 1 & ~varying
     decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
     each = sum(1 << 8 * place for place in places[1:])
-    more = decoded - 20_000 * each - (4 << 8)  # the first length is that of the data but for its own four bytes
+    more = decoded - 20_000 * each - (4 << 8)  # the first length is that of the data except its own four bytes
     return constant_bits, sample & constant_bits, low, middle, high, 8 * places[-1], each, more
 
 
@@ -155,7 +155,7 @@ _CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _EACH, _MORE = _masks()
 
 
 def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
-    """The same for images of any length; raises ValueError or IndexError where the head is another one."""
+    """As ``read_head``, for images of any length; raises ValueError or IndexError for a head of another layout."""
     head = bytes(data[:_HEAD])
     size, start = varint_in(head, 1)
     key = head.index(_KEY, start)
@@ -188,8 +188,8 @@ def _read_class(entries: bytes) -> Words | None:
 
 
 def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]:
-    """File name, width, height and boxes from what follows the image; raises ValueError unless it is canonical."""
-    size = tail[23]  # behind tag, length, tag, length, "image/filename", and three times tag, length
+    """File name, width, height and boxes from the bytes after the image; raises ValueError unless canonical."""
+    size = tail[23]  # after tag, length, tag, length, "image/filename", and three times tag, length
     stop = 24 + size
     _require(tail, 0, _filename_head(size))
     rest = tail[stop:]
@@ -213,7 +213,7 @@ def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
 
 
 def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...], int]:
-    count = tail[position + 32] // len(varint(label))  # the length of the packed labels, if it is of one byte
+    count = tail[position + 32] // len(varint(label))  # the length of the packed labels, if it fits one byte
     label_entry, heads, layout = _box_entries(label, count)
     position = _require(tail, position, label_entry)
     values, step = layout.unpack_from(tail, position), count + 1
@@ -229,7 +229,7 @@ def _read_size(tail: bytes, position: int, name: str) -> tuple[int, int]:
 
 
 def _require(tail: bytes, position: int, expected: bytes) -> int:
-    """The position behind ``expected``, which must be at ``position``."""
+    """The position after ``expected``, which must be at ``position``."""
     if not tail.startswith(expected, position):
         raise ValueError("another encoding")
     return position + len(expected)
@@ -242,7 +242,7 @@ def _filename_head(size: int) -> bytes:
 
 @functools.lru_cache(maxsize=16)
 def _size_head(name: str, length: int) -> bytes:
-    """What precedes a size that takes ``length`` bytes as a varint."""
+    """The bytes before a size whose varint has ``length`` bytes."""
     if not 1 <= length <= 4:
         raise ValueError("over 28 bits: no size of an image")
     return encode_entry(name, Int64List((1 << 7 * (length - 1),)))[:-length]
@@ -250,7 +250,7 @@ def _size_head(name: str, length: int) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _box_entries(label: int, count: int) -> tuple[bytes, tuple[bytes, ...], struct.Struct]:
-    """The entry of the box labels, what precedes the floats of each edge, and the layout of these entries."""
+    """The entry of the box labels, the bytes before each edge's floats, and the layout of these entries."""
     blank = FloatList((0.0,) * count)
     heads = tuple(encode_entry(f"image/object/bbox/{edge}", blank)[: -4 * count or None] for edge in _EDGES)
     layout = struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads))
@@ -263,16 +263,16 @@ def _no_boxes() -> bytes:
     return label_entry + b"".join(heads)
 
 
-_read_shared = functools.lru_cache(maxsize=4096)(_read_rest)  # the same bytes for all images of a size without boxes
+_read_shared = functools.lru_cache(maxsize=4096)(_read_rest)  # the same bytes for all images of one size without boxes
 _MOST_SHARED = len(_FORMAT_ENTRY + _no_boxes() + _size_head("image/height", 4) + _size_head("image/width", 4)) + 8
-"""Bytes of such a rest."""
+"""Bytes of a rest that may be shared."""
 
 
 # any encoding --------------------------------------------------------------------------------------------------
 
 
 def read_features(features: Mapping[str, Feature]) -> ImageRecord:
-    """The record that a parsed Example is; features beyond the fifteen are left alone.
+    """The record in a parsed Example; features beyond the fifteen are ignored.
 
     Raises:
         RecordError: as for read_record.
@@ -296,7 +296,7 @@ def read_features(features: Mapping[str, Feature]) -> ImageRecord:
     )
 
 
-_traits = functools.lru_cache(maxsize=256)(Traits)  # few there are: they compare the faster for being the same
+_traits = functools.lru_cache(maxsize=256)(Traits)  # few exist, and identical objects compare faster
 
 
 def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None, str | None]:
@@ -305,7 +305,7 @@ def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None,
 
 
 def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int, ...]]:
-    """Boxes and their labels; the labels may be missing, the edges all together too."""
+    """Boxes and their labels; the labels may be missing, and the edges may all be missing."""
     edges = [_get(features, f"image/object/bbox/{edge}", FloatList) for edge in ("xmin", "ymin", "xmax", "ymax")]
     labels = _get(features, "image/object/bbox/label", Int64List)
     there = [feature.values for feature in (*edges, labels) if feature is not None]
