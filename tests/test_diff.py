@@ -140,7 +140,7 @@ def test_damaged_data_are_said_to_be(plain: Layout, tmp_path: Path) -> None:
     copy.shard_path(FIRST).write_bytes(data)
     (record,) = diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing
     assert record.features is not None
-    assert "the data do not match their CRC" in record.features["the record"][1]
+    assert "the data does not match its CRC" in record.features["the record"][1]
 
 
 @pytest.mark.parametrize(("name", "error"), [("nope", UsageError), ("empty", InputError)])

@@ -541,7 +541,7 @@ def test_what_is_no_tfrecord_file_is_said_to_be_none(tmp_path: Path) -> None:
     """A text file is told from a damaged one where that can be done."""
     path = tmp_path / "file.csv"
     path.write_text("name,age\nx,1\n" * 10)
-    with pytest.raises(InputError, match="is no TFRecord file"):
+    with pytest.raises(InputError, match="is not a TFRecord file"):
         next(records.read(path))
 
 

@@ -414,7 +414,7 @@ def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
     with pytest.raises(InputError) as caught:
         found[first + 1]
     assert caught.value.what == f"{shard}: record 1 at byte {size + 16}{where} is damaged"
-    assert caught.value.detail == "the data do not match their CRC"
+    assert caught.value.detail == "the data does not match its CRC"
     assert "imagenet-prep verify" in caught.value.hint
     others = [number for number in range(300) if number != first + 1]
     assert [bytes(found[number].data) for number in others] == [expected[number] for number in others]
@@ -483,7 +483,7 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
     """A split that isn't there: the error names those that are; a folder without shards, or that isn't there."""
     with pytest.raises(InputError, match="no val shards in") as caught:
         imagenet_prep.open(layout.data_dir, "val")
-    assert caught.value.detail.endswith("there are those of train, validation")
+    assert caught.value.detail.endswith("found: train, validation")
     with pytest.raises(InputError, match="no train shards in") as caught:
         imagenet_prep.open(layout.raw_dir, "train")
     assert "there are" not in caught.value.detail

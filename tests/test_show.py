@@ -268,7 +268,7 @@ def test_damaged_record(tmp_path: Path, position: int) -> None:
 def test_other_files(tmp_path: Path) -> None:
     """A file that is no TFRecord file, or whose records are no Examples, is an InputError."""
     (tmp_path / "text").write_text("It was a bright cold day in April.")
-    for path, word in ((tmp_path / "text", "no TFRecord file"), (write(tmp_path / "f", b"\xff"), "is damaged")):
+    for path, word in ((tmp_path / "text", "not a TFRecord file"), (write(tmp_path / "f", b"\xff"), "is damaged")):
         with pytest.raises(InputError) as caught:
             list(show(path))
         assert word in caught.value.what
@@ -277,11 +277,11 @@ def test_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (photographs.tiny(1), "it begins as a JPEG image does"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it begins as a PNG image does"),
-        (b"PK\3\4" + bytes(100), "it begins as a zip file does"),
-        (b"x".ljust(257, b"\0") + b"ustar\00000" + bytes(500), "it begins as a tar archive does"),
-        ("name,größe\nx,1\n".encode() * 50, "it begins as a text file does"),
+        (photographs.tiny(1), "it starts as a JPEG image does"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it starts as a PNG image does"),
+        (b"PK\3\4" + bytes(100), "it starts as a zip file does"),
+        (b"x".ljust(257, b"\0") + b"ustar\00000" + bytes(500), "it starts as a tar archive does"),
+        ("name,größe\nx,1\n".encode() * 50, "it starts as a text file does"),
     ],
 )
 def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> None:
@@ -290,7 +290,7 @@ def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> 
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         list(show(path))
-    assert str(caught.value).splitlines() == [f"{path} is no TFRecord file", words]
+    assert str(caught.value).splitlines() == [f"{path} is not a TFRecord file", words]
 
 
 @pytest.mark.parametrize("content", [b"", bytes(20), b"\1" * 20, b"\xff\xd8" + bytes(20)])

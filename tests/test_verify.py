@@ -250,7 +250,7 @@ def test_flipped_bit_names_the_file(layout: Layout) -> None:
     path.write_bytes(content)
     problem = the_problem(layout, K.BAD_CRC)
     filename = read_record(record.data).filename
-    assert problem.detail == f"record 4 at byte {record.offset} ({filename}): the data do not match their CRC"
+    assert problem.detail == f"record 4 at byte {record.offset} ({filename}): the data does not match its CRC"
     (line,) = layout.problems_path.read_text().splitlines()
     assert Problem(**json.loads(line)) == problem
 

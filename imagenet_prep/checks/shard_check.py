@@ -271,7 +271,7 @@ class _Reading:
         for finding in seen.findings:
             self.findings.add(finding, self.place(record.number))
         if not record.intact:
-            finding = Finding(ProblemKind.BAD_CRC, "the data do not match their CRC")
+            finding = Finding(ProblemKind.BAD_CRC, "the data does not match its CRC")
             self.findings.add(finding, self.place(record.number))
 
     def has_index(self, index: AnyPath, listing: AnyPath) -> bool:

@@ -1,4 +1,4 @@
-"""Where work runs: processes or threads on this machine, or the machines of a Ray cluster."""
+"""make_engine: runs tasks on processes or threads of this machine, or on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ ENGINES = ("processes", "threads", "ray")
 
 
 def available_cpus() -> int:
-    """How many CPUs this process may use, which may be fewer than the machine has."""
+    """The number of CPUs that this process may use; the machine may have more."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def make_engine(name: str = "processes", workers: int | None = None, ray_address: str | None = None) -> Engine:
-    """The engine called ``name`` with ``workers`` workers (default: one a CPU that this process, or Ray, may use).
+    """The engine called ``name`` with ``workers`` workers (default: one per CPU that this process, or Ray, may use).
 
-    ``ray_address`` is that of a Ray cluster, which else is RAY_ADDRESS; with neither, "ray" starts one of this machine.
+    ``ray_address`` is the address of a Ray cluster (default: RAY_ADDRESS); without one, "ray" starts a local cluster.
 
     Raises:
-        UsageError: no such engine, fewer than one worker, or an address that the engine has no use for.
+        UsageError: the engine does not exist, there is less than one worker, or the engine doesn't use an address.
     """
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
-        raise UsageError(f"an address of a Ray cluster ({ray_address})", "expected --engine ray beside it")
+        raise UsageError(f"an address of a Ray cluster ({ray_address})", "expected --engine ray with it")
     if name == "processes":
         from imagenet_prep.engines.processes import ProcessEngine
 
@@ -59,8 +59,8 @@ class ThreadEngine:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
     ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator drops what has not begun."""
-        from concurrent.futures import ThreadPoolExecutor  # not above: a first conversion has no use for it
+        """Run ``function`` on every task; closing the iterator drops the tasks that have not started."""
+        from concurrent.futures import ThreadPoolExecutor  # not above: most conversions don't need it
 
         pool = ThreadPoolExecutor(self.workers)
         heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]] = SimpleQueue()
@@ -84,7 +84,7 @@ class ThreadEngine:
 def _outcome(
     heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]], moved: Callable[[T, int], None] | None
 ) -> Done[T, R] | Failed[T]:
-    """The next outcome; what tasks tell before is passed on."""
+    """The next outcome; messages that tasks send earlier are passed on."""
     while isinstance(told := heard.get(), tuple):
         if moved is not None:
             moved(*told)

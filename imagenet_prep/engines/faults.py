@@ -1,4 +1,4 @@
-"""What goes wrong with a task or a worker -> the error that the caller gets."""
+"""A failure of a task or a worker -> the error that the caller gets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRIES = 3
 
 
 def fault(error: Exception) -> PrepError:
-    """An exception as an error of ours: as it is, as what the system refused, or as a bug with its traceback."""
+    """An exception as a PrepError: unchanged, as a system error, or as a bug with its traceback."""
     if isinstance(error, PrepError):
         return error
     refused = as_error(error) if isinstance(error, OSError) else None
@@ -21,7 +21,7 @@ def fault(error: Exception) -> PrepError:
 
 
 def no_worker(reason: str) -> PrepError:
-    """The error for a system that starts no more processes or threads."""
+    """The error for a system that can't start another process or thread."""
     return PrepError(
         "no worker can be started",
         f"the system says: {reason}",

@@ -1,9 +1,9 @@
-"""Worker processes on this machine.
+"""ProcessEngine: runs tasks on worker processes of this machine.
 
-Why not concurrent.futures: there one worker killed from outside (the OOM killer) breaks the whole pool. Here its task
-is tried again by a new worker. Workers are forked: they start in a millisecond and share what the parent has read. The
-library of object stores survives no fork. So an engine forks its workers just before the first request that its process
-makes, and keeps them for all that follows; one that comes later, or has lost a worker, starts a new Python.
+concurrent.futures is not used: there, one worker killed from outside (the OOM killer) breaks the whole pool. Here a
+new worker retries its task. Workers are forked: they start in a millisecond and share the parent's memory. The library
+of object stores does not survive a fork. So an engine forks its workers just before the first request of its process,
+and keeps them from then on. A worker that is needed later starts as a new Python process.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from imagenet_prep.storage.object_store import are_used, prepare_before_use
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _OVER = b""
-"""What a worker is told when a function gets no more tasks; another function follows."""
+"""The message that a function has no more tasks; another function follows."""
 
 _NO_THREAD = os.EX_OSERR
-"""The exit status of a worker that could not begin."""
+"""The exit status of a worker that could not start."""
 
 
 @dataclass
 class ProcessEngine:
-    """Runs tasks on ``workers`` processes: forked ones, if this process can be forked."""
+    """Runs tasks on ``workers`` processes, forked if this process can be forked."""
 
     workers: int
     _kept: list[_Worker[Any]] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -48,13 +48,13 @@ class ProcessEngine:
         weakref.finalize(self, _end, self._kept, os.getpid())
 
     def prepare(self) -> None:
-        """Fork the workers of what will be mapped once this process can't be forked any more."""
+        """Fork the workers that later calls of ``map`` will need, before this process can no longer be forked."""
         self._kept += [_start(None, can_fork=True) for _ in range(self.workers)]
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
     ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator stops the workers that are at work at once."""
+        """Run ``function`` on every task; closing the iterator stops busy workers at once."""
         with contextlib.closing(_Pool(function, self.workers, moved, self._kept)) as pool:
             yield from pool.run(tasks)
 
@@ -123,7 +123,7 @@ class _Pool(Generic[T, R]):
             worker = busy[connection]
             try:
                 answer = worker.connection.recv_bytes()
-            except (EOFError, OSError):  # an OSError if it died in the middle of its answer
+            except (EOFError, OSError):  # an OSError if it died while sending its answer
                 failure = self._replace(worker)
                 if failure is not None:
                     yield failure
@@ -138,12 +138,12 @@ class _Pool(Generic[T, R]):
             yield Done(task, value) if succeeded else Failed(task, value)
 
     def _replace(self, worker: _Worker[T]) -> Failed[T] | None:
-        """Put a new worker in the place of one that is lost, and give it the task, if that may be tried again.
+        """Replace a lost worker, and give the new one its task if a retry is allowed.
 
         Raises:
-            PrepError: it could not begin; nor could another.
+            PrepError: the worker could not start, and neither could another.
         """
-        worker.process.kill()  # one that lives on without its pipe would be waited for without end
+        worker.process.kill()  # a worker that outlives its pipe would be waited for forever
         worker.process.join()
         worker.connection.close()
         self._workers.remove(worker)
@@ -166,16 +166,16 @@ def _cause(exit_code: int | None) -> str:
 
 
 def _return_memory() -> None:
-    """Give back to the system what has been freed: every worker would be charged with it too."""
+    """Return freed memory to the system: otherwise every worker is charged for it too."""
     with contextlib.suppress(OSError, AttributeError):  # glibc only
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _start(function: Callable[[Any], Any] | None, *, can_fork: bool) -> _Worker[Any]:
-    """A new worker, for one function or for those that it will be told.
+    """A new worker, for one function or for those that it receives later.
 
     Raises:
-        PrepError: the system starts no more.
+        PrepError: the system can't start another process.
     """
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
@@ -196,7 +196,7 @@ def _start(function: Callable[[Any], Any] | None, *, can_fork: bool) -> _Worker[
 
 
 def _lifeline() -> tuple[Connection, Connection]:
-    """A pipe whose writing end this process alone holds: when it dies, however it dies, every worker sees the end."""
+    """A pipe whose writing end only this process holds: however it dies, every worker sees the end."""
     if os.getpid() not in _lifelines:
         _lifelines[os.getpid()] = multiprocessing.Pipe(duplex=False)
     return _lifelines[os.getpid()]
@@ -206,7 +206,7 @@ _lifelines: dict[int, tuple[Connection, Connection]] = {}
 
 
 def _end(workers: list[_Worker[Any]], owner: int) -> None:
-    """Stop workers at once; of a copy in a forked process, ``owner`` is another one, and nothing is done."""
+    """Stop workers at once; in a forked copy, where this process is not ``owner``, do nothing."""
     if os.getpid() != owner:
         return
     for worker in workers:
@@ -218,10 +218,10 @@ def _end(workers: list[_Worker[Any]], owner: int) -> None:
 
 
 def _tell(worker: _Worker[Any], message: bytes | memoryview) -> bool:
-    """Send a worker a function, a task, or that no more of them come; whether it could be sent."""
+    """Send a worker a function, a task, or the end of tasks; returns whether that succeeded."""
     try:
         worker.connection.send_bytes(message)
-    except OSError:  # it died while idle; the next collect finds out
+    except OSError:  # it died while idle; the next collect notices
         return False
     return True
 
@@ -230,11 +230,11 @@ def _work(
     function: Callable[[T], R] | None, connection: Connection, alive: Connection, parents: Connection | None
 ) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
-    gc.freeze()  # a collection would write to what is shared with the parent, and so copy it
+    gc.freeze()  # a collection would write to memory shared with the parent, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-    if parents is not None:  # what a fork brought along
+    if parents is not None:  # inherited by the fork
         parents.close()
     try:
         threading.Thread(target=_die_with_parent, args=(alive.fileno(),), daemon=True).start()
@@ -255,26 +255,26 @@ def _die_with_parent(lifeline: int) -> None:
     os._exit(1)
 
 
-# what the processes say to each other -------------------------------------------------------------------------
+# messages between the processes -------------------------------------------------------------------------------
 
 
 def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:
     """A pickled task -> the pickled answer: whether it succeeded, and its result or its error."""
     try:
         return ForkingPickler.dumps((True, function(ForkingPickler.loads(task))))
-    except Exception as error:  # noqa: BLE001 - a bug of ours must reach the parent as a value, with its traceback
+    except Exception as error:  # noqa: BLE001 - a bug must reach the parent as a value, with its traceback
         return ForkingPickler.dumps((False, fault(error)))
 
 
 def _step(done: int) -> memoryview:
-    """What a worker says before its answer: how much of its task is done."""
+    """A progress message of a worker before its answer: how much of its task is done."""
     return ForkingPickler.dumps((None, done))
 
 
 def _read(answer: bytes) -> tuple[bool | None, Any]:
-    """An answer as the worker gave it, or a step (None); one that can't be read is the failure of its task."""
+    """The answer of a worker, or a step (None); an unreadable one becomes the failure of its task."""
     try:
         succeeded, value = ForkingPickler.loads(answer)
-    except Exception as error:  # noqa: BLE001 - whatever reading it runs into
+    except Exception as error:  # noqa: BLE001 - any failure to read it
         return False, fault(error)
     return succeeded, value

@@ -1,8 +1,8 @@
-"""RayEngine: shards are made by the machines of a Ray cluster, one that is there or one of this machine alone.
+"""RayEngine: the machines of a Ray cluster make the shards, an existing cluster or a local one.
 
-Ray places the tasks, and tries again those that lost their worker, their machine or their storage. A machine that lacks
-the package, the folder of the output or the raw data says so and gets no more tasks: the others finish. Only when no
-machine can do the work the run fails, with the name of each.
+Ray places the tasks, and retries tasks that lost their worker, their machine or their storage. A machine without the
+package, the output folder or the raw data reports that and gets no more tasks: the others finish. The run fails only
+when no machine can do the work, and the error names each of them.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError
 from imagenet_prep.model import Done, Failed, Outcomes, Portable, R, T
 
 AHEAD = 2
-"""Tasks that are out, in slots of the cluster: those beyond one a slot wait where a slot gets free next."""
+"""The most unfinished tasks per slot of the cluster: tasks beyond one per slot wait for the next free slot."""
 
 PATIENCE = 30.0
-"""Seconds in which a file made here shows on every machine; network file systems remember what was not there."""
+"""Seconds until every machine sees a file made here; network file systems cache missing names."""
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing to its makers
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # and says nothing of deaths on standard output
-    "RAY_task_oom_retries": str(TRIES - 1),  # of the cluster that is started here; Ray's own default is without end
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # and reports no deaths on standard output
+    "RAY_task_oom_retries": str(TRIES - 1),  # for a cluster started here; Ray's own default has no limit
 }
-_LOOK = 0.5  # seconds between looks at how large the cluster is
+_LOOK = 0.5  # seconds between checks of the cluster's size
 _ANSWER = 10.0  # seconds in which the machine of an address must answer
-_END = 5.0  # seconds in which tasks that were cancelled should be gone
-_STORE = 100 << 20  # bytes of Ray's object store on this machine: it holds tasks that are larger than usual, no more
+_END = 5.0  # seconds to wait for cancelled tasks to end
+_STORE = 100 << 20  # bytes of Ray's object store on this machine: it holds only unusually large tasks
 
 
 class RayEngine:
     """Runs portable functions on a Ray cluster, and all others on this machine.
 
     Args:
-        workers: tasks at once at most; None: as many as the cluster has CPUs, more as it grows.
-        address: of the cluster, "auto" for the one that this machine belongs to; None: one is started here.
+        workers: the most tasks at once; None: one per CPU of the cluster, more as it grows.
+        address: of the cluster, "auto" for the one that this machine belongs to; None: start one here.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
@@ -59,30 +59,32 @@ class RayEngine:
 
     @property
     def workers(self) -> int:
-        """Tasks that may run at once now."""
+        """The number of tasks that may run at once now."""
         self.connect()
         return self._workers or _slots(_nodes())
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
     ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator cancels what runs. There nothing is ``moved``.
+        """Run ``function`` on every task; closing the iterator cancels running ones. Cluster tasks report no progress.
 
         Raises:
             UsageError: Ray is not installed, or no machine of the cluster can do this work.
             NetworkError: no cluster answers.
         """
         if not isinstance(function, Portable):
-            here = ThreadEngine if self._is_connected else ProcessEngine  # what holds threads of others should not fork
+            here = (
+                ThreadEngine if self._is_connected else ProcessEngine
+            )  # a process with foreign threads should not fork
             yield from here(self._workers or available_cpus()).map(function, tasks, moved)
             return
         self.connect()
-        most = self._workers if self._address else None  # on a cluster of others it is kept to exactly
+        most = self._workers if self._address else None  # a shared cluster gets exactly that many
         with contextlib.closing(_Flight(function, most)) as flight:
             yield from flight.run(tasks)
 
     def connect(self) -> None:
-        """Join the cluster, or start one, if that isn't done yet."""
+        """Join the cluster, or start one, unless that is already done."""
         if self._is_connected:
             return
         _refuse_address(self._address)
@@ -116,7 +118,7 @@ class RayEngine:
 
 
 class _Flight(Generic[T, R]):
-    """All tasks that are out, by Ray's references to their answers."""
+    """All unfinished tasks, by Ray's references to their answers."""
 
     def __init__(self, function: Portable[T], most: int | None) -> None:
         self._function = function
@@ -139,12 +141,12 @@ class _Flight(Generic[T, R]):
             yield from self._collect()
 
     def close(self) -> None:
-        """Cancel what is out, and wait a little until it is gone."""
+        """Cancel unfinished tasks, and wait a little until they end."""
         import ray
 
         try:
             for reference in self._out:
-                ray.cancel(reference)  # by force, an answer that is on its way would be a fatal error to Ray itself
+                ray.cancel(reference)  # with force, an answer in transit would be a fatal error to Ray itself
             if self._out:
                 ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
         finally:
@@ -154,25 +156,25 @@ class _Flight(Generic[T, R]):
                     self._mark.parent.rmdir()
 
     def _begin(self, task: T) -> None:
-        """Put on the cluster what every task needs; make the file by which a machine knows the folder of the output."""
+        """Put on the cluster what every task needs; create the file that identifies the output folder."""
         import ray
 
         token = secrets.token_hex(8)
         mark = self._function.meeting_point(task, token)
         if mark is not None:
-            with contextlib.suppress(OSError):  # where it can't be made, the work that writes there says so
+            with contextlib.suppress(OSError):  # if it can't be created, the task that writes there reports it
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
                 self._mark = mark
         function = bytes(ForkingPickler.dumps(self._function))
         place = str(self._mark.absolute()) if self._mark else ""
         self._kit = ray.put(tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE)))
-        # Another try may go to another machine, whose storage is sound.
+        # A retry may run on another machine, whose storage is sound.
         tries = {"max_retries": TRIES - 1, "retry_exceptions": [WriteError]}
         self._remote = ray.remote(num_cpus=1, **tries)(_by_value())
 
     def _room(self) -> int:
-        """How many tasks may be out now."""
+        """The number of tasks that may be submitted now."""
         if time.monotonic() - self._looked > _LOOK:
             fit = [node for node in _nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
@@ -193,7 +195,7 @@ class _Flight(Generic[T, R]):
 
     def _collect(self) -> Iterator[Done[T, R] | Failed[T]]:
         """Wait a little for an answer."""
-        self._room()  # the last fit machine may have gone
+        self._room()  # the last suitable machine may be gone
         for reference in _wait(self._out):
             task = self._out.pop(reference)
             outcome = _outcome(task, reference)
@@ -206,18 +208,18 @@ class _Flight(Generic[T, R]):
 
 
 def _wait(references: Iterable[Any]) -> list[Any]:
-    """The next that is ready, if one is within a moment."""
+    """The next ready reference, if one is ready within a moment."""
     import ray
 
     try:
         ready: list[Any] = ray.wait(list(references), timeout=_LOOK)[0]
-    except SystemError as error:  # what a signal's handler raised, Ray's compiled code passes on within one
+    except SystemError as error:  # Ray's compiled code wraps an exception raised by a signal's handler
         raise error.__cause__ or error from None
     return ready
 
 
 def _outcome(task: T, reference: Any) -> Done[T, Any] | Failed[T] | Unfit:
-    """What Ray's answer means for a task."""
+    """The outcome of a task, from Ray's answer."""
     import ray
     from ray import exceptions
 
@@ -227,13 +229,13 @@ def _outcome(task: T, reference: Any) -> Done[T, Any] | Failed[T] | Unfit:
         return Failed(task, fault(error.cause if isinstance(error.cause, Exception) else error))
     except (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError) as error:
         return Failed(task, died(_line(error)))
-    except Exception as error:  # noqa: BLE001 - what can't be read, and whatever else Ray runs into
+    except Exception as error:  # noqa: BLE001 - an unreadable answer, or any other failure of Ray
         return Failed(task, fault(error))
     return Unfit(*found[1:]) if found[0] == _UNFIT else Done(task, found[1])
 
 
 def _nodes() -> list[dict[str, Any]]:
-    """The machines of the cluster that are up and take tasks."""
+    """The machines of the cluster that are up and accept tasks."""
     import ray
 
     return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
@@ -246,19 +248,19 @@ def _slots(nodes: Iterable[dict[str, Any]]) -> int:
 def _no_fit_machine(reasons: Iterable[str]) -> PrepError:
     return UsageError(
         f"no machine of the Ray cluster can do this work: {'; '.join(reasons)}",
-        f"expected what {platform.node()} has",
+        f"expected the same as on {platform.node()}",
         "every machine needs the same imagenet-prep, and the same folders from a shared file system",
     )
 
 
 def _refuse_address(address: str | None) -> None:
-    """Raise for an address of Ray's client, and for one where nobody listens: Ray would try for ever."""
+    """Raise for an address of Ray's client, and for one that nobody listens on: Ray would retry forever."""
     if address is None or address == "auto":
         return
     if "://" in address:
         raise UsageError(
             f"an address of Ray's client ({address})",
-            "expected that of the cluster itself, such as 10.0.0.1:6379, or auto: this process becomes a part of it",
+            "expected that of the cluster itself, such as 10.0.0.1:6379, or auto: this process joins the cluster",
             "run the command on a machine of the cluster",
         )
     host, _, port = address.rpartition(":")
@@ -292,10 +294,10 @@ class Unfit(NamedTuple):
 
 
 class Kit(NamedTuple):
-    """What a worker needs beside tasks, sent once a machine; plain, so that another version can read it, and say so.
+    """Everything that a worker needs besides tasks, sent once per machine as plain values, so any version can read it.
 
-    ``name`` tells it from any other; ``function`` is pickled; ``folder`` is the driver's own, for relative paths;
-    ``mark`` is a file that the driver made, or ""; it should show everywhere within ``patience`` seconds.
+    ``name`` is unique; ``function`` is pickled; ``folder`` is the driver's working folder, for relative paths.
+    ``mark`` is a file that the driver made, or ""; every machine should see it within ``patience`` seconds.
     """
 
     name: str
@@ -307,11 +309,11 @@ class Kit(NamedTuple):
 
 
 _kept: tuple[str, Callable[[Any], Any] | str] | None = None
-"""The name of a kit, and its function, or what this machine lacks: a reader keeps its archives open between tasks."""
+"""The name of a kit, and its function, or the fault of this machine: a reader keeps its archives open between tasks."""
 
 
 def _by_value() -> Callable[[Any, Any], Any]:
-    """What runs there first: Ray sends its code, and not its name, so that it also runs where this package lacks."""
+    """The function that runs there first: Ray sends its code, so it also runs without this package."""
 
     def run(kit: Any, task: Any) -> Any:
         import platform
@@ -329,10 +331,10 @@ def _by_value() -> Callable[[Any, Any], Any]:
 
 
 def answer(kit: tuple[str, str, bytes, str, str, float], task: Any, node: str, machine: str) -> tuple[Any, ...]:
-    """A task's result, or what this machine lacks.
+    """The result of a task, or the fault of this machine.
 
     Raises:
-        PrepError: whatever the function raised, as an error of ours.
+        PrepError: the function raised; the error is converted to a PrepError.
     """
     global _kept
     if _kept is None or _kept[0] != kit[0]:
@@ -343,16 +345,16 @@ def answer(kit: tuple[str, str, bytes, str, str, float], task: Any, node: str, m
         return _UNFIT, node, machine, lacking
     try:
         return "done", function(task)
-    except Exception as error:  # noqa: BLE001 - a bug of ours reaches the driver with its traceback
+    except Exception as error:  # noqa: BLE001 - a bug reaches the driver with its traceback
         raise fault(error) from None
 
 
 def _lacking(kit: Kit) -> str:
-    """What keeps this machine from working; empty if nothing does."""
+    """The reason that this machine can't work; empty if it can."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
     if imagenet_prep.__version__ != kit.version:
         return f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
-    with contextlib.suppress(OSError):  # then relative paths lead nowhere, and the next lines say so
+    with contextlib.suppress(OSError):  # then relative paths don't resolve, and the next lines report it
         os.chdir(kit.folder)
     until = time.monotonic() + kit.patience
     while kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent
@@ -363,5 +365,5 @@ def _lacking(kit: Kit) -> str:
 
 
 def _missing(function: Any, task: Any) -> str:
-    """What a task reads and this machine lacks; empty if all is there."""
+    """The first input of a task that this machine lacks; empty if all exist."""
     return next((f"it lacks {path}" for path in function.inputs(task) if not path.exists()), "")

@@ -1,1 +1,1 @@
-"""Finished shards, read."""
+"""Reading finished shards: Shard, ShardSet and Record."""

@@ -1,4 +1,4 @@
-"""Shard: a TFRecord file, opened. Record: one of its records, taken apart when it is asked for."""
+"""Shard: an open TFRecord file. Record: one of its records, parsed on demand."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ T = TypeVar("T")
 _PLAIN = Decoder()
 
 _Head = tuple[tuple[int, str | None, str | None], int, int | None]
-"""Label, wnid and words; where the image begins and ends within the data, or None: only the whole record tells."""
+"""Label, wnid and words; where the image starts and stops in the data, or None: then the whole record is parsed."""
 
 
 class Record:
     """One record of a shard: its ``number`` there, from 0, the ``offset`` of its header in bytes, its ``data``.
 
-    The data, a tf.train.Example as it was serialized, are a view of the file: nothing is copied. The rest is parsed
-    when it is first asked for: ``features`` of any record; ``filename``, ``label``, ``wnid``, ``text``, ``boxes``,
-    ``height``, ``width`` and ``encoded`` of an image's record as Inception lays it out, its pixels by ``image`` and
-    ``array``. What the record's maker left out is None, or "", or empty. Asking for what it can't tell raises an
+    The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Everything else is parsed on
+    first use: ``features`` of any record. A record in Inception's layout also has ``filename``, ``label``,
+    ``wnid``, ``text``, ``boxes``, ``height``, ``width`` and ``encoded``, and its pixels as ``image`` and ``array``.
+    Values that the record's maker left out are None, or "", or empty. A value that can't be read raises an
     InputError that names file, record and byte.
     """
 
@@ -67,7 +67,7 @@ class Record:
         self._image: ImageRecord | None = None
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        """A copy for another process has data of its own."""
+        """A copy for another process, with its own data."""
         return _of_another_process, (self.shard, self._source.compression, self.number, self.offset, bytes(self.data))
 
     def __repr__(self) -> str:
@@ -75,15 +75,15 @@ class Record:
 
     @property
     def shard(self) -> AnyPath:
-        """The file that it is from."""
+        """The file that holds it."""
         return self._source.path
 
     def parse(self, parse: Callable[[memoryview], T]) -> T:
-        """What ``parse`` makes of the data, its errors as those that name file, record and byte.
+        """The result of ``parse`` on the data; its errors are raised with file, record and byte.
 
         Raises:
-            InputError: the data are no Example, or none of an image's features.
-            UsageError: their values are other ones than ``parse`` expects.
+            InputError: the data is not an Example, or lacks the features of an image.
+            UsageError: the values are not the ones that ``parse`` expects.
         """
         try:
             return parse(self.data)
@@ -92,7 +92,7 @@ class Record:
             raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
         except RecordError as error:
             what = f"{self._where} is not an image's in Inception's layout"
-            raise InputError(what, str(error), "its `features` tell what it holds") from error
+            raise InputError(what, str(error), "its `features` show what it holds") from error
         except ValueRuleError as error:
             raise UsageError(self._where, str(error), error.hint) from error
 
@@ -102,7 +102,7 @@ class Record:
 
     @property
     def features(self) -> dict[str, Any]:
-        """Every feature by name: one value as that value, none or several as a list, texts as bytes."""
+        """Every feature by name: one value is that value, none or several are a list, texts are bytes."""
         return self.parse(_PLAIN.example)
 
     def _read(self) -> ImageRecord:
@@ -111,7 +111,7 @@ class Record:
         return self._image
 
     def _read_head(self) -> _Head:
-        """Class and image alone, where they can be had without the rest."""
+        """Class and image alone, if they can be read without the rest."""
         found = self._head = read_head(self.data) or _head_of(self._read())
         return found
 
@@ -167,7 +167,7 @@ class Record:
     def array(self, min_side: int | None = None) -> NDArray[np.uint8]:
         """Its pixels: uint8 of the shape (height, width, 3), in RGB, the same as those of ``image``.
 
-        With ``min_side`` a JPEG is decoded at 1/2 or less as far as both sides keep that many pixels: faster, but THE
+        With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many pixels: faster, but THE
         PIXELS DIFFER from those of the whole image made smaller.
 
         Raises:
@@ -200,7 +200,7 @@ class Shard:
 
     @classmethod
     def open(cls, path: AnyPath, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
-        """Open a shard; its compression is told by its first bytes unless it is given.
+        """Open a shard; its compression is detected from its first bytes unless it is given.
 
         Raises:
             InputError: the file can't be opened.
@@ -212,20 +212,20 @@ class Shard:
         """Every record, intact or not.
 
         Raises:
-            FramingError: no record can be found from there on.
+            FramingError: the next record can't be found.
         """
         return compressed.iter_records(self.view, self.compression)
 
     def intact_at(self, start: int, stop: int, *, check: bool = True) -> memoryview | None:
-        """The data of the record whose framing begins and ends at these bytes of a plain shard, or None."""
+        """The data of the record whose framing starts and stops at these bytes of a plain shard, or None."""
         if isinstance(self.view, memoryview):
             return tfrecord.intact_at(self.view, start, stop, check=check)
         return tfrecord.intact_at(self.view[start:stop], 0, stop - start, check=check)
 
     def unchecked(self) -> Iterator[tuple[int, memoryview]]:
-        """Byte offset and data of every record, the data not compared with their CRC.
+        """Byte offset and data of every record; the data is not compared with its CRC.
 
-        Of a plain shard only the headers are touched: data that nobody looks at are never read from the disk.
+        In a plain shard only the headers are touched: unused data is never read from the disk.
 
         Raises:
             FramingError: as for ``framed``.
@@ -238,13 +238,13 @@ class Shard:
         """Every record, intact or not.
 
         Raises:
-            InputError: no record can be found from there on; the error names file, record and byte.
+            InputError: the next record can't be found; the error names file, record and byte.
         """
         with self.naming():
             yield from self.framed()
 
     def offsets(self) -> array[int]:
-        """Where each record begins, and where the last one ends; raises InputError as ``followed`` does."""
+        """The start of each record, and the end of the last one; raises InputError as ``followed`` does."""
         ends = array("Q", [0])
         with self.naming():
             ends.extend(offset + len(data) + OVERHEAD for offset, data in self.unchecked())
@@ -254,10 +254,10 @@ class Shard:
         """A record of this shard.
 
         Raises:
-            InputError: its data are damaged; the error names file, record and byte.
+            InputError: its data is damaged; the error names file, record and byte.
         """
         if not framed.intact:
-            reason = "the data do not match their CRC"
+            reason = "the data does not match its CRC"
             raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
         return Record(self, framed.number, framed.offset, framed.data)
 
@@ -266,10 +266,10 @@ class Shard:
         return self.records()
 
     def records(self, *, check: bool = True) -> Generator[Record, None, int]:
-        """The same, and then their number; without ``check`` a plain shard's data are not compared with their CRC."""
+        """Every record, then their number; without ``check`` a plain shard's data is not compared with its CRC."""
         number = end = 0
         if self.compression == "none" and isinstance(self.view, memoryview):
-            begin, by_map = -1, not check  # data that nobody looks at need not be read
+            begin, by_map = -1, not check  # unused data should not be read
             with buffered(local_path(self.path), self.view) as read:
                 while begin < end or not by_map:
                     by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
@@ -294,8 +294,8 @@ class Shard:
             if error.offset == 0:
                 kind = looks_like(bytes(self.view[:512]))
                 if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
-                    raise InputError(f"{self.path} is no TFRecord file", f"it begins as {kind} does") from error
-                what = f"{self.path} is damaged at its first byte, or no TFRecord file"
+                    raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does") from error
+                what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
                 raise InputError(what, error.reason, remedy(self.path)) from error
             raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
 
@@ -311,9 +311,9 @@ _BEGINNINGS = {
 
 
 def looks_like(head: bytes) -> str:
-    """What a file is that begins so, in words; "" if it may be a TFRecord file, were it not for damage.
+    """The kind of file that has these first bytes; "" if it may be a damaged TFRecord file.
 
-    That begins with a length of eight bytes, the last ones 0: no text does.
+    A TFRecord file starts with a length of eight bytes, the last ones 0: no text does.
     """
     if head[257:262] == b"ustar":
         return "a tar archive"
@@ -333,16 +333,16 @@ def _damaged(path: AnyPath, number: int, offset: int, compression: Compression, 
 
 
 def remedy(path: AnyPath) -> str:
-    """verify, where a file is a shard of a set that was made there; of other files nothing is known."""
+    """The verify command for a shard that imagenet-prep made; for other files, advice to get a sound copy."""
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return f"{command('verify', layout.data_dir)}    (finds all that is wrong with this set of shards)"
+    return f"{command('verify', layout.data_dir)}    (finds every fault in this set of shards)"
 
 
 def _is_recorded(layout: Layout, name: str) -> bool:
     try:
         manifest = load_manifest(layout.manifest_path)
         return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
-    except InputError:  # what there is can't be understood: verify says so
+    except InputError:  # the manifest or journal can't be understood: verify reports it
         return layout.index_path(name).exists()

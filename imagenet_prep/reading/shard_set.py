@@ -33,17 +33,17 @@ _S = TypeVar("_S", bound="RecordSequence")
 
 
 class RecordSequence(Sequence[Record]):
-    """The records of the shards of one split, one after the other; a kind of set says how it comes by one of them.
+    """The records of one split's shards, in order; each kind of set defines how it reads a record.
 
-    ``split`` is what its shards' names begin with; ``first_label`` the label of its first class.
+    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class.
     """
 
     def __init__(self, split: str) -> None:
         self.split = split
         self.first_label = 1
         self._starts: list[int] | None = None
-        self._range: tuple[int, int] | None = None  # of a part: its records' numbers within the whole
-        self._opened: dict[int, Any] = {}  # maps of files, each made when it is first needed
+        self._range: tuple[int, int] | None = None  # of a part: the numbers of its records in the whole
+        self._opened: dict[int, Any] = {}  # maps of files, each opened on first use
 
     @abstractmethod
     def _count_shards(self) -> int:
@@ -51,18 +51,18 @@ class RecordSequence(Sequence[Record]):
 
     @abstractmethod
     def _find_starts(self) -> list[int]:
-        """The number of each shard's first record within the set, and behind them that of all; kept in ``_starts``."""
+        """The number of each shard's first record in the set, then the total; kept in ``_starts``."""
 
     @abstractmethod
     def _record(self, which: int, number: int) -> Record:
-        """A record by the number of its shard, and its own there."""
+        """A record by the number of its shard, and its own number there."""
 
     @abstractmethod
     def _records(self, which: int) -> Iterator[Record]:
         """All records of a shard in order."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the maps."""
+        """Everything except the maps."""
         return {**self.__dict__, "_opened": {}}
 
     def _described(self, place: str) -> str:
@@ -70,7 +70,7 @@ class RecordSequence(Sequence[Record]):
         return f"{type(self).__name__}({place!r}, {self.split!r}){part}"
 
     def shard(self: _S, rank: int, world: int) -> _S:
-        """The part of one of ``world`` readers: neighbours in order, as many for each as for the others, or one more.
+        """The part of one of ``world`` readers: consecutive records, split evenly (sizes differ by one at most).
 
         Raises:
             ValueError: ``rank`` is not one of 0 to ``world`` - 1.
@@ -109,7 +109,7 @@ class RecordSequence(Sequence[Record]):
         return self._record(which, at - starts[which])
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Record]:
-        """Several records by their numbers: what PyTorch's DataLoader asks for to make a batch."""
+        """Several records by their numbers, as PyTorch's DataLoader requests a batch."""
         return [self[index] for index in indices]
 
     def __iter__(self) -> Iterator[Record]:
@@ -127,7 +127,7 @@ class RecordSequence(Sequence[Record]):
 
     @property
     def starts(self) -> list[int]:
-        """The number of the first record of each shard that has a part in this set, and behind them that of all."""
+        """The number of the first record of each shard with a part in this set, then the total."""
         first, last = self._bounds()
         inner = [start - first for start in self._find_starts() if first < start < last]
         return [0, *inner, last - first]
@@ -137,37 +137,36 @@ class RecordSequence(Sequence[Record]):
 
 
 def first_label_of(classes: Mapping[str, int] | None, settings: Mapping[str, Any]) -> int:
-    """The label of the first class, by what a manifest says: 1 as in Inception's records, unless it tells another."""
+    """The label of the first class, from a manifest: 1 as in Inception's records, unless it says otherwise."""
     return first_label_among(classes.values()) if classes else int(settings.get("first_label", 1))
 
 
 def first_label_among(labels: Collection[int]) -> int:
-    """The label of the first class of a part of ImageNet: with official labels that is 1, be it in the part or not."""
+    """The label of the first class of a part of ImageNet: 1 with official labels, whether the part has it or not."""
     first = min(labels)
     return first if set(labels) == set(range(first, first + len(labels))) else 1
 
 
 class ShardSet(RecordSequence):
-    """The records of one split: in order by iteration, any of them by its number, each with its CRC checked.
+    """The records of one split: in order by iteration, or any of them by its number; each CRC is checked.
 
-    ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So it is a map-style data set of PyTorch
-    and a RandomAccessDataSource of Grain.
+    ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So a ShardSet is a map-style data set of
+    PyTorch and a RandomAccessDataSource of Grain.
 
-    A plain shard's records are found by its index, where there is one that fits it, else by the headers of all its
-    records; what they say is kept in the user's cache folder. Of a compressed shard all that precedes a record has to
-    be inflated before it: iterate over those. How many records there are is known from the manifest; of other makers'
-    sets the first ``len`` or ``[]`` finds out.
+    A plain shard's records are located by its index, if a matching one exists, or by the headers of all its records,
+    which are then cached in the user's cache folder. A record of a compressed shard requires inflating everything
+    before it: iterate over those. The number of records comes from the manifest; sets of other makers are counted at
+    the first ``len`` or ``[]``.
 
-    ``split`` is what its shards' names begin with; ``first_label`` the label of its first class, as the manifest says,
-    or 1.
+    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class from the manifest, or 1.
 
-    Shards are mapped when they are first read, and no file stays open. A set can be used by several threads and after a
-    fork; pickled, it is small, and maps its shards again where it is unpickled.
+    Shards are mapped on first use, and no file stays open. Several threads can share a set, also after a fork. A
+    pickled set is small, and maps its shards again after unpickling.
 
     Raises:
-        IndexError: there is no record of this number.
-        InputError: a shard or a record is damaged, or a shard holds more or fewer records than were counted; the
-            error names the file, and, of a record, its number there and its byte.
+        IndexError: no record has this number.
+        InputError: a shard or a record is damaged, or a shard holds more or fewer records than recorded; the error
+            names the file, and for a record its number there and its byte.
     """
 
     def __init__(self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True) -> None:
@@ -194,7 +193,7 @@ class ShardSet(RecordSequence):
 
     @property
     def paths(self) -> list[AnyPath]:
-        """Its shards' files in order, those that it shares with other parts among them."""
+        """Its shards' files in order, including those that it shares with other parts."""
         names = self._names
         if self._range:
             (first, last), starts = self._range, self._find_starts()
@@ -203,7 +202,7 @@ class ShardSet(RecordSequence):
 
     @property
     def compression(self) -> Compression:
-        """That of its first shard."""
+        """The compression of its first shard."""
         return self._open(0)._shard.compression
 
     def _find_starts(self) -> list[int]:
@@ -214,7 +213,7 @@ class ShardSet(RecordSequence):
 
     def _open(self, which: int) -> _Indexed:
         found = self._opened.get(which)
-        if found is None:  # two threads may come here at once: either's map will do
+        if found is None:  # two threads may be here at once: either map will do
             name = self._names[which]
             shard = Shard.open(self._layout.shard_path(name))
             index = self._layout.index_path(name)
@@ -223,7 +222,7 @@ class ShardSet(RecordSequence):
 
 
 def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[str], list[int | None]]:
-    """The shards of a split, and how many records each holds, where the manifest says so."""
+    """The shards of a split, and the number of records in each, if the manifest says so."""
     recorded = {name: info.records for name, info in manifest.shards.items()} if manifest else {}
     try:
         present = frozenset(names_in(layout.output_dir))
@@ -232,7 +231,7 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
     known = {**_counts_of(present), **_counts_of(recorded)}
     if split not in known:
         detail = f"expected files such as {shard_name(split, 0, 1024)}"
-        detail += f"; there are those of {', '.join(sorted(known))}" if known else ""
+        detail += f"; found: {', '.join(sorted(known))}" if known else ""
         hint = "name the folder and the split that hold them"
         raise InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
     count, *others = sorted(known[split])
@@ -248,7 +247,7 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
         is_begun = manifest is None and layout.journal_path.exists()
         todo = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(first))
-        raise InputError(what, f"the first one that is missing: {first}", todo)
+        raise InputError(what, f"the first missing one: {first}", todo)
     found = list(names)
     return found, [recorded.get(name) for name in found]
 
@@ -258,7 +257,7 @@ def _parsed(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
-    """Of how many shards the sets are to which shards of these names belong, by split."""
+    """The sizes of the sets that these shards belong to, by split."""
     counts: dict[str, set[int]] = {}
     for split, index, count in _parsed(names):
         if index < count:
@@ -267,13 +266,13 @@ def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
 
 
 def _warn_of_cost(shard: Shard) -> None:
-    """Say once a process and place what a record of a compressed shard costs."""
+    """Warn once per process and place about the cost of a record of a compressed shard."""
     text = f"{shard.path.name} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
     warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
 
 
 class _Indexed:
-    """A shard, and where its records are: that is found out when it is first asked for."""
+    """A shard and the positions of its records, which are found on first use."""
 
     def __init__(self, shard: Shard, index: AnyPath, count: int | None, *, check: bool) -> None:
         self._shard = shard
@@ -287,7 +286,7 @@ class _Indexed:
         return len(self._find_offsets()) - 1
 
     def records(self) -> Iterator[Record]:
-        """All of them in order."""
+        """All of its records in order."""
         self._check((yield from self._shard.records(check=self._checks_data)))
 
     def record(self, number: int) -> Record:
@@ -300,7 +299,7 @@ class _Indexed:
         else:
             _warn_of_cost(shard)
         framed = next(itertools.islice(shard.followed(), number, None), None)
-        if framed is None or shard.compression == "none":  # the index is not the shard's own, or the record is damaged
+        if framed is None or shard.compression == "none":  # the index is of another shard, or the record is damaged
             self._offsets = self._follow()
         assert framed is not None, "a record that was followed"
         return shard.sound(framed)
@@ -308,7 +307,7 @@ class _Indexed:
     def _find_offsets(self) -> array[int]:
         if self._offsets is None:
             own = None
-            with contextlib.suppress(InputError):  # verify finds fault with an index: here it only saves time
+            with contextlib.suppress(InputError):  # verify reports a bad index: here it only saves time
                 own = decode_index(find_plain(self._index) or b"-")
             known = self._fitting(own) or self._fitting(_cached_offsets(self._shard.path))
             self._offsets = known or self._follow()
@@ -316,7 +315,7 @@ class _Indexed:
         return self._offsets
 
     def _fitting(self, offsets: array[int] | None) -> array[int] | None:
-        """What an index says, unless it can't be that of the shard."""
+        """The offsets of an index, unless they can't be those of the shard."""
         if offsets is None or self._count not in (None, len(offsets) - 1):
             return None
         fits = self._shard.compression != "none" or offsets[-1] == len(self._shard.view)
@@ -329,7 +328,7 @@ class _Indexed:
         return offsets
 
     def _check(self, found: int) -> None:
-        """Refuse a shard that holds another number of records than were counted."""
+        """Refuse a shard whose number of records differs from the recorded one."""
         if self._count not in (None, found):
             what = f"{self._shard.path} holds {number_of(found, 'record')}"
             raise InputError(what, f"expected {self._count:,} by its manifest or its index", remedy(self._shard.path))
@@ -337,13 +336,13 @@ class _Indexed:
 
 # indexes of other makers' shards ---------------------------------------------------------------------------------
 #
-# They are made when they are first needed, and kept in the user's cache folder: nothing is written beside shards that
-# are not ours. A cached index is that of one state of a file: its place, size and time of change are in the name. It
-# saves time and is not trusted: whoever reads a record compares its framing. So it need not be durable either.
+# They are made on first use, and kept in the user's cache folder: nothing is written next to shards of other makers. A
+# cached index belongs to one state of a file: path, size and modification time are in its name. It saves time and is
+# not trusted: reading a record compares its framing. So it does not have to be durable either.
 
 
 def _cached_offsets(shard: AnyPath) -> array[int] | None:
-    """Where each record of a shard begins and the last one ends, in bytes; None if that is not known."""
+    """The start of each record of a shard and the end of the last one, in bytes; None if they are not cached."""
     local = local_or_none(shard)
     if local is None:
         return None
@@ -354,7 +353,7 @@ def _cached_offsets(shard: AnyPath) -> array[int] | None:
 
 
 def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
-    """Keep the offsets in the cache, but not those of remote shards; no space, or no right to write, is no error."""
+    """Cache the offsets, except those of remote shards; a full disk or a missing permission is no error."""
     local = local_or_none(shard)
     if local is None:
         return

@@ -1,4 +1,4 @@
-"""The data of a record -> values: the rules by which features come back."""
+"""The data of a record -> values: the rules for turning features into Python values."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from imagenet_prep.tfrecord.example import (
 
 T = TypeVar("T")
 
-_MOST = 10_000  # features that are remembered
+_MOST = 10_000  # cached features
 
 Names = bool | str | Collection[str]
-"""Names of features: a single one or several, True for all and False for none."""
+"""Names of features: one or several, True for all and False for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceExample:
-    """A record with sequences: ``context`` as a dictionary of its own, ``feature_lists`` a list of steps a name."""
+    """A record with sequences: ``context`` is a dictionary, ``feature_lists`` has a list of steps per name."""
 
     context: Mapping[str, Any] = field(default_factory=dict)
     feature_lists: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ValueRuleError(ValueError):
-    """A value that has no place in a feature; ``hint`` says what to do about it, and may be empty."""
+    """A value that can't be stored in a feature; ``hint`` is the remedy, and may be empty."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class ValueRuleError(ValueError):
 
 
 class _Chosen:
-    """The names that an argument means."""
+    """The names selected by an argument."""
 
     def __init__(self, names: Names) -> None:
         self._all = names is True
@@ -57,7 +57,7 @@ class _Chosen:
 
 
 class Decoder:
-    """Records as values: those named in ``text`` are str and not bytes, those in ``lists`` are always lists."""
+    """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always lists."""
 
     def __init__(self, text: Names = False, lists: Names = False) -> None:
         self._text = _Chosen(text)
@@ -68,15 +68,15 @@ class Decoder:
         """The dictionary of an Example.
 
         Raises:
-            ExampleError: the data are no Example.
-            ValueRuleError: they are a SequenceExample, or bytes that are to be text are not UTF-8.
+            ExampleError: the data is not an Example.
+            ValueRuleError: it is a SequenceExample, or the bytes of a text are not UTF-8.
         """
         if has_feature_lists(data):
             raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
         return keep_last(map(self._named_value, iter_entries(data)))
 
     def _named_value(self, entry: Buffer) -> tuple[str, Any]:
-        """Name and value of a feature; short ones are looked up, since many records have the same bytes."""
+        """Name and value of a feature; short ones are cached, since many records have the same bytes."""
         if len(entry) > SHORT:
             return self._entry(entry)
         name, value = self._short(entry)
@@ -90,8 +90,8 @@ class Decoder:
         """Both dictionaries of a SequenceExample.
 
         Raises:
-            ExampleError: the data are no SequenceExample.
-            ValueRuleError: bytes that are to be text are not UTF-8.
+            ExampleError: the data is not a SequenceExample.
+            ValueRuleError: the bytes of a text are not UTF-8.
         """
         context, feature_lists = parse_sequence_example(data)
         return SequenceExample(self._each(_value_of, context), self._each(_value_of_steps, feature_lists))
@@ -107,13 +107,13 @@ class Decoder:
 
 
 def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:
-    """The value of a feature: a single one as it is unless ``as_list``, else a list, empty if nothing is set."""
+    """The value of a feature: one value is itself unless ``as_list``; none or several are a list."""
     values = _values(feature, as_text)
     return values[0] if len(values) == 1 and not as_list else values
 
 
 def _value_of_steps(steps: Sequence[Feature | None], as_text: bool, as_lists: bool) -> list[Any]:
-    """The steps of a feature list: single values if every step has one and unless ``as_lists``, else a list a step."""
+    """The steps of a feature list: values if every step has one and unless ``as_lists``, otherwise a list per step."""
     values = [_values(step, as_text) for step in steps]
     is_flat = not as_lists and all(len(each) == 1 for each in values)
     return [each[0] for each in values] if is_flat else values
@@ -133,5 +133,5 @@ def _text(value: Buffer) -> str:
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError:
-        hint = "name the features that are text: text={...}"
+        hint = "name only the features that are text: text={...}"
         raise ValueRuleError("its bytes are not UTF-8", hint) from None

@@ -25,7 +25,7 @@ MAX_MESSAGE = (1 << 31) - 1
 """Protobuf, and so every reader of Examples, refuses a message beyond this many bytes."""
 
 HELD = 8 << 20
-"""Bytes that wait for being written, over all files: larger pieces are no faster."""
+"""Bytes held back for writing, over all files: larger pieces are no faster."""
 
 _LOCK = "lock"
 
@@ -43,22 +43,22 @@ def write(
     *,
     schema: Mapping[str, Kind] | None = None,
 ) -> int:
-    """Write records to a TFRecord file, in the place of what is there; returns how many there are.
+    """Write records to a TFRecord file, replacing an existing one; returns their number.
 
-    The file appears whole, once the last record is in it, or not at all.
+    The file appears when the last record is written: a partial file is never visible.
 
     Args:
-        path: the file; its folder is made if need be.
-        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples; or tf.train's own messages, or
-            their bytes, which are written as they are.
+        path: the file; its folder is created if it does not exist.
+        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples; or messages of tf.train or their
+            bytes, which are written unchanged.
         compression: of the whole file: None, "gzip" or "zlib", in any case.
-        schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
+        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
 
     Raises:
         UsageError: a record can't be written; the error names record and feature. Or the path is a URL.
         SpaceError: no space is left.
         BusyError: another process is writing that file.
-        WriteError: the system refuses.
+        WriteError: the system refuses to write.
     """
     refuse_url(path)
     target = Path(path)
@@ -80,21 +80,21 @@ def write(
 class ShardWriter:
     """Writes records to a set of shards, ``PREFIX-00000-of-00008`` and so on, that appear together when the block ends.
 
-    If the block raises, nothing appears. Give ``shards``, and records go to them in turn, or ``shard_size``, and a new
-    shard begins where a record would make one larger than that; a record larger than that has a shard of its own.
+    If the block raises, nothing appears. With ``shards``, records are distributed in turn. With ``shard_size``, a new
+    shard starts when a record would exceed that size; a record larger than that has a shard of its own.
 
     Args:
-        prefix: the path of every shard up to its number; its folder is made if need be.
-        shards: how many; those that get no record are empty files.
+        prefix: the path of every shard up to its number; its folder is created if it does not exist.
+        shards: the number of shards; those without a record are empty files.
         shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "100MiB" (2^20).
         compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
-        schema: the kind of features by name, where it is not to be inferred: "int64", "float" or "bytes".
-        overwrite: replace the shards that have this prefix already.
+        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
+        overwrite: replace existing shards with this prefix.
 
-    ``records`` is how many were written; ``paths`` the shards, once they are there.
+        cords`` counts the records written; ``paths`` are the shards, once the block has ended.
 
     Raises:
-        UsageError: an argument is wrong, or there are shards of this prefix.
+        UsageError: an argument is wrong, or shards with this prefix exist.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ShardWriter:
         refuse_url(prefix)
         self._prefix = Path(prefix)
         if not self._prefix.name:
-            raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected a path with what all names begin with")
+            raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected the path that all shard names start with")
         self._count = shards or 1
         self._size = None if shard_size is None else byte_count(str(shard_size))
         if shard_size is not None and self._size is None:
@@ -124,8 +124,8 @@ class ShardWriter:
         self._encoder = Encoder(schema)
         self._overwrite = overwrite
         self._block: contextlib.ExitStack | None = None
-        self._store: Store  # once the block begins
-        self._open: list[RecordFile] = []  # those that records still go to
+        self._store: Store  # set when the block starts
+        self._open: list[RecordFile] = []  # the shards that still receive records
         self._held = 0
         self._finished: list[RecordFile] = []
         self._failure: BaseException | None = None
@@ -133,12 +133,12 @@ class ShardWriter:
         self.paths: tuple[Path, ...] = ()
 
     def __enter__(self) -> ShardWriter:
-        """Begin the set.
+        """Start the set.
 
         Raises:
-            UsageError: there are shards of this prefix, and they are not to be replaced.
+            UsageError: shards with this prefix exist, and ``overwrite`` is not set.
             BusyError: another writer has this prefix.
-            WriteError: the system refuses.
+            WriteError: the system refuses to write.
         """
         if self._open:
             raise UsageError(f"this writer of {self._prefix} was used before", "expected a new one for each block")
@@ -158,12 +158,12 @@ class ShardWriter:
         return self
 
     def write(self, record: Writable) -> None:
-        """Append one record. If that is refused for what it holds, the set can be gone on with.
+        """Append one record. If the record itself is refused, you can continue with the next one.
 
         Raises:
-            UsageError: a value fits no feature; or the block has ended, or not begun.
-            SpaceError: no space is left; nothing of the set will be kept.
-            WriteError: the system refuses; nothing of the set will be kept.
+            UsageError: a value can't be stored; or the block has ended, or has not started.
+            SpaceError: no space is left; the whole set is discarded.
+            WriteError: the system refuses to write; the whole set is discarded.
         """
         if self._block is None:
             raise UsageError(f"{self._prefix} is not being written", "expected a call within the with block")
@@ -177,7 +177,7 @@ class ShardWriter:
                 for file in self._open:
                     file.flush()
                 self._held = 0
-        except BaseException as error:  # half a piece may be written: whatever the block makes of it, the set is lost
+        except BaseException as error:  # half a piece may be written: the set is lost, even if the block catches this
             self._failure = error
             raise
         self.records += 1
@@ -185,7 +185,7 @@ class ShardWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let all shards appear, or, after an exception, none."""
+        """Publish all shards, or none after an exception."""
         assert self._block is not None
         block, self._block = self._block, None
         with block:
@@ -203,7 +203,7 @@ class ShardWriter:
         self.paths = tuple(map(self._prefix.with_name, names))
 
     def _file_for(self, data: bytes) -> RecordFile:
-        """Where a record goes: to the next one in turn, or to the last one if it has room."""
+        """The file for a record: the next one in turn, or the last one if it has room."""
         file = self._open[self.records % len(self._open)]
         if self._size is not None and file.records.size and file.records.size + len(data) + OVERHEAD > self._size:
             self._finish_open()
@@ -224,19 +224,19 @@ class ShardWriter:
         return RecordFile(self._store.create(str(index)), self._prefix, self._compression)
 
     def _old_shards(self) -> list[str]:
-        """The shards of this prefix that are there, of whatever number."""
+        """The existing shards with this prefix, of any set size."""
         parsed = ((name, parse_shard_name(name)) for name in self._store.list())
         return [name for name, found in parsed if found and found[0] == self._prefix.name]
 
 
-# files that appear under their final names together, when all of them are whole, or not at all --------------------
+# files that appear together under their final names, once all are complete ------------------------------------
 
 
 def check_compression(compression: str | None) -> Compression:
-    """The compression that is meant; TensorFlow writes GZIP, others gzip.
+    """The compression that a name stands for; TensorFlow writes GZIP, others gzip.
 
     Raises:
-        UsageError: there is no such one.
+        UsageError: no compression has this name.
     """
     name, known = "none" if compression is None else str(compression).lower(), get_args(Compression)
     if name in known:
@@ -245,7 +245,7 @@ def check_compression(compression: str | None) -> Compression:
 
 
 def check_length(data: bytes, number: int, compression: Compression) -> None:
-    """Raise UsageError if record ``number`` is longer than readers take; ours take less of a compressed file."""
+    """Raise UsageError if record ``number`` is too long for readers; our own limit for compressed files is lower."""
     limit = MAX_MESSAGE if compression == "none" else MAX_RECORD
     if len(data) > limit:
         raise UsageError(f"record {number} has {len(data):,} bytes", f"expected at most {limit:,}")
@@ -253,7 +253,7 @@ def check_length(data: bytes, number: int, compression: Compression) -> None:
 
 @contextlib.contextmanager
 def writing_all_of(target: Path) -> Iterator[None]:
-    """Turn what the system says against writing ``target`` into the error that names it: nothing of it will stay."""
+    """Turn a system error on writing ``target`` into one that names it and says that nothing of it is kept."""
     try:
         with writing(target):
             yield
@@ -264,13 +264,13 @@ def writing_all_of(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def staging(target: Path) -> Iterator[Store]:
-    """The folder of ``target`` as a store; what is not finished lies beside it, hidden from its patterns.
+    """The folder of ``target`` as a store; unfinished files are in a hidden folder next to it.
 
-    That goes when the block ends. What a killed writer left there is removed.
+    The hidden folder is removed when the block ends. Leftovers of a killed writer are removed too.
 
     Raises:
-        BusyError: another writer has it, in this process or another.
-        WriteError: it can't be made.
+        BusyError: another writer is using it, in this process or another.
+        WriteError: it can't be created.
     """
     folder = target.with_name(f".{target.name}.writing")
     with contextlib.ExitStack() as stack:
@@ -292,18 +292,18 @@ def staging(target: Path) -> Iterator[Store]:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.name != _LOCK:  # that goes last, with the lock: until then nobody else puts files here
+        if path.name != _LOCK:  # removed last, with the lock: until then no other writer puts files here
             path.unlink()
 
 
 def _quietly(call: Callable[..., object], *arguments: object) -> None:
-    with contextlib.suppress(OSError):  # what the block ended with is what counts
+    with contextlib.suppress(OSError):  # the block's own outcome counts
         call(*arguments)
 
 
 def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
-    """Give finished files their names, after removing ``replaced``; if that fails, none of them stays."""
-    for name in replaced:  # first, so that no moment shows a set mixed from old and new
+    """Give finished files their names, after removing ``replaced``; if that fails, all of them are removed."""
+    for name in replaced:  # first, so that old and new shards never mix
         store.delete(name)
     placed: list[str] = []
     try:
@@ -318,9 +318,9 @@ def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], rep
 
 
 class RecordFile:
-    """One TFRecord file on its way; between two flushes it is not open, so that there can be any number.
+    """One TFRecord file being written; it is open only during a flush, so the number of files is unlimited.
 
-    ``records`` takes the records. What the system refuses is a SpaceError or a WriteError that names ``target``.
+    ``records`` receives the records. A system error is raised as a SpaceError or a WriteError that names ``target``.
     """
 
     def __init__(self, sink: Sink, target: Path, compression: Compression) -> None:
@@ -329,12 +329,12 @@ class RecordFile:
         self._target = target
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write all held bytes."""
         self.records.flush()
         self.sink.rest()
 
     def finish(self) -> None:
-        """Write everything and make it durable; nothing can be added after that."""
+        """Write everything and make it durable; no record can be added afterwards."""
         self.records.close()
         with writing_all_of(self._target):
             self.sink.seal()
