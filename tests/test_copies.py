@@ -106,11 +106,11 @@ def test_a_doubled_record_is_called_so(layout: Layout) -> None:
         write(path, [*records[: k + 1], *records[k:]])
         (problem,) = look(layout)
         assert (problem.kind, problem.subject, problem.record) == (K.EXTRA_RECORD, SHARD, k + 1)
-        assert f"it is record {k} once more" in problem.detail
+        assert f"it repeats record {k}" in problem.detail
     write(path, [*records, records[2]])
     (problem,) = look(layout)
     assert (problem.kind, problem.record) == (K.EXTRA_RECORD, len(records))
-    assert "it is record 2 once more" in problem.detail
+    assert "it repeats record 2" in problem.detail
 
 
 def test_a_doubled_record_in_an_order_that_is_not_known(other_order: Layout, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_doubled_record_in_an_order_that_is_not_known(other_order: Layout, tmp
     write(path, [*records[:9], records[4], *records[9:]])
     (problem,) = look(layout)
     assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, SHARD, 9)
-    assert "it is record 4 once more" in problem.detail
+    assert "it repeats record 4" in problem.detail
 
 
 @pytest.mark.parametrize(("source", "target"), [(1, 6), (6, 1)])
@@ -162,4 +162,4 @@ def test_an_overwritten_record(layout: Layout) -> None:
     write(path, [*records[:7], records[2], *records[8:]])
     (problem,) = look(layout)
     assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, SHARD, 7)
-    assert "it is record 2 once more" in problem.detail
+    assert "it repeats record 2" in problem.detail

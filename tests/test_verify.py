@@ -298,7 +298,7 @@ Records = list[tfrecord.Framed]
         (lambda records: records[:-3], K.MISSING_RECORD, -3, "3 records are missing from here on"),
         (lambda records: [], K.MISSING_RECORD, 0, "38 records are missing from here on"),
         (lambda records: records[:5] + records[6:], K.MISSING_RECORD, 5, "the record written here is missing"),
-        (lambda records: records[:5] + records[4:], K.EXTRA_RECORD, 5, "it is record 4 once more"),
+        (lambda records: records[:5] + records[4:], K.EXTRA_RECORD, 5, "it repeats record 4"),
         (
             lambda records: [*records[:7], records[8], records[7], *records[9:]],
             K.SWAPPED_RECORDS,
@@ -723,7 +723,7 @@ def test_foreign_set_of_two_counts(layout: Layout) -> None:
 def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
     """One file can't make verify list millions that are missing: it says how many there are, and stops."""
     (tmp_path / "train-00000-of-9999999").touch()
-    with processor_time(), pytest.raises(InputError, match="only 1 of 9,999,999 train shards are there"):
+    with processor_time(), pytest.raises(InputError, match="only 1 of 9,999,999 train shards exist"):
         verify(Layout(tmp_path), ENGINE)
 
 

@@ -1,1 +1,1 @@
-"""Proving one shard right, or finding all that is wrong with it."""
+"""Checks of one shard, of its index, and of a whole set."""

@@ -1,4 +1,4 @@
-"""Finding: something wrong, and its place. Examiner and KnownSet: what a data set knows of its own shards."""
+"""Finding: a fault and its place. Examiner and KnownSet: what a data set knows about its own shards."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 LIMIT = 20
-"""Problems of one kind that are spelled out for one shard; the rest are counted."""
+"""Problems of one kind that are listed for one shard; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, wherever it is."""
+    """A fault, without its place."""
 
     kind: ProblemKind
     detail: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a shard a record is: number from 0, byte offset of its header, file name of its image where known."""
+    """The position of a record: number from 0, byte offset of its header, file name of its image (if known)."""
 
     record: int
     offset: int
@@ -44,7 +44,7 @@ class Place:
 
 
 class Findings:
-    """Gathers the problems of one shard; the same remedy helps against all of them."""
+    """Gathers the problems of one shard, all with the same remedy."""
 
     def __init__(self, subject: str, remedy: str) -> None:
         self._subject = subject
@@ -59,13 +59,13 @@ class Findings:
         return kind in self.counts
 
     def add(self, found: Finding, at: Place | None = None) -> None:
-        """Take one more finding, and the place of its record if it is about one."""
+        """Add a finding, with the place of its record if it is about one."""
         self.counts[found.kind] += 1
         if self.counts[found.kind] <= LIMIT:
             self._problems.append(problem(found, self._subject, self._remedy, at))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Those spelled out, as they were found, then one a kind that says how many more there are."""
+        """The listed problems, in order, then one per kind with the number of others."""
         rest = tuple(
             Problem(kind, self._subject, f"and {count - LIMIT:,} more of this kind", self._remedy, count=count - LIMIT)
             for kind, count in self.counts.items()
@@ -75,14 +75,14 @@ class Findings:
 
 
 def problem(found: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
-    """A finding about a subject, in words and in values."""
+    """A finding as a Problem of ``subject``."""
     detail = found.detail if at is None else f"{at}: {found.detail}"
     record, offset, image = (None, None, "") if at is None else (at.record, at.offset, printable(at.image))
     return Problem(found.kind, subject, detail, remedy, record, offset, image, found.expected, found.got)
 
 
 def printable(text: str) -> str:
-    """Text from a file in a form that can do a terminal no harm."""
+    """Text from a file, made safe for a terminal."""
     short = text if len(text) <= 200 else text[:200] + "..."
     return short if short.isprintable() else repr(short)
 
@@ -90,8 +90,8 @@ def printable(text: str) -> str:
 # what a data set knows -----------------------------------------------------------------------------------------------
 
 
-class Seen(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
-    """What was seen in a record: file name ("" if unknown), label, number of boxes, and what is wrong."""
+class Seen(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
+    """The content of a record: file name ("" if unknown), label, number of boxes, and its faults."""
 
     name: str
     label: int | None
@@ -100,18 +100,18 @@ class Seen(NamedTuple):  # a tuple is made in a third of the time that a frozen 
 
 
 class Examiner(Protocol):
-    """Looks at one record after the other; picklable."""
+    """Examines one record at a time; picklable."""
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
-        """What a record of ``split`` holds. If it isn't ``intact``, nothing of it is held against it."""
+        """The content of a record of ``split``; its values are checked only if it is ``intact``."""
 
     def recorded(self, name: str) -> str:
-        """What a record holds of a file's name, such as an index lists it."""
+        """The part of a file's name that a record holds, from a name in an index."""
         ...
 
 
 class Published(NamedTuple):
-    """What is known of a whole split of a published data set: images, classes, shards, boxes (None: not known)."""
+    """The facts of a whole split of a published data set: images, classes, shards, boxes (None: unknown)."""
 
     images: int
     classes: int
@@ -121,9 +121,9 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetFindings:
-    """What was found in all shards together, beside the problems that each report has.
+    """The findings in all shards together, in addition to each report's problems.
 
-    ``flavour``, ``differences`` and ``order`` are those of Verdict.
+    ``flavour``, ``differences`` and ``order`` are as in Verdict.
     """
 
     problems: tuple[Problem, ...]
@@ -134,7 +134,7 @@ class SetFindings:
 
 
 def no_words(wnid: str | None, filename: str) -> str:
-    """A ``words_of`` for records that say themselves what their classes are called, if anything does."""
+    """A ``words_of`` for records that hold the words of their classes themselves, or have none."""
     return ""
 
 
@@ -148,60 +148,60 @@ class KnownSet(Protocol):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Its splits in order: what the names of shards begin with."""
+        """Its splits in order: the prefixes of shard names."""
         ...
 
     @property
     def images(self) -> Mapping[str, int]:
-        """How many images each split should have."""
+        """The number of images that each split should have."""
         ...
 
     @property
     def is_part(self) -> bool:
-        """Whether its manifest records less than the whole: by the facts, not by what it says that it expects."""
+        """Whether its manifest records less than the whole, judged by the facts and not by its own totals."""
         ...
 
     @property
     def published(self) -> Mapping[str, Published] | None:
-        """What is known of each split of the whole set; None for a set that nobody has published facts of."""
+        """The facts of each split of the whole set; None for a set without published facts."""
         ...
 
     @property
     def words_of(self) -> Callable[[str | None, str], str]:
-        """The words of a class by its wnid or by the name of an image, "" where they don't tell; picklable."""
+        """A function from a class's wnid or an image's name to words, "" if neither tells; picklable."""
         ...
 
     @property
     def is_known_before_its_end(self) -> bool:
-        """Whether its shards can be checked though there is no manifest yet."""
+        """Whether its shards can be checked before the manifest exists."""
         ...
 
     @property
     def compares_records(self) -> bool:
-        """Whether ``check_set`` needs every record of every shard, and not only what each shard comes to."""
+        """Whether ``check_set`` needs every record of every shard, and not only the totals of each shard."""
         ...
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
-        """How far the stages before convert have come: nowhere, where there are none."""
+        """The status of the stages before convert; empty if there are none."""
         return ()
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """What goes on, where convert has not come to its end; ``states`` are those of the stages."""
+        """The advice for an unfinished convert; ``states`` are the states of the stages."""
         ...
 
     def refuse_unfinished(self, layout: Layout, damage: str) -> None:
-        """Raise InputError if its shards can't be checked before its manifest is there (``damage``: why it is not)."""
+        """Raise InputError if its shards can't be checked before its manifest exists (``damage``: why it does not)."""
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """What is worth knowing of the set at hand before a shard is read."""
+        """Notes about the set at hand, before a shard is read."""
         yield from ()
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> Examiner:
-        """What looks at each record; ``foreign`` are the shards where nothing says who made them."""
+        """The examiner of each record; ``foreign`` are the shards of unknown origin."""
         ...
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-        """What all reports show together; theirs are among the problems."""
+        """The findings in all reports together, including each report's own problems."""
         ...
 
 
@@ -214,12 +214,12 @@ _INCEPTION: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class PromiseExaminer:
-    """Holds records against a recipe's promise; ``decode``: decodes every JPEG in them too.
+    """Compares records with a recipe's promise; with ``decode``, decodes every JPEG in them too.
 
     Args:
-        features: of each feature by name its "kind", whether it is "optional", and how many "values" (None: any).
-        decode: decode images, too.
-        holders: of each column the features that hold it: what a feature is called says nothing of that.
+        features: by name, each feature's "kind", whether it is "optional", and how many "values" (None: any).
+        decode: decode images too.
+        holders: the features that hold each column: a feature's name does not tell its column.
     """
 
     features: Mapping[str, Mapping[str, object]]
@@ -244,15 +244,15 @@ class PromiseExaminer:
 
     @property
     def _name(self) -> str:
-        """The column by which records are called: the name of the file, or no more than its last part."""
+        """The column that names records: the whole path of the file, or only its last part."""
         return "path" if "path" in self.holders else "filename"
 
     def recorded(self, name: str) -> str:
-        """What a record holds of the name of its file."""
+        """The part of a file's name that a record holds."""
         return name if self._name == "path" else name.rpartition("/")[2]
 
     def _held(self, features: Mapping[str, Feature], column: str, kind: type) -> object:
-        """The value of a column, if a feature that holds it is there in this kind; else None."""
+        """The value of a column, if a feature of this kind holds it; None otherwise."""
         return _first(features, self.holders.get(column, ()), kind)
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
@@ -274,9 +274,9 @@ class PromiseExaminer:
 
 
 def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool, most: int = 4) -> Iterator[Finding]:
-    """Whether an image is a whole JPEG, of at most so many components and of the size that its record states.
+    """Whether an image is a complete JPEG, with at most ``most`` components and the size that its record states.
 
-    ``stated`` are width and height, each by what the record calls it; None where it says nothing.
+    ``stated`` are width and height by the names that the record uses; None if it states nothing.
     """
     try:
         header = jpeg.read_header(image)
@@ -297,7 +297,7 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
 
 
 def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    """The features that hold each column, by the settings of a recipe's manifest."""
+    """The features that hold each column, from the settings in a recipe's manifest."""
     record = settings.get("record")
     if not isinstance(record, dict):
         return _INCEPTION
@@ -310,6 +310,6 @@ def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
 
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:
-    """The one value of the first of these features that is there in this kind; None if there is none."""
+    """The single value of the first of these features with this kind; None if there is none."""
     found = (features[name] for name in names if isinstance(features.get(name), kind))
     return next((feature.values[0] for feature in found if len(feature.values) == 1), None)

@@ -1,4 +1,4 @@
-"""A shard's index, beside what was recorded and what was found; which shards of a set are done."""
+"""Compares a shard's index with recorded and found records; tells which shards of a set are done."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The first record in which a shard differs from what was written, and in which way.
+    """The first record in which a shard differs from the written one, and how it differs.
 
-    ``lost`` are the numbers of records that were written and are not there.
+    ``lost`` are the numbers of written records that are missing.
     """
 
     kind: ProblemKind
@@ -39,7 +39,7 @@ class Departure:
 
 
 def read_written(layout: Layout, info: ShardInfo) -> Index | None:
-    """What was written to a shard; None if its index is gone, damaged, or of another shard.
+    """The Index that was written with a shard; None if it is gone, damaged, or of another shard.
 
     Raises:
         OSError: it can't be read.
@@ -51,9 +51,9 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
 
 
 def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
-    """Both files of an index, or None if one is not there, or not as it is written, byte for byte.
+    """Both files of an index as an Index, or None if one is missing or is not byte for byte as it is written.
 
-    Nothing is read of files too long for ``records`` records.
+    Files that are too long for ``records`` records are not read.
 
     Raises:
         OSError: one can't be read.
@@ -68,7 +68,7 @@ def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
 
 
 def _read_short(path: AnyPath, most: int) -> bytes | None:
-    """The content of a file; None if it is not there, or has more than ``most`` bytes. Raises OSError."""
+    """The content of a file; None if it is missing or has more than ``most`` bytes. Raises OSError."""
     try:
         with open_file(path) as file:
             content = file.read(most + 1)
@@ -78,7 +78,7 @@ def _read_short(path: AnyPath, most: int) -> bytes | None:
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
-    """Whether the index of a shard of these images is the one that was written: it gives the recorded digest."""
+    """Whether the index of a shard is the one written for these images: it gives the recorded digest."""
     written = _founded(layout, info)
     if written is None:
         return False
@@ -87,12 +87,12 @@ def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
 
 
 def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest | None:
-    """A manifest that says what each shard must be: as it does, unless the journal has a better founded entry.
+    """A manifest with the right entry for each shard: its own, unless the journal has a better supported one.
 
-    None if it has changed since it was written, and not only in such entries.
+    None if it has changed since it was written in more than such entries.
 
-    Where the two differ, one of them has changed since it was written: the one holds from whose digest the index does
-    not depart, and of two such ones the one that has the size of the shard, then the journal's, which has its own CRC.
+    If two entries of a shard differ, one of them has changed. The entry that agrees with the index is right. If both
+    agree, the entry with the shard's size is right, then the journal's, which has its own CRC.
     """
     infos: dict[str, ShardInfo] = {}
     for name, info in manifest.shards.items():
@@ -109,7 +109,7 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
 
 
 def agrees(layout: Layout, info: ShardInfo) -> bool:
-    """Whether the index of a shard is there and gives the digest of this entry."""
+    """Whether the index of a shard exists and gives the digest of this entry."""
     return _founded(layout, info) is not None
 
 
@@ -120,7 +120,7 @@ def _founded(layout: Layout, info: ShardInfo) -> Index | None:
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
-    """Where two sequences part, or None if they are equal."""
+    """The first position where two sequences differ, or None if they are equal."""
     if expected == found:
         return None
     pairs = enumerate(zip(expected, found, strict=False))
@@ -128,7 +128,7 @@ def first_difference(expected: Sequence[object], found: Sequence[object]) -> int
 
 
 def departure(written: list[R], found: list[R]) -> Departure | None:
-    """How the records found differ from those written, each told from the others by its value; None if they don't."""
+    """How the found records differ from the written ones, compared by value; None if they are equal."""
     k = first_difference(written, found)
     if k is None:
         return None
@@ -145,9 +145,9 @@ def departure(written: list[R], found: list[R]) -> Departure | None:
 
 
 def _twice(found: Sequence[object], k: int) -> str:
-    """Which record the one at ``k`` repeats, if it does."""
+    """The record that the one at ``k`` repeats, if it does."""
     other = next((number for number, record in enumerate(found) if record == found[k] and number != k), None)
-    return f"it is record {other} once more" if other is not None else ""
+    return f"it repeats record {other}" if other is not None else ""
 
 
 def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
@@ -165,13 +165,13 @@ def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
     return Departure(ProblemKind.WRONG_CONTENT, k, way, numbers)
 
 
-# sets that several runs make -----------------------------------------------------------------------------------------
+# sets that several runs make together --------------------------------------------------------------------------------
 
 
 def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> None:
-    """Where parts of a journal say different things of a shard, let that count with which its index agrees.
+    """For a shard with different entries in a journal's parts, choose the entry that agrees with its index.
 
-    Of several such ones that counts whose fingerprint is among those ``wanted``.
+    If several agree, an entry whose fingerprint is in ``wanted`` is chosen.
     """
     for infos in journal.rivals().values():
         founded = [info for info in infos if agrees(layout, info)]
@@ -187,7 +187,7 @@ def not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
 
 
 def all_not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
-    """The same, to the last one."""
+    """As ``not_done``, but complete."""
     infos = ((name, journal.get(name)) for name in planned.shards)
     return [name for name, info in infos if info is None or not _is_of(planned, info) or not _stands(layout, info)]
 

@@ -1,4 +1,4 @@
-"""Inventory: which shards there are, and should be. Checked: what the reports of all shards come to together."""
+"""Inventory: the shards that exist and those that should. Checked: the totals of all shard reports."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from imagenet_prep.text import number_of
 REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
 REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
 REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
-REMEDY_STRAY = "move it away: a glob over all shards would take it for one"
+REMEDY_STRAY = "move it away: a glob over all shards would match it"
 _OTHER_SHARDS = "it does not list the shards that its totals count"
 _MOST_MISSING = 99_999
-"""Shards that may be missing, each with a finding of its own, where only names tell how many there should be."""
+"""Missing shards with a finding of their own each, if only names tell the number of shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The files at hand (sizes in bytes by name) and the shards that there should be, by split, in order.
+    """The existing files (sizes in bytes by name) and the expected shards, by split, in order.
 
-    ``images`` are how many each split of the data set called ``dataset`` should have. ``is_unfinished``:
-    the conversion that makes them has not come to its end; they are those that it set out to make.
+    ``images`` is the number of images that each split of the data set ``dataset`` should have. ``is_unfinished``:
+    the conversion has not finished, and the expected shards are the planned ones.
     """
 
     dataset: str
@@ -52,12 +52,12 @@ class Inventory:
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """The shards that there should be."""
+        """The shards that should exist."""
         return tuple(itertools.chain.from_iterable(self.shards.values()))
 
     @property
     def present(self) -> tuple[str, ...]:
-        """Those of the expected shards that are there."""
+        """The expected shards that exist."""
         return tuple(name for name in self.expected if name in self.sizes)
 
     @property
@@ -66,7 +66,7 @@ class Inventory:
         return tuple(self.images)
 
     def of(self, split: str) -> Sequence[str]:
-        """The shards that there should be of one split."""
+        """The expected shards of one split."""
         return self.shards.get(split, ())
 
 
@@ -74,10 +74,10 @@ class Inventory:
 
 
 def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Inventory:
-    """What is there and what should be: by the sound manifest, else by the journal and the names of the files.
+    """Existing and expected shards: from the sound manifest, otherwise from the journal and the names of the files.
 
     Raises:
-        InputError: there is no manifest that says which shards there should be, and there are none.
+        InputError: no manifest lists the expected shards, and no shards exist.
     """
     sizes = _list_files(layout, dataset.splits)
     infos: Mapping[str, ShardInfo]
@@ -105,16 +105,16 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
 
 
 def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
-    """The entries of a manifest that journal and index prove wrong."""
+    """The entries of a manifest that journal and index disprove."""
     for name, info in found.shards.items():
         if info != manifest.shards[name]:
-            detail = f"its entry of {name} is wrong: the journal has another one, with which the index agrees"
+            detail = f"its entry of {name} is wrong: the journal has another one, which agrees with the index"
             remedy = f"correct it: {command('repair', layout.data_dir)}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
-    """Everything that a glob over train-* and validation-* finds, with its size in bytes."""
+    """Every file that a glob over train-* and validation-* matches, with its size in bytes."""
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
@@ -128,10 +128,10 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
 
 
 def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
-    """The shards of the set to which most of ``names`` belong.
+    """The shards of the set that most of ``names`` belong to.
 
     Raises:
-        InputError: nearly all of it is missing.
+        InputError: most of that set is missing.
     """
     parsed = [found for found in map(parse_shard_name, names) if found and found[0] == split and found[1] < found[2]]
     counts = Counter(count for _, _, count in parsed)
@@ -139,7 +139,7 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
         count = max(counts, key=lambda each: (counts[each], each))
         if count - counts[count] > _MOST_MISSING:
             raise InputError(
-                f"only {counts[count]:,} of {count:,} {split} shards are there",
+                f"only {counts[count]:,} of {count:,} {split} shards exist",
                 f"by their names, such as {next(name for name in names if name.endswith(f'-of-{count:05d}'))}",
                 "name the folder that holds them all",
             )
@@ -147,12 +147,12 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
-    """The manifest, corrected, if there is one; a damaged one is a Problem, and the shards are checked without it."""
+    """The manifest, corrected, if it exists; a damaged one is a Problem, and the shards are checked without it."""
     try:
         manifest = load_unproven(layout.manifest_path)
     except InputError as error:
         if isinstance(error.__cause__, OSError):
-            raise  # it may be sound: nothing is to be removed
+            raise  # it may be sound: nothing should be removed
         return None, [_damaged(layout, error.what)]
     if manifest is None:
         return None, []
@@ -174,12 +174,12 @@ def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem
 
 
 def manifest_fault(manifest: Manifest) -> str:
-    """In what a manifest contradicts itself or the partition of the original; "" if it doesn't."""
+    """The contradiction in a manifest, within itself or with the partition of the original; "" if there is none."""
     return _names_fault(manifest) or _partition_fault(manifest)
 
 
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
-    """How a manifest differs from the plan that the folder was claimed for; "" if it doesn't, or there is no plan."""
+    """How a manifest differs from the plan of its folder; "" if it doesn't, or if there is no plan."""
     plan = load_plan(layout)
     differences = plan.differences(manifest, or_else="") if plan else ()
     if not differences:
@@ -188,14 +188,14 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
 
 
 def check_expected(manifest: Manifest, published: Mapping[str, Published], layout: Layout) -> Iterator[Problem]:
-    """Totals that expect other numbers of images than were published."""
+    """A problem for each total whose expected number of images is not the published one."""
     for split, totals in manifest.totals.items():
         if totals.expected != (images := published[split].images):
             yield _damaged(layout, f"it expects {totals.expected:,} {split} images; {images:,} were published")
 
 
 def _names_fault(manifest: Manifest) -> str:
-    """Totals that can't be, or other shards than they count."""
+    """The fault in a manifest's totals or entries, or in the number of shards; "" if there is none."""
     names: list[str] = []
     for split, totals in manifest.totals.items():
         numbers = dataclasses.astuple(totals)
@@ -216,7 +216,7 @@ def _names_fault(manifest: Manifest) -> str:
 
 
 def _partition_fault(manifest: Manifest) -> str:
-    """Shards that do not hold as many records as the partition and the totals say."""
+    """The fault in the number of records per shard, compared with the partition and the totals; "" if there is none."""
     for split, totals in manifest.totals.items():
         infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
         widths = [info.records + len(info.set_aside) for info in infos]
@@ -237,7 +237,7 @@ def _partition_fault(manifest: Manifest) -> str:
 
 
 def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
-    """Shards that are missing, and files that a glob would take for shards."""
+    """Missing shards, and files that a glob would match as shards."""
     problems: list[Problem] = []
     remedy: str
     missing = [name for name in inventory.expected if name not in inventory.sizes]
@@ -262,14 +262,14 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
 
 
 def _partition_width(name: str, inventory: Inventory) -> int:
-    """How many images of the whole data set a shard of this name holds by the partition of the original."""
+    """The number of images in a shard of this name, if the whole set has the partition of the original."""
     split, index, count = parse_shard_name(name) or (inventory.splits[0], 0, 1)
     edges = order.bounds(inventory.images[split], count)
     return edges[index + 1] - edges[index]
 
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
-    """Shards whose size is not the recorded one or 0, or that have no index."""
+    """Shards whose size is 0 or differs from the recorded one, or that have no index."""
     problems = []
     for name in inventory.present:
         info = inventory.infos.get(name)
@@ -293,26 +293,26 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
 
 
 MANY = 50
-"""So many problems of one kind in so many shards are grouped: the first are spelled out, the others counted."""
+"""More problems of one kind, in more shards, are grouped: the first are listed, the others counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in every shard: reports by name, and in each split the labels that some record has.
+    """The findings in every shard: reports by name, and the labels that occur in each split.
 
-    A report is folded in as it comes, in any order; it keeps no labels of its own.
+    Reports are added in any order and keep no labels of their own.
     """
 
     reports: dict[str, ShardReport] = field(default_factory=dict)
     labels: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, name: str, report: ShardReport) -> None:
-        """Take in the report of a shard."""
+        """Add the report of a shard."""
         self.labels[split_of(name)].update(report.labels)
         self.reports[name] = dataclasses.replace(report, name=name, labels=(), counts=report.counts or _NONE)
 
     def of(self, names: Iterable[str]) -> list[ShardReport]:
-        """The reports of these shards, as far as there are any."""
+        """The existing reports of these shards."""
         return [self.reports[name] for name in names if name in self.reports]
 
 
@@ -322,7 +322,7 @@ _NONE: Mapping[ProblemKind, int] = {}
 def check_totals(
     split: str, reports: Sequence[ShardReport], classes: int, manifest: Manifest, *, counts_alone: bool = False
 ) -> list[Problem]:
-    """Sound shards add up to what the manifest says; ``counts_alone``: it need not know their classes and boxes."""
+    """The totals of sound shards, compared with the manifest; ``counts_alone``: it may lack their classes and boxes."""
     totals = manifest.totals[split]
     expected = (totals.images, totals.classes, totals.boxes)
     found = (sum(r.records for r in reports), classes, sum(r.boxes for r in reports))
@@ -336,7 +336,7 @@ def check_totals(
 
 
 def group(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems, of which those of a kind that fills many shards are spelled out for the first and then counted."""
+    """The problems; a kind with many shards is listed for the first ones and then counted."""
     by_kind: dict[ProblemKind, list[Problem]] = {}
     for problem in problems:
         by_kind.setdefault(problem.kind, []).append(problem)
@@ -359,9 +359,9 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
 
 
 def fingerprint(reports: Mapping[str, ShardReport], shards: Sequence[str]) -> str:
-    """One digest (SHA-256, hex) over the whole set: name, number of records and digest of each shard, in order.
+    """One digest (SHA-256, hex) of the whole set: name, number of records and digest of each shard, in order.
 
-    It is the same for the same records in the same shards, whoever made them, compressed or not; "" if a shard is
+    Equal records in equal shards have equal fingerprints, whatever made or compressed them. It is "" if a shard is
     missing or can't be read to its end.
     """
     digest = hashlib.sha256()

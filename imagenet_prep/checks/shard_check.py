@@ -1,4 +1,4 @@
-"""Checking one shard: the work of one worker."""
+"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ REMEDY_FOREIGN = "get a sound copy of this shard"
 
 _HASHED = 1 << 20
 
-_STEP = 0.2  # seconds after which it is told how far the reading of a shard is
+_STEP = 0.2  # seconds between progress messages on the reading of a shard
 
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
 
 
 def remedy_own(layout: Layout) -> str:
-    """What to do about a shard that was made here. Before a conversion is at its end, repair has nothing to go by."""
+    """The remedy for a shard that was made here; before the conversion has finished, repair can't be used."""
     if not layout.manifest_path.exists():
         return "remove it and run the same imagenet-prep convert again"
     return f"make it again: {command('repair', layout.data_dir)}"
@@ -39,10 +39,10 @@ def remedy_own(layout: Layout) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The records of a shard one by one.
+    """The records of a shard, one by one.
 
-    ``offsets`` are those of the records' headers in bytes and of the end, ``crcs`` those of their data as they are
-    stored; ``names`` are their file names joined by NUL, empty where unknown.
+    ``offsets`` are the byte offsets of the records' headers and of the end, ``crcs`` the stored CRCs of their data.
+    ``names`` are their file names joined by NUL, empty if unknown.
     """
 
     offsets: array[int]
@@ -52,10 +52,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What one shard holds and what is wrong with it.
+    """The content of one shard and its problems.
 
-    ``labels`` are those that a record has, ``counts`` the findings of each kind. ``is_whole``: it could be read to its
-    end. ``listing``: None where records are not to be compared with those of other shards.
+    ``labels`` are those that occur, ``counts`` the findings of each kind. ``is_whole``: it could be read to its end.
+    ``listing`` is None if its records are not compared with those of other shards.
     """
 
     name: str
@@ -70,13 +70,13 @@ class ShardReport:
 
     @property
     def listed(self) -> Listing:
-        """The records, which were asked for."""
+        """The records; raises if they were not requested."""
         assert self.listing is not None, self.name
         return self.listing
 
     @property
     def names(self) -> bytes:
-        """The file names of the records joined by NUL, empty where unknown."""
+        """The file names of the records joined by NUL, empty if unknown."""
         return self.listed.names
 
     @property
@@ -85,7 +85,7 @@ class ShardReport:
         return self.names.split(b"\0") if self.records else []
 
     def identity(self, number: int) -> tuple[int, int]:
-        """What tells a record from any other: length and CRC."""
+        """Length and CRC of a record, which identify it."""
         listed = self.listed
         return listed.offsets[number + 1] - listed.offsets[number], listed.crcs[number]
 
@@ -101,11 +101,11 @@ class ShardCheck(Stepwise[str, ShardReport]):
 
     Args:
         layout: where the shards are.
-        examiner: what looks at each record.
-        infos: what was recorded of each shard when it was made; empty for shards that another tool made.
-        compression: of the shards; None: to be told by their first bytes.
+        examiner: examines each record.
+        infos: the entries recorded when the shards were made; empty for shards that another tool made.
+        compression: of the shards; None: detected from their first bytes.
         lists_records: reports list the records one by one.
-        tell: told how many bytes of a shard have been read, if anything is.
+        tell: called with the bytes read of a shard so far, if set.
     """
 
     layout: Layout
@@ -121,15 +121,15 @@ class ShardCheck(Stepwise[str, ShardReport]):
         return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
 
     def meeting_point(self, task: str, token: str) -> Path | None:
-        """Beside the shards."""
+        """A file next to the shards."""
         return self.layout.meeting_point(token)
 
     def telling(self, tell: Callable[[str, int], None]) -> ShardCheck:
-        """The same, which tells how many bytes of a shard it has read."""
+        """A copy that reports how many bytes of a shard it has read."""
         return replace(self, tell=tell)
 
     def __call__(self, name: str) -> ShardReport:
-        """Read every byte of a shard. Whatever is in the file is answered by Problems."""
+        """Read every byte of a shard. All faults of the file are reported as Problems."""
         try:
             return self.check(Shard.open(self.layout.shard_path(name), self.compression, in_order=True))
         except InputError as error:
@@ -141,7 +141,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:
-        """The same for a shard that is open; raises OSError if its index can't be read."""
+        """Check a shard that is open; raises OSError if its index can't be read."""
         name = shard.path.name
         reading = _Reading(name, self._findings(name), self)
         reading.read(shard)
@@ -156,7 +156,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
         return Findings(name, remedy_own(self.layout) if name in self.infos else REMEDY_FOREIGN)
 
     def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
-        """Hold a shard that can be read to its end against what was recorded when it was made, and its index."""
+        """Compare a shard that can be read to its end with its recorded entry, and with its index."""
         digest, size = reading.index.digest, len(view)
         if digest != info.digest:
             self._explain(reading, info, digest, size)
@@ -170,7 +170,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
             reading.findings.add(finding)
 
     def _check_bytes(self, reading: _Reading, expected: str, view: View) -> None:
-        """The bytes of a compressed file, of which some decide no record: a time in its header, bits that fill up."""
+        """Compare the bytes of a compressed file: some belong to no record, such as a header's time, or padding."""
         digest = hashlib.sha256()
         for start in range(0, len(view), _HASHED):
             digest.update(view[start : start + _HASHED])
@@ -180,13 +180,13 @@ class ShardCheck(Stepwise[str, ShardReport]):
             reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
     def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
-        """The index of a shard that is right."""
+        """Compare the index of a shard whose records are right."""
         paths = self.layout.index_paths(reading.name)
         missing = [path for path in paths if not path.exists()]
         if missing:
             yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
             return
-        is_named = all(reading.index.names) and not reading.findings  # damage is told once
+        is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):
             return
         index = read_index(*paths, info.records)
@@ -211,20 +211,20 @@ class ShardCheck(Stepwise[str, ShardReport]):
             )
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
-        """Say in which way the records are not those that were written."""
+        """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
             reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
             return
         if ProblemKind.BAD_CRC in reading.findings and (len(reading.index.offsets), size) == (info.records, info.size):
-            return  # the damage that was found explains it
+            return  # the reported damage explains it
         counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.index.offsets)} in {size}"
         written = read_written(self.layout, info)
         found = departure(written.identities, reading.index.identities) if written else None
         if written is None or found is None:
             kind = ProblemKind.WRONG_CONTENT if len(reading.index.offsets) == info.records else ProblemKind.WRONG_COUNT
-            detail = "the records are not those that were written, and there is no sound index to tell which"
+            detail = "the records are not those that were written, and no sound index tells which ones"
             reading.findings.add(Finding(kind, f"{detail}; {counts}"))
             return
         name = written.names[found.record] if found.kind is ProblemKind.MISSING_RECORD else ""
@@ -246,7 +246,7 @@ class _Reading:
         self.is_whole = False
 
     def read(self, shard: Shard) -> None:
-        """Take every record; a fault of the framing ends the pass, since no record can be found behind it."""
+        """Read every record; a framing fault ends the pass, since no record can be found after it."""
         told = time.monotonic()
         try:
             for record in shard.framed():
@@ -275,20 +275,20 @@ class _Reading:
             self.findings.add(finding, self.place(record.number))
 
     def has_index(self, index: AnyPath, listing: AnyPath) -> bool:
-        """Whether both files are, byte for byte, what convert writes beside these records."""
+        """Whether both files are, byte for byte, those that convert writes for these records."""
         return all(
             path.stat().st_size == len(content) and path.read_bytes() == content
             for path, content in zip((index, listing), self.index.encode(), strict=True)
         )
 
     def place(self, number: int, image: str = "") -> Place:
-        """The place of a record that was found, or of the end behind the last one; ``image`` if it is of another."""
+        """The place of a found record, or of the end after the last one; ``image`` if another one should be there."""
         if number < len(self.index.offsets):
             return Place(number, self.index.offsets[number], image or self.index.names[number])
         return Place(number, self.index.end, image)
 
     def report(self) -> ShardReport:
-        """What was found."""
+        """The report of this pass."""
         index, listing = self.index, None
         if self._lists_records:
             offsets, names = array("Q", [*index.offsets, index.end]), "\0".join(index.names)

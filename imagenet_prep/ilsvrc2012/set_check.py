@@ -206,7 +206,7 @@ def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int)
     """What to say of a record whose image is in another one too: that may be the very same record."""
     where = f"record {first} of {other.name}"
     is_same = other is report and report.identity(number) == report.identity(first)
-    detail = f"it is record {first} once more" if is_same else f"this image is also {where}"
+    detail = f"it repeats record {first}" if is_same else f"this image is also {where}"
     return Finding(ProblemKind.DUPLICATE, detail, got=where)
 
 

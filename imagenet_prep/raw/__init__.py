@@ -49,24 +49,24 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
 ) -> ShardSet | RawSet:
     """The records of one split of a finished set, whoever made it: ``open("/data/imagenet", "train")``.
 
-    With ``source="raw"`` the same records straight from the archives or folders that convert would read, before there
-    is any shard. They are listed first, as convert lists them: all that the data set has, of every split. What convert
-    would say of them comes as warnings. Nothing is written.
+    With ``source="raw"`` the same records come straight from the archives or folders that convert would read, before
+    any shard exists. They are listed first, as convert lists them: everything in the data set, of every split.
+    Convert's messages about them become warnings. Nothing is written.
 
     Args:
         data_dir: the folder that holds the shards; with ``source="raw"`` the DATA_DIR of convert.
-        split: what the names of its shards begin with: "train" for train-00000-of-01024.
-        check: compare the data of every record with their CRC.
-        source: "shards", or "raw" for what they are made from.
-        raw: of raw data: the folder that it lies in, if that is not ``data_dir``/raw-data.
-        options: of raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` takes a part of it.
-        config: of raw data: the recipe of the data set.
+        split: the prefix of its shards' names: "train" for train-00000-of-01024.
+        check: compare the data of every record with its CRC.
+        source: "shards", or "raw" for the data that they are made from.
+        raw: for raw data: its folder, if that is not ``data_dir``/raw-data.
+        options: for raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` accepts a part of it.
+        config: for raw data: the recipe of the data set.
 
     Raises:
         InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard; raw
             data is missing or damaged.
         IncompleteError: images of the data set are missing, and the options don't allow it.
-        UsageError: raw data can only be read in its order, an option can't be, or a recipe is wrong.
+        UsageError: raw data can only be read in its order, an option is invalid, or a recipe is wrong.
     """
     if source == "raw":
         return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)
@@ -83,25 +83,25 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
 
-    engine = make_engine("threads")  # a process that trains may hold what can't be forked
+    engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
     dataset, by_itself = _data_set(layout, engine, config)
     options = options or by_itself
     if options.skip_bad:
-        hint = "leave it out: a bad image is an error when it is asked for; or convert, and open the shards"
-        raise UsageError("skip_bad of raw data", "expected none: which images are bad shows when all are read", hint)
+        hint = "leave it out: a bad image is an error when it is read; or convert, and open the shards"
+        raise UsageError("skip_bad of raw data", "expected none: bad images are found only when all are read", hint)
     registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
     for note in planned.notes:
         warnings.warn(str(note), stacklevel=3)
     found = {each.catalog.split: each for each in planned.splits}
     if split not in found:
-        there = f"there are those of {', '.join(sorted(found))}"
+        there = f"found: {', '.join(sorted(found))}"
         raise InputError(f"no {split} images among the raw data of {layout.data_dir}", there, "name another split")
     return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
 
 
 def _data_set(layout: Layout, engine: Engine, config: _Path | None) -> tuple[Dataset, MakingOptions]:
-    """What the raw data is of, and how it is converted if nothing else is said."""
+    """The data set of the raw data, and its default options."""
     from imagenet_prep.registry import ILSVRC2012, imagenet_options
 
     if config is None:

@@ -1,4 +1,4 @@
-"""RawSet: the records that convert would write, made of the raw data where it lies, each when it is asked for."""
+"""RawSet: the records that convert would write, made from the raw data in place, each on first use."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from imagenet_prep.sources.slices import Buffer, Row
 class RawSet(RecordSequence):
     """The records of one split, byte for byte those of the shards that convert would make, in the same order.
 
-    It is a sequence as ShardSet is one. ``starts`` are those of the shards that would be made: a Loader gives the same
-    batches of either. Order and repairs are convert's; an image is looked at by its header, as by convert with
-    ``check`` "header", and decoded only where it has to be encoded again. Neighbours in order lie anywhere in the
-    archives, so that reading them all in order is reading at random.
+    It is a sequence like ShardSet. ``starts`` are those of the shards that would be made: a Loader gives the same
+    batches for either. Order and repairs are convert's. An image is checked by its header, as by convert with ``check``
+    "header", and decoded only if it has to be encoded again. Consecutive records are scattered over the archives, so
+    reading in order is random access.
 
-    Archives are mapped when they are first read, and no file stays open. A set can be used by several threads and after
-    a fork. Pickled, it takes about 70 bytes an image, and lists nothing again where it is unpickled: it holds what was
-    listed.
+    Archives are mapped on first use, and no file stays open. Several threads can share a set, also after a fork. A
+    pickled set has about 70 bytes per image, and lists nothing again after unpickling: it holds the listing.
 
     Raises:
-        IndexError: there is no record of this number.
-        InputError: an archive or a file is gone or not as long as it was; or, of a record, its image is damaged: the
-            error names file and place.
-        UsageError: the split lies in a file that can only be read in its order.
+        IndexError: no record has this number.
+        InputError: an archive or a file is gone or has changed in size, or the image of a record is damaged: the error
+            names file and place.
+        UsageError: the split is in a file that can only be read in its order.
     """
 
     def __init__(self, planned: PlannedSplit, first_label: int) -> None:
@@ -43,7 +42,7 @@ class RawSet(RecordSequence):
             if isinstance(container, Gone):
                 raise gone(container.path)
             if container.reading == "in order":
-                what = f"{container.path} can't be read at random: each image costs all that is before it in the file"
+                what = f"{container.path} can't be read at random: each image requires reading everything before it"
                 hint = "imagenet-prep convert it, and open its shards"
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
         self.first_label = first_label
@@ -72,10 +71,10 @@ class RawSet(RecordSequence):
 
 
 class RawRecord(Record):
-    """A record that is made when it is asked for: what the listing tells costs no look at the image.
+    """A record that is made on first use; values from the listing need no access to the image.
 
-    ``shard`` is the archive or folder that holds the image, ``offset`` where it begins there, ``number`` that of the
-    record in the split. ``encoded`` is a view of an archive where the image is taken as it is; ``data`` are a copy.
+    ``shard`` is the archive or folder that holds the image, ``offset`` its start there, ``number`` that of the record
+    in the split. ``encoded`` is a view of the archive if the image is unchanged; ``data`` is a copy.
     """
 
     __slots__ = ("_catalog", "_is_known", "_item", "_opened", "_recorded", "_recorder", "_row")
@@ -83,7 +82,7 @@ class RawRecord(Record):
     def __init__(
         self, catalog: Catalog, row: int, number: int, recorder: Recorder, opened: dict[int, Callable[[Row], Buffer]]
     ) -> None:
-        # Not Record's own: ``data`` stay unset until they are asked for.
+        # Not Record's own: ``data`` stays unset until it is needed.
         self._source = Shard(catalog.container(row).path, memoryview(b""), "none")
         self.number, self.offset = number, int(catalog.offsets[row])
         self._catalog, self._row, self._recorder, self._opened = catalog, row, recorder, opened
@@ -95,7 +94,7 @@ class RawRecord(Record):
             self._head = (recorder.numbered(self._item).label, self._item.wnid, self._item.text), 0, None
 
     def __getattr__(self, name: str) -> Any:
-        """The data, put together when they are first asked for."""
+        """The data, built on first use."""
         if name != "data":
             raise AttributeError(f"a record has no {name!r}", name=name, obj=self)
         self.data = memoryview(b"".join(self._make().parts))
@@ -136,11 +135,11 @@ class RawRecord(Record):
     def _read_image(self) -> Buffer:
         which = int(self._catalog.container_ids[self._row])
         read = self._opened.get(which)
-        if read is None:  # two threads may come here at once: either's map will do
+        if read is None:  # two threads may be here at once: either map will do
             read = self._opened[which] = self._catalog.containers[which].open()
         return read(self._catalog.row(self._row))
 
 
 def _by_headers(recorder: Recorder) -> Recorder:
-    """What makes the same records without decoding images to prove them: whoever trains decodes them all the same."""
+    """A recorder of the same records that decodes no images to prove them: training decodes them anyway."""
     return dataclasses.replace(recorder, check="header") if isinstance(recorder, InceptionRecorder) else recorder

@@ -1,1 +1,1 @@
-"""What is kept beside the shards: journal, manifest, what a conversion began with."""
+"""Files kept with the shards: the journal of finished shards, the manifest, and the known digests of raw files."""

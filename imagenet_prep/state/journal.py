@@ -1,4 +1,4 @@
-"""The journal of finished shards: an entry a shard, a line each, in one form with a checksum."""
+"""Journal: the finished shards, one sealed JSON line each; and the canonical JSON form that seals use."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from imagenet_prep.tfrecord.crc import crc32c
 
 _canonical = json.JSONEncoder(sort_keys=True).encode
 _SEALED = b'{"crc": "'
-"""How a sealed line begins: "crc" comes first of all keys of an entry. Eight digits and the other keys follow."""
+"""The start of a sealed line: "crc" is the first key of an entry. Eight digits and the other keys follow."""
 AFTER_SEAL = 20
-"""Where these begin."""
+"""The offset of the other keys."""
 _BRACE = crc32c(b"{")
 
 
 def canonical(value: object) -> bytes:
-    """A value as JSON in its one form: keys in order, one line, ASCII alone."""
+    """A value as canonical JSON: sorted keys, one line, ASCII only."""
     return _canonical(value).encode()
 
 
 def seal(value: dict[str, Any]) -> str:
-    """The CRC32C of the canonical form of an entry, or of a manifest, in hexadecimal: its "crc"."""
+    """The CRC32C of the canonical form of an entry or a manifest, in hexadecimal: its "crc"."""
     return f"{crc32c(canonical(value)):08x}"
 
 
@@ -39,13 +39,13 @@ def sealed_line(value: dict[str, Any]) -> bytes:
 
 
 def is_as_written(line: bytes) -> bool:
-    """Whether a line is, byte for byte, one of ``sealed_line``: nothing of it need be encoded again to prove it."""
+    """Whether a line is byte for byte one of ``sealed_line``: it is proved without encoding it again."""
     return line.startswith(_SEALED) and b'%08x", ' % crc32c(line[AFTER_SEAL:-1], _BRACE) == line[9:AFTER_SEAL]
 
 
 @contextlib.contextmanager
 def many_objects() -> Iterator[None]:
-    """A million objects are made here, none in a cycle: the collector need not look through them again and again."""
+    """Pause the garbage collector: a million objects are made here, none in a cycle."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -56,7 +56,7 @@ def many_objects() -> Iterator[None]:
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo: without a file's digest, if there is none."""
+    """The JSON form of a ShardInfo, without the file's digest if it has none."""
     value = {
         "name": info.name,
         "fingerprint": info.fingerprint,
@@ -78,7 +78,7 @@ def shard_info(value: Any) -> ShardInfo:
 
 
 def decode_entry(text: bytes) -> ShardInfo | None:
-    """An entry of a shard from its JSON text, which may have a seal; None if it isn't one."""
+    """The entry of a shard from its JSON text, with or without a seal; None if it isn't one."""
     decode, fault = _decoder()
     try:
         found = decode(text)
@@ -98,7 +98,7 @@ def decode_entry(text: bytes) -> ShardInfo | None:
 
 @functools.cache
 def _decoder() -> tuple[Callable[[bytes], Any], type[Exception]]:
-    """What decodes an entry in a twentieth of the time that json takes; loaded by the first one."""
+    """A decoder of entries, twenty times as fast as json, and its error; loaded on first use."""
     from msgspec import DecodeError, Meta, Struct, defstruct
     from msgspec.json import Decoder
 
@@ -119,7 +119,7 @@ def _decoder() -> tuple[Callable[[bytes], Any], type[Exception]]:
 
 
 def texts(value: object) -> tuple[str, ...]:
-    """A list of texts that UTF-8 can write; anything else raises TypeError or ValueError."""
+    """A list of texts that UTF-8 can encode; anything else raises TypeError or ValueError."""
     if type(value) is not list or not all(type(each) is str for each in value):
         raise TypeError("expected texts")
     "".join(value).encode()
@@ -127,21 +127,21 @@ def texts(value: object) -> tuple[str, ...]:
 
 
 def counts(*values: object) -> None:
-    """Raise TypeError unless each is a whole number, 0 or more, that 64 bits hold."""
+    """Raise TypeError unless each is a whole number from 0 up that fits 64 bits."""
     if not all(type(each) is int and 0 <= each < 1 << 63 for each in values):
         raise TypeError("expected numbers")
 
 
 class Journal:
-    """One JSON line a finished shard, appended when the shard stands under its final name.
+    """One JSON line per finished shard, appended once the shard has its final name.
 
-    A line survives the end of the process as soon as it is appended, and the end of the system after ``sync``; in an
-    object store, to which nothing can be appended, both after ``sync``, which puts a part of its own there. Each line
-    has its own CRC32C: one that a crash cut short, or that has changed since, is skipped. A later line for the same
-    shard replaces an earlier one.
+    A line survives the end of the process as soon as it is appended, and a power cut after ``sync``. In an object
+    store, nothing can be appended: both hold after ``sync``, which writes a part of its own there. Each line has its
+    own CRC32C: a line that a crash cut short, or that has changed since, is skipped. A later line for the same shard
+    replaces an earlier one.
 
-    Each writer may have a ``part`` of its own, a file beside ``path``: all parts are read as one, and what the own part
-    says of a shard goes before what the others say, unless something is chosen among the ``rivals``.
+    Each writer may have its own ``part``, a file next to ``path``. All parts are read as one. For each shard the own
+    part takes precedence, unless one of the ``rivals`` is chosen.
     """
 
     def __init__(self, path: AnyPath, part: str = "") -> None:
@@ -156,7 +156,7 @@ class Journal:
         self._appender: Appender | None = None
 
     def __enter__(self) -> Journal:
-        """Nothing to do: the file is opened by the first append."""
+        """Return the journal; the file is opened by the first append."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -171,7 +171,7 @@ class Journal:
         return self._infos.get(name)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Take these shards for not done; what the file says of them stays until they are appended again."""
+        """Treat these shards as not done; their lines in the file remain until they are appended again."""
         for name in names:
             self._infos.pop(name, None)
 
@@ -180,16 +180,16 @@ class Journal:
         return self._infos.keys()
 
     def rivals(self) -> dict[str, list[ShardInfo]]:
-        """The shards of which parts say different things, and what: the own part last."""
+        """The shards with different entries in different parts, and these entries: the own part last."""
         found = ((name, list(parts.values())) for name, parts in self._parts_of.items())
         return {name: infos for name, infos in found if any(info != infos[0] for info in infos)}
 
     def choose(self, info: ShardInfo) -> None:
-        """Let one of the entries of a shard count: one that is proven."""
+        """Use this entry of a shard, which is proven."""
         self._infos[info.name] = info
 
     def take_in(self) -> None:
-        """Make what counts of the ranks' parts durable in the own part, and remove theirs."""
+        """Make the valid entries of the ranks' parts durable in the own part, and remove their parts."""
         theirs = {path for path in self._others if path.stem.partition("-")[2].startswith("rank-")}
         for name, parts in list(self._parts_of.items()):
             info = self._infos.get(name)
@@ -222,5 +222,5 @@ def _read_lines(path: AnyPath) -> Iterator[ShardInfo]:
     for each in plain_lines(path):
         line = each if each.endswith(b"\n") else each + b"\n"
         info = decode_entry(line) if is_as_written(line) else None
-        if info is not None:  # else a crash cut this line short: its shard counts as not done
+        if info is not None:  # otherwise a crash cut this line short: its shard counts as not done
             yield info

@@ -1,4 +1,4 @@
-"""The manifest of a finished conversion; and checked.json: which raw file had which digest."""
+"""Manifest: the record of a finished conversion, saved and loaded; and checked.json: the digests of raw files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ALGORITHMS = ("md5", "sha256", "crc32c")
 
 
 def seen_digests(layout: Layout, filename: str, path: AnyPath) -> dict[str, str]:
-    """The digests (hex), by algorithm, that ``path`` was found to have; none if it was touched since, or is not there.
+    """The known digests (hex) of ``path``, by algorithm; none if it has changed since or does not exist.
 
-    ``filename`` is what it is recorded under: its path below the raw folder.
+    ``filename`` is its name in checked.json: the path below the raw folder.
     """
     checked = load_json(layout.checked_path)
     entry = checked.get(filename) if isinstance(checked, dict) else None
@@ -37,15 +37,15 @@ def seen_digests(layout: Layout, filename: str, path: AnyPath) -> dict[str, str]
 
 
 SCHEMA = 1
-"""Of the manifest."""
+"""The schema of the manifest."""
 
 MOST_BYTES = 1 << 33
-"""Of its file, of which a million shards take 300 MB."""
+"""The largest manifest file that is read; a million shards need 300 MB."""
 
 _KEYS = ("version", "dataset", "settings", "sources", "totals", "shards")
 
 ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
-"""The kinds of data sets: by whose rules one is checked and made again."""
+"""The kinds of data sets: a kind decides how a set is checked and made again."""
 
 
 def _split_totals(value: dict[str, Any]) -> SplitTotals:
@@ -56,12 +56,12 @@ def _split_totals(value: dict[str, Any]) -> SplitTotals:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """What a manifest says of its data set.
+    """A manifest's entry for its data set.
 
-    ``kind`` tells by which rules it is checked and made again; ``splits`` are in order, each is what the names of its
-    shards begin with. ``features`` are what every record holds: by name its "kind", whether it is "optional", and how
-    many "values" it has (None: any number). ``turned`` counts, by split, the images that were turned upright.
-    ``classes`` are those of a part of ILSVRC2012, or of all of it with other labels: the label of each, by its wnid.
+    ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of its shards' names.
+    ``features`` are those of every record: by name its "kind", whether it is "optional", and how many "values" it has
+    (None: any number). ``turned`` counts, by split, the images that were turned upright. ``classes`` has the label of
+    each class by wnid, for a part of ILSVRC2012 or for other labels.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class DatasetEntry:
 
 
 def _dataset(value: dict[str, Any]) -> DatasetEntry:
-    """What a manifest says of its data set, once it is known to be of its form."""
+    """The DatasetEntry of a manifest whose form is known to be right."""
     found = {"classes": {}, **value["dataset"]}
     if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
         raise ValueError("dataset")
@@ -92,7 +92,7 @@ def _dataset(value: dict[str, Any]) -> DatasetEntry:
 
 
 def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
-    """The JSON form of a DatasetEntry: without classes, if none are told."""
+    """The JSON form of a DatasetEntry, without ``classes`` if it has none."""
     value = dataclasses.asdict(entry)
     if not entry.classes:
         del value["classes"]
@@ -101,7 +101,7 @@ def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SplitTotals:
-    """What was made of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
+    """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
 
     images: int
     expected: int
@@ -112,10 +112,9 @@ class SplitTotals:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was made, from what, how. ``settings`` are those that decide the bytes; ``shards`` by name.
+    """The record of a conversion. ``settings`` are those that decide the bytes; ``shards`` is by name.
 
-    ``crc`` is what the file says of all this: None if it comes from no file. ``is_as_written``: the crc is known to be
-    right.
+    ``crc`` is the seal in the file; None if there is no file. ``is_as_written``: the crc is known to be right.
     """
 
     version: str
@@ -128,7 +127,7 @@ class Manifest:
     is_as_written: bool = dataclasses.field(default=False, compare=False)
 
     def save(self, path: AnyPath) -> bool:
-        """Write it atomically, sealed, unless it is there already; say whether it was written."""
+        """Write it atomically, sealed, unless the file already holds it; returns whether it was written."""
         head, lines = self._head(), self._lines()
         shards = b",".join(b"\n    " + line for line in lines)
         text = json.dumps(head, indent=2, sort_keys=True).removesuffix(_END).encode()
@@ -136,11 +135,11 @@ class Manifest:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is as its ``crc`` says."""
+        """Whether its content gives its ``crc``."""
         return self.crc is None or self.is_as_written or self.crc == _seal(self._head(), self._lines())
 
     def _head(self) -> dict[str, Any]:
-        """All but its CRC and its shards as JSON gives it back: keys are texts, and sorted as such."""
+        """Everything except its CRC and its shards, as JSON returns it: keys are texts, and sorted."""
         value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS if key != "shards"}}
         totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
         value = {**value, "dataset": _entry_dict(self.dataset), "totals": totals}
@@ -148,7 +147,7 @@ class Manifest:
         return found
 
     def _lines(self) -> list[bytes]:
-        """The entry of each shard behind its name, in order."""
+        """The entry of each shard after its name, in order."""
         infos = sorted(self.shards.items())
         return [b"%b: %b" % (canonical(name), canonical(info_dict(info))) for name, info in infos]
 
@@ -160,11 +159,11 @@ class Manifest:
 
 _END = "\n}"
 _OPEN, _CLOSE, _LAST = b',\n  "shards": {', b'\n  },\n  "crc": "', b'"\n}\n'
-"""What stands around the lines of shards in a file. All of it together is one JSON value, whatever its layout."""
+"""The text around the lines of shards in a file. The whole file is one JSON value, whatever its layout."""
 
 
 def _seal(head: Mapping[str, Any], lines: Iterable[bytes]) -> str:
-    """The CRC32C of the canonical form of a manifest, in hexadecimal, a shard at a time."""
+    """The CRC32C of the canonical form of a manifest, in hexadecimal, computed shard by shard."""
     before = canonical({key: value for key, value in head.items() if key < "shards"})
     crc, separator = crc32c(before[:-1] + b', "shards": {'), b""
     for line in lines:
@@ -177,7 +176,7 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     """The manifest of a conversion, or None if there is none.
 
     Raises:
-        InputError: there is one, but it can't be understood, or is not what was written.
+        InputError: it can't be understood, or has changed since it was written.
     """
     manifest = load_unproven(path)
     if manifest is not None and not manifest.is_sealed:
@@ -186,14 +185,14 @@ def load_manifest(path: AnyPath) -> Manifest | None:
 
 
 def usable_manifest(path: AnyPath) -> Manifest | None:
-    """The same; None, too, where it can't be understood or is not what was written: verify says so."""
+    """The manifest, or None if it is missing, can't be understood or has changed: verify reports that."""
     with contextlib.suppress(InputError):
         return load_manifest(path)
     return None
 
 
 def changed(path: AnyPath, fault: str = "its content does not give the crc in it") -> InputError:
-    """The error for a manifest that is not what was written."""
+    """The error for a manifest that has changed since it was written."""
     return InputError(
         f"{path} has changed since it was written",
         fault,
@@ -202,10 +201,10 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
 
 
 def load_unproven(path: AnyPath) -> Manifest | None:
-    """The same, whatever its ``crc`` is: for those who can correct it.
+    """The manifest whatever its ``crc``, for correction, or None if there is none.
 
     Raises:
-        InputError: there is one, but it can't be understood.
+        InputError: it can't be understood.
     """
     try:
         if not path.exists():
@@ -246,7 +245,7 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_writ
 
 
 def _read_as_written(content: bytes) -> Manifest | None:
-    """A manifest that is laid out as ``save`` lays it out and gives the crc in it; None: that is still to be seen."""
+    """The manifest, if its text has the layout of ``save`` and gives its crc; None if that is not yet known."""
     start = content.find(_OPEN)
     if start < 0:
         return None
@@ -263,7 +262,7 @@ def _read_as_written(content: bytes) -> Manifest | None:
 
 
 def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
-    """The lines of all shards in canonical form, each put into ``shards``; ValueError if one can't be understood."""
+    """The canonical lines of all shards, each also put into ``shards``; ValueError if one can't be understood."""
     has_more = file.read(1) == b"\n"
     while has_more:
         line = file.readline()
@@ -277,7 +276,7 @@ def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
 
 
 def not_understood(what: str) -> InputError:
-    """The error for a manifest that is no manifest of ours in one point."""
+    """The error for a manifest with an invalid value in one place."""
     return InputError(
         f"the {what} in the manifest can't be understood",
         "expected them as imagenet-prep convert writes them",
