@@ -423,7 +423,7 @@ def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
     wanted = {image.filename for image in made.images.values() if image.kind in REPAIRED}
     assert set(odd_of(layout)["Repaired"]) == wanted
     text = Page(page_of(layout)).text
-    assert "boxes left out: nothing of them is within the image" in text
+    assert "boxes left out: no part of them is within the image" in text
     (layout.data_dir / "imagenet-prep/annotate.json").write_text('{"train": {"totals": [1]}}')
     write_report(layout, ENGINE, VERDICT)
     assert "boxes left out" not in Page(page_of(layout)).text
@@ -520,7 +520,7 @@ def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
     write_shard(layout, [encode_example(cut), encode_example(outside)])
     write_report(layout, ENGINE, VERDICT)
     page = Page(page_of(layout))
-    assert page.text.count("This image does not decode.") == 1
+    assert page.text.count("This image can't be decoded.") == 1
     ((name, (_, styles)),) = _shown(page_of(layout)).items()
     assert name == "n01440764_2.JPEG"
     assert styles == ["left:0.0000%;top:0.0000%;width:50.0000%;height:100.0000%"]

@@ -1,1 +1,1 @@
-"""The page to look at: what the shards hold, counted, drawn and shown."""
+"""The report page: the contents of the shards, counted, drawn and shown."""

@@ -1,6 +1,6 @@
-"""TakeCensus: a shard -> what it holds, in numbers. take_census: all shards. Headers are read, no image is decoded.
+"""TakeCensus: a shard -> its contents in numbers. take_census: all shards. Headers are read, no image is decoded.
 
-The censuses of shards are added up in any order and come to the same whole.
+The censuses of shards can be merged in any order with the same result.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ MANY_BOXES = 10
 """Images with this many boxes or more share a bin."""
 
 SHOWN_NAMES = 8
-"""Images of an odd kind that are named; the rest are counted."""
+"""Odd images per kind that are named; the rest are counted."""
 
 GREY, FOUR, ROTATED, PNG, BROKEN = "grey", "four-component", "rotated", "png", "broken"
 TINY, HUGE, EXTREME, CHANGED = "tiny", "huge", "extreme", "changed"
-"""Kinds of odd images; changed are those that the manifest records as repaired or turned."""
+"""Kinds of odd images; "changed" are those that the manifest records as repaired or turned."""
 
 SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
-"""In pixels; the last is how much longer than the other one side may be."""
+"""In pixels; the last is the longest allowed ratio of two sides."""
 
-_FRONT, _BACK = 512, 256  # bytes at the ends of an image, which share their pages with what is read anyway
+_FRONT, _BACK = 512, 256  # bytes at the ends of an image, on pages that are read anyway
 
 
 def bin_of(value: float, steps: int) -> int:
-    """The bin of a positive number, ``steps`` of them per octave: bin k has 2 ** (k / steps) in its middle."""
+    """The bin of a positive number, ``steps`` bins per octave: the middle of bin k is 2 ** (k / steps)."""
     return round(math.log2(value) * steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How many numbers there are, their sum, the least and the greatest."""
+    """The count, sum, minimum and maximum of some numbers."""
 
     count: int = 0
     total: float = 0
@@ -69,16 +69,16 @@ class Spread:
 
     @classmethod
     def of(cls, *values: float) -> Spread:
-        """That of some numbers."""
+        """The spread of some numbers."""
         return cls(len(values), sum(values), min(values), max(values)) if values else cls()
 
 
 @dataclass(slots=True)
 class FeatureCensus:
-    """One feature in every record that has it in the promised kind.
+    """The values of one feature, in every record that has it with the promised kind.
 
-    ``values`` are how many values the records have; ``bounds`` the numbers themselves, or the lengths of byte strings;
-    ``not_numbers`` counts records with a NaN.
+    ``values`` is the spread of the number of values per record; ``bounds`` that of the numbers themselves, or of the
+    lengths of byte strings; ``not_numbers`` counts records with a NaN.
     """
 
     values: Spread = Spread()
@@ -86,19 +86,19 @@ class FeatureCensus:
     not_numbers: int = 0
 
     def take(self, feature: Feature) -> None:
-        """Count one record's."""
+        """Count the feature of one record."""
         self.values += Spread.of(len(feature.values))
         if isinstance(feature, BytesList):
             self.bounds += Spread.of(*map(len, feature.values))
         else:
-            numbers = [value for value in feature.values if value == value]  # a NaN has no place between bounds
+            numbers = [value for value in feature.values if value == value]  # a NaN can't be ordered
             self.bounds += Spread.of(*numbers)
             self.not_numbers += len(numbers) < len(feature.values)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """A record that could be shown: those with boxes come first, then chance decides, the same for the same image."""
+    """A record that could be shown: records with boxes first, then by chance, which depends on the image alone."""
 
     has_no_box: bool
     chance: int
@@ -108,7 +108,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Odd:
-    """Odd images of one kind: how many, and the first of them as shard, record, file name."""
+    """Odd images of one kind: how many, and the first ones as shard, record, file name."""
 
     count: int = 0
     first: list[tuple[str, int, str]] = field(default_factory=list)
@@ -116,10 +116,10 @@ class Odd:
 
 @dataclass(slots=True)
 class SplitCensus:
-    """What the records of one split hold, in numbers.
+    """The contents of one split's records, in numbers.
 
-    ``labels`` counts images by class, ``class_boxes`` and ``class_bytes`` what these have, ``sides`` bins of width and
-    height, ``boxes`` images by number of boxes; ``candidates`` are by label, None where a record has none.
+    ``labels`` counts images by class, ``class_boxes`` and ``class_bytes`` their boxes and bytes, ``sides`` bins of
+    width and height, ``boxes`` images by number of boxes. ``candidates`` is by label, None for records without one.
     """
 
     records: int = 0
@@ -138,12 +138,12 @@ class SplitCensus:
 
 @dataclass(slots=True)
 class Census:
-    """What all shards counted so far hold.
+    """The contents of all shards counted so far.
 
-    ``words`` and ``wnids`` name classes by label; ``shards`` are bytes by name; ``odd`` is by kind; ``keys`` has, by
-    shard, a number per record that copies of an image share; ``unread`` counts records that are no Examples;
-    ``faults`` are shards that could not be read to their end, each with the reason; ``features`` are those that a
-    recipe promises, and ``others`` counts records that hold more.
+    ``words`` and ``wnids`` name classes by label; ``shards`` are bytes by name; ``odd`` is by kind. ``keys`` has a
+    number per record, by shard, that copies of an image share. ``unread`` counts records that are not Examples.
+    ``faults`` are shards that could not be read to their end, each with the reason. ``features`` are those that a
+    recipe promises, and ``others`` counts records with more.
     """
 
     splits: dict[str, SplitCensus] = field(default_factory=dict)
@@ -164,9 +164,9 @@ class Census:
 
 
 def merge(one: Any, other: Any, keep: int) -> Any:
-    """Two censuses, or two of the same part, as one: ``one`` takes in ``other``, which is not to be used again.
+    """Two censuses, or two of the same part, as one: ``one`` absorbs ``other``, which must not be used again.
 
-    Numbers are added, the first of two texts is taken, and the first ``keep`` entries of two lists.
+    Numbers are added; of two texts the first is kept, and of two lists the first ``keep`` entries.
     """
     if isinstance(one, Counter):
         one.update(other)
@@ -187,14 +187,14 @@ def merge(one: Any, other: Any, keep: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TakeCensus:
-    """Counts what single shards hold, by name; picklable.
+    """Counts the contents of single shards, by name; picklable.
 
     Args:
         keep: candidates per class to return, and odd images per kind to name.
         kinds: the kind of each feature that a recipe promises; None for records of ILSVRC2012.
-        names: where the records of a recipe have what they show.
-        words_of: tells the words of classes that records leave out.
-        changed: the names of images that were changed, by shard.
+        names: the feature names in a recipe's records.
+        words_of: returns the words of a class that a record leaves out.
+        changed: the names of changed images, by shard.
     """
 
     layout: Layout
@@ -205,7 +205,7 @@ class TakeCensus:
     changed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, name: str) -> Census:
-        """The census of one shard. What can't be read is counted, and ends nothing but the reading of this shard."""
+        """The census of one shard. Unreadable records are counted; a damaged shard ends only its own reading."""
         counting = _Counting(name, self)
         census = counting.census
         try:
@@ -253,7 +253,7 @@ class _Counting:
             self.count_size(*size)
 
     def _see(self, data: memoryview) -> Shown | None:
-        """What the record shows; the features of a recipe's record are counted."""
+        """The contents of a record; the features of a recipe's record are counted."""
         kinds, names, features = self._how.kinds, self._how.names, self.census.features
         if kinds is None or names is None:
             return look(data, words_of=self._how.words_of)
@@ -268,7 +268,7 @@ class _Counting:
         return see(held, names)
 
     def _look_at_image(self, number: int, seen: Shown, encoded: memoryview) -> tuple[int, int] | None:
-        """Width and height by the image's own header, else by the record; what is odd about it is noted."""
+        """Width and height from the image's own header, or from the record; odd images are noted."""
         split = self._split
         split.sizes[bin_of(max(1, len(encoded)), BYTE_STEPS)] += 1
         split.bytes += Spread.of(len(encoded))
@@ -299,7 +299,7 @@ class _Counting:
 
 
 def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], list[str]]:
-    """Width and height by an image's header, and what kinds of odd it is; a PNG is odd in ILSVRC2012 alone.
+    """Width and height from an image's header, and its odd kinds; a PNG is odd in ILSVRC2012 alone.
 
     Raises:
         ImageError: the header can't be read.
@@ -318,7 +318,7 @@ def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], lis
 
 
 def _copy_key(encoded: memoryview | None) -> int:
-    """A number that copies of an image file share: of its length and of both its ends; 0 where there is none."""
+    """A number that copies of an image file share, from its length and both its ends; 0 without an image."""
     if not encoded:
         return 0
     return len(encoded) << 32 | zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT]))
@@ -328,7 +328,7 @@ def _copy_key(encoded: memoryview | None) -> int:
 
 
 def take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progress: Progress) -> Census:
-    """What all these shards hold; those that can't be read are among its faults."""
+    """The census of these shards; unreadable ones are among its faults."""
     census = Census()
     for name, found in each_shard(engine, take, names, "count", progress):
         if isinstance(found, Census):
@@ -341,7 +341,7 @@ def take_census(names: Sequence[str], take: TakeCensus, engine: Engine, progress
 def each_shard(
     engine: Engine, work: Callable[[str], R], names: Sequence[str], label: str, progress: Progress
 ) -> Iterator[tuple[str, R | Exception]]:
-    """What came of each shard; a worker that died over one, or could not read it, is an answer too."""
+    """The outcome of each shard; an unreadable shard, or one whose worker died, has an outcome too."""
     progress.begin(f"report: {label}", len(names), "shards")
     for outcome in engine.map(work, names):
         progress.advance()

@@ -1,4 +1,4 @@
-"""What was counted, drawn: one chart for each thing, and the same in numbers below it."""
+"""draw_charts: a census -> the charts of the page, each with a title and the same facts as text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _RATIOS = {"1:1": 1.0, "4:3": 4 / 3, "3:4": 3 / 4, "2:1": 2.0, "1:2": 1 / 2, "4:
 """Ratios to mark on an axis, the most important first."""
 
 MARKS = 1500
-"""Shards that are marked one by one in a chart; of more, the extremes of as many places. More tips are left out."""
+"""Shards drawn one by one in a chart; beyond that, the extremes of this many groups. Further tooltips are left out."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Chart(NamedTuple):
-    """A drawing for the page: ``title`` above it, ``text`` below it says what it shows in numbers, ``svg`` is it."""
+    """A drawing for the page: ``title`` above it, ``text`` below it with the numbers, ``svg`` the drawing itself."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class Chart(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One split to draw: its number, what was counted, how it looks, and the sizes of its shards in bytes by number."""
+    """A split to draw: its number, its census, its style, and the sizes of its shards in bytes by number."""
 
     split: str
     number: int
@@ -49,7 +49,7 @@ class Series(NamedTuple):
 
 
 def draw_charts(census: Census, subject: Subject) -> list[Chart]:
-    """Every chart that there is something to draw for."""
+    """Every chart with something to draw."""
     series, thing = _series(census, subject), subject.thing
     boxes_text = _boxes_text(series, thing) if subject.has_boxes else ""
     charts = (
@@ -68,7 +68,7 @@ def draw_charts(census: Census, subject: Subject) -> list[Chart]:
 
 
 def _series(census: Census, subject: Subject) -> list[Series]:
-    """The splits of which there is something, in order."""
+    """The splits with records or shards, in order."""
     shards: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for name, size in census.shards.items():
         if parsed := parse_shard_name(name):
@@ -82,7 +82,7 @@ def _series(census: Census, subject: Subject) -> list[Series]:
 
 
 def _add_tip(axes: Axes, left: float, right: float, text: str) -> None:
-    """Words for all that is drawn between two values of x, where the pointer is."""
+    """A tooltip for everything between two values of x."""
     axes.axvspan(left, right, facecolor="none", edgecolor="none", clip_on=False, gid=tip_of(text))
 
 
@@ -96,7 +96,7 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
     tops: dict[str, dict[int, int]] = {}
     for each in series:
         sizes = sorted(Counter(each.found.labels.values()).items(), reverse=True)
-        counts = [count for count, _ in sizes]  # a step for all classes of one size: 70,000 would be 3 MB
+        counts = [count for count, _ in sizes]  # one step for all classes of one size: 70,000 would be 3 MB
         edges = list(itertools.accumulate((classes for _, classes in sizes), initial=0))
         axes.stairs(counts, [edge + 0.5 for edge in edges], **_style(each))
         tops[each.split] = dict(zip(edges, [*counts, 0], strict=True))
@@ -115,7 +115,7 @@ def _draw_classes(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
-    """A square for each bin of width and height, the stronger the more images."""
+    """A square for each bin of width and height, in a stronger colour for more images."""
     from matplotlib.patches import Rectangle
 
     sides: Counter[tuple[int, int]] = Counter()
@@ -131,7 +131,7 @@ def _draw_sizes(axes: Axes, series: Sequence[Series]) -> None:
             tip = tip_of(f"about {size}: {number_of(sides[x, y], 'image')}")
             axes.add_patch(Rectangle(corner, side, side, facecolor="none", edgecolor="none", clip_on=False, gid=tip))
     lowest, highest = min(map(min, bins)) - 2, max(map(max, bins)) + 2
-    ticks = [k for k in range(17) if lowest < k * SIDE_STEPS < highest]  # at the corner they would touch
+    ticks = [k for k in range(17) if lowest < k * SIDE_STEPS < highest]  # those at the corner would touch
     ticks = ticks[:: 1 if len(ticks) <= 6 else 2]
     places: list[float] = [*ticks] or [round((lowest + highest) / 2) / SIDE_STEPS]
     for axis, name in ((axes.xaxis, "width"), (axes.yaxis, "height")):
@@ -164,7 +164,7 @@ def _draw_boxes(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _draw_shares(axes: Axes, series: Sequence[Series], what: str, name_of: Callable[[int], str]) -> None:
-    """A histogram of each split, in percent of the split; ``name_of`` tells what a bin holds."""
+    """A histogram of each split, in percent of the split; ``name_of`` describes a bin."""
     counters: list[tuple[Series, Counter[int]]] = [(each, getattr(each.found, what)) for each in series]
     held = sorted(set().union(*(counter for _, counter in counters)))
     bins = range(held[0], held[-1] + 1)
@@ -181,7 +181,7 @@ def _draw_shares(axes: Axes, series: Sequence[Series], what: str, name_of: Calla
 
 
 def _name_ticks(axes: Axes, steps: int, names: Mapping[str, float]) -> None:
-    """Mark those values on a logarithmic axis that there is room for, the first ones first."""
+    """Mark the values that fit on a logarithmic axis, the first ones first."""
     low, high = axes.get_xlim()
     shown: dict[str, float] = {}
     for name, value in names.items():
@@ -192,7 +192,7 @@ def _name_ticks(axes: Axes, steps: int, names: Mapping[str, float]) -> None:
 
 
 def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
-    """Each shard's size in its place."""
+    """Each shard's size at its number."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for each in series:
@@ -225,7 +225,7 @@ def _draw_shards(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _extremes(shards: Mapping[int, int]) -> list[int]:
-    """The numbers of the shards to mark: of as many neighbours as fall on one place the smallest and the largest."""
+    """The numbers of the shards to draw: the smallest and the largest of each group that shares a place."""
     numbers = sorted(shards)
     width = -(-len(numbers) // MARKS)
     found: set[int] = set()
@@ -255,7 +255,7 @@ def _classes_text(series: Sequence[Series], thing: str, words: Mapping[int, str]
 
 
 def _having(labels: Counter[int], count: int, words: Mapping[int, str]) -> str:
-    """The first class of so many, and how many more there are."""
+    """The first class with this count, and how many others have it."""
     having = sorted(label for label, found in labels.items() if found == count)
     name = words.get(having[0]) or f"label {having[0]}"
     return name + (f" and {number_of(len(having) - 1, 'other')}" if len(having) > 1 else "")
@@ -266,7 +266,7 @@ def _sizes_text(series: Sequence[Series]) -> str:
     if not width.count:
         return ""
     mean = f"{width.total / width.count:.0f} {TIMES} {height.total / height.count:.0f} pixels on average"
-    return f"{mean}; width {spread_text(width)}, height {spread_text(height)}. The stronger a square, the more images."
+    return f"{mean}; width {spread_text(width)}, height {spread_text(height)}. A stronger colour means more images."
 
 
 def _aspects_text(series: Sequence[Series]) -> str:

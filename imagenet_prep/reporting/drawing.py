@@ -1,7 +1,7 @@
-"""matplotlib's drawings as parts of a page: SVG in the page's own font and colours.
+"""draw: matplotlib's drawings as parts of a page: SVG in the page's own font and colours.
 
-A chart is drawn in placeholder colours that the page's style sheet gives their meaning, so that one drawing suits
-light and dark. Text stays text.
+A chart is drawn in placeholder colours, which the page's style sheet defines. So one drawing suits light and dark.
+Text stays text.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH, HEIGHT = 360, 240
-"""Of a chart in CSS pixels, when it is about as wide as a phone."""
+"""The size of a chart in CSS pixels, about as wide as a phone."""
 
 TEXT, RULE = "#010101", "#020202"
-"""The colours to draw in, beside those of the styles."""
+"""The colours to draw in, in addition to those of the styles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a split is told from the others: ``key`` is its class in the style sheet, where its colour has the same name.
+    """The look of a split: ``key`` is its class in the style sheet, where its colour has the same name.
 
-    The first is filled, the others are outlines over it; lines and marks differ too, for those who see colours alike.
+    The first is filled, the others are outlines over it. Lines and marks differ too, for people who see the colours
+    alike.
     """
 
     key: str
@@ -43,7 +44,7 @@ STYLES = tuple(
         (("solid", "o"), ("solid", "D"), ("dashed", "s"), ("dotted", "^"), ("dashdot", "v"), ("solid", "p")), 1
     )
 )
-"""Of the first split, the second, ...; after the last they begin again."""
+"""The styles of the first split, the second, and so on; they repeat after the last."""
 
 _VARIABLES = {TEXT: "--soft", RULE: "--rule", **{style.colour: f"--{style.key}" for style in STYLES}}
 _SETTINGS: dict[str, Any] = {
@@ -81,13 +82,13 @@ _FAMILY = re.compile(r"font-family: [^;]*;? *")
 
 
 def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
-    """The SVG element of a chart: ``name`` is its own in the page, ``title`` is what a screen reader says."""
+    """The SVG element of a chart: ``name`` is unique on the page, ``title`` is for screen readers."""
     from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     drawing = io.BytesIO()
-    # What a matplotlibrc says stays out; the salt makes ids the same each time, and others than another chart's.
+    # A user's matplotlibrc is ignored; the salt makes ids stable, and different from another chart's.
     with style.context(["default", {**_SETTINGS, "svg.hashsalt": name}]):
         figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), layout="constrained")
         FigureCanvasSVG(figure)
@@ -97,25 +98,25 @@ def draw(name: str, title: str, onto: Callable[[Axes], None]) -> str:
 
 
 def part_of(split: int) -> str:
-    """What a part of a drawing is called that is of the split of this number: the page can hide it."""
+    """The id of a drawing's part that belongs to the split of this number: the page can hide it."""
     return f"of-{split}"
 
 
 def tip_of(text: str) -> str:
-    """What a part of a drawing is called whose words are shown where the pointer is."""
+    """The id of a drawing's part that has this text as its tooltip."""
     return f"{_TIP}{text}"
 
 
 def styles_of(splits: Sequence[str]) -> dict[str, Style]:
-    """The style of each split."""
+    """The style of each split, by name."""
     return {split: STYLES[number % len(STYLES)] for number, split in enumerate(splits)}
 
 
 def _to_page(drawing: bytes, title: str) -> str:
-    """A drawing without what a page has no use for."""
+    """A drawing without the parts that a page doesn't need."""
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
-    root = ElementTree.fromstring(drawing)  # noqa: S314 - what matplotlib has just written
+    root = ElementTree.fromstring(drawing)  # noqa: S314 - matplotlib has just written it
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):

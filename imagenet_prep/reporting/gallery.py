@@ -1,4 +1,4 @@
-"""The images of the page: which odd ones to show and why, and those of each class for the script."""
+"""The images of the page: the odd ones with their reasons, and those of each class as JSON for the script."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of, size_text
 
 Picture = tuple[int, Sample, str]
-"""A number that is its own on the page, the sample, and why it is shown: "" if there is no reason to tell."""
+"""A number that is unique on the page, the sample, and the reason to show it: "" if none is needed."""
 
 
 def show_command(facts: Facts, shard: str, number: int | str) -> str:
@@ -44,7 +44,7 @@ def show_command(facts: Facts, shard: str, number: int | str) -> str:
 # odd images ------------------------------------------------------------------------------------------------------
 
 _KINDS = {
-    GREY: ("Grey", "one colour component; the record says RGB and 3 channels all the same, as in 2016"),
+    GREY: ("Grey", "one colour component; the record still says RGB and 3 channels, as in 2016"),
     ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width, height and boxes are those before turning"),
     FOUR: ("Four colour components", "CMYK or YCCK, not repaired: many decoders refuse it"),
     PNG: ("PNG", "not repaired: it is not a JPEG, whatever its name says"),
@@ -55,14 +55,14 @@ _KINDS = {
 }
 _KINDS_BY_RECIPE = {
     **_KINDS,
-    GREY: ("Grey", "one colour component; records of the Inception layout say RGB and 3 channels all the same"),
+    GREY: ("Grey", "one colour component; records of the Inception layout still say RGB and 3 channels"),
     ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width and height are those before turning"),
 }
 _USUAL = (TINY, HUGE)
-"""Kinds that are not odd where most images are of them."""
+"""Kinds that are not odd if most images are of that kind."""
 
 _REACHES = {
-    "Duplicates across splits": "the same bytes, by SHA-256, in several splits: a test may meet training images",
+    "Duplicates across splits": "the same bytes, by SHA-256, in several splits: tests may include training images",
     "Duplicates within a split": "the same bytes, by SHA-256, in one split",
 }
 _CHANGES = {
@@ -72,7 +72,7 @@ _CHANGES = {
 
 
 class OddImages(NamedTuple):
-    """Odd images of one kind: ``places`` are those to be shown of ``total``, each with its reason; ``names`` others."""
+    """Odd images of one kind: ``places`` are shown, out of ``total``, each with its reason; ``names`` are others."""
 
     title: str
     meaning: str
@@ -110,7 +110,7 @@ def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
 
 
 def _changed(facts: Facts) -> Iterator[OddImages]:
-    """The images that were turned, repaired or left out, as the manifest names them: NAME (what was done)."""
+    """The images that were turned, repaired or left out, as the manifest names them: NAME (change)."""
     infos = facts.manifest.shards.values() if facts.manifest else ()
     parted = sorted(name.rpartition(" (") for info in infos for name in info.repairs)
     changes = [(name, change.removesuffix(")")) for name, _, change in parted]
@@ -139,7 +139,7 @@ def _duplicates(facts: Facts) -> Iterator[OddImages]:
 
 
 def _by_reach(groups: Sequence[Sequence[Copy]]) -> dict[str, list[Sequence[Copy]]]:
-    """Those across several splits, and those within one, by title."""
+    """The duplicates across several splits, and those within one, by title."""
     found: dict[str, list[Sequence[Copy]]] = {title: [] for title in _REACHES}
     across, within = found.values()
     for group in groups:
@@ -148,7 +148,7 @@ def _by_reach(groups: Sequence[Sequence[Copy]]) -> dict[str, list[Sequence[Copy]
 
 
 def _shown_copies(groups: Sequence[Sequence[Copy]]) -> list[tuple[Place, str]]:
-    """The records of the first groups, each with the one that it repeats."""
+    """The records of the first groups, each with the record that it repeats."""
     shown: list[tuple[Place, str]] = []
     for first, *others in groups:
         if shown and len(shown) + 1 + len(others) > SHOWN_NAMES:
@@ -165,7 +165,7 @@ def _shown_copies(groups: Sequence[Sequence[Copy]]) -> list[tuple[Place, str]]:
 
 
 def class_rows(facts: Facts) -> list[dict[str, Any]]:
-    """A row a class, in order of labels: its images, boxes and bytes by the number of their split."""
+    """A row per class, in order of labels: its images, boxes and bytes by the number of their split."""
     census = facts.census
     found = {number: census.splits[split] for split, number in facts.splits.items()}
     labels = sorted(set().union(*(split.labels for split in found.values())))
@@ -183,7 +183,7 @@ def class_rows(facts: Facts) -> list[dict[str, Any]]:
 
 
 def class_data(rows: Sequence[dict[str, Any]], facts: Facts) -> str:
-    """The same for the script, with the images of each class, as JSON that no text can break out of."""
+    """The rows for the script, with the images of each class, as JSON that is safe within HTML."""
     shown = facts.of_classes
     classes = [
         {**row, "pictures": [_picture(each, facts) for each in shown.get(row["label"], ()) if each.thumbnail]}

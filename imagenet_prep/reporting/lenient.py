@@ -1,6 +1,6 @@
-"""A record read leniently: whatever it tells is taken, whatever it lacks is left out.
+"""look: a record -> its contents, read leniently: every valid value is used, every missing one is left out.
 
-verify reports what is wrong with a record; a page should still show the rest of it.
+verify reports the faults of a record; a page should still show the rest of it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a record shows: "", None or () for what it doesn't say.
+    """The contents of a record: "", None or () where it has no value.
 
-    ``size`` is width and height in pixels as the record states them, if they make sense; ``encoded`` is the image file.
+    ``size`` is width and height in pixels as the record states them, if plausible; ``encoded`` is the image file.
     """
 
     filename: str
@@ -42,9 +42,9 @@ class Shown:
 
 
 Names = Mapping[str, tuple[str, ...]]
-"""The features to look for, by what they tell; the first that a record has counts.
+"""The feature names to look for, by their meaning; the first one that a record has counts.
 
-"image" holds an image file; "likely image" does so if it begins like one.
+"image" holds an image file; "likely image" does if it starts like one.
 """
 
 _BY_ANYONE: Names = {
@@ -56,7 +56,7 @@ _BY_ANYONE: Names = {
     "width": ("image/width",),
     "height": ("image/height",),
 }
-"""The names in records of ILSVRC2012, whoever made them."""
+"""The names in records of ILSVRC2012, whichever tool made them."""
 
 _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "image": (("encoded",), ()),
@@ -71,7 +71,7 @@ _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def names_of(settings: Mapping[str, Any]) -> Names:
-    """The names in the records of a recipe with these settings: those that it maps, then those that are usual."""
+    """The names in the records of a recipe with these settings: the mapped ones, then the usual ones."""
     record, features = settings.get("record"), defaultdict(list)
     for feature, mapped in record.items() if isinstance(record, dict) else ():
         features[str(mapped.get("from")) if isinstance(mapped, dict) else ""].append(feature)
@@ -83,10 +83,10 @@ def names_of(settings: Mapping[str, Any]) -> Names:
 
 
 def look(data: memoryview, names: Names | None = None, words_of: Words = no_words) -> Shown | None:
-    """What a record's data show, or None if they are no tf.train.Example.
+    """The contents of a record, or None if its data is not a tf.train.Example.
 
-    ``names`` are those of a recipe's records; ``words_of`` tells the words of a class that the record leaves out, by
-    its wnid or its file name.
+    ``names`` are those of a recipe's records; ``words_of`` returns the words of a class that the record leaves out,
+    from its wnid or its file name.
     """
     try:
         if names is not None:
@@ -102,7 +102,7 @@ def look(data: memoryview, names: Names | None = None, words_of: Words = no_word
 
 
 def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_words) -> Shown:
-    """What the features of a record show by their names."""
+    """The contents of a record by the names of its features."""
 
     def number(what: str) -> int | None:
         value: int | None = _first(features, names[what], Int64List)
@@ -129,18 +129,18 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
 
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> Any:
-    """The first value of the first of these features that is there and of this kind."""
+    """The first value of the first of these features that exists with this kind."""
     found = (feature.values[0] for name in names if isinstance(feature := features.get(name), kind) and feature.values)
     return next(found, None)
 
 
 def is_drawable(box: Box) -> bool:
-    """Whether a box lies within its image: what does not, or is no number, can't be drawn."""
+    """Whether a box is within its image: only such boxes can be drawn."""
     return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
 
 
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
-    """A size that a record states, if an image can have it: no JPEG has more than 65,535 pixels a side."""
+    """A size that a record states, if an image can have it: no JPEG has more than 65,535 pixels per side."""
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         return None
     return width, height
@@ -155,6 +155,6 @@ def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:
 
 
 def _clean(text: str) -> str:
-    """Text from a file, cut to a length that a page has room for, without what would turn it around or hide it."""
+    """Text from a file, cut to a length that fits the page, without characters that reverse or hide text."""
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
     return short if short.isprintable() else "".join(each if each.isprintable() else "�" for each in short)

@@ -1,6 +1,6 @@
 "use strict";
 
-// The large view of an image is the one that the address names: it opens and closes without this, by links.
+// The URL names the image in the large view: links open and close it without this script.
 const enlarged = () => document.querySelector(".tile:target");
 
 addEventListener("keydown", event => {
@@ -9,7 +9,7 @@ addEventListener("keydown", event => {
   if (link) link.click();
 });
 
-// The classes: searched and sorted, each with some images. What is shown of them without this is the table as it is.
+// The classes: search, sorting, and some images of each. Without this script the plain table is shown.
 function explore(table, { command, classes }) {
   const [body] = table.tBodies;
   const [search, found, dialog] = ["search", "found", "class-view"].map(id => document.getElementById(id));
@@ -76,7 +76,7 @@ function explore(table, { command, classes }) {
       Object.assign(box.style, { left: `${left}%`, top: `${top}%`, width: `${width}%`, height: `${height}%` });
       return box;
     }));
-    const record = `number ${each.number.toLocaleString("en")} of ${each.shard}, from byte ${each.offset.toLocaleString("en")} on`;
+    const record = `number ${each.number.toLocaleString("en")} of ${each.shard}, at byte ${each.offset.toLocaleString("en")}`;
     const [width, height] = each.size.map(side => side.toLocaleString("en"));
     const facts = {
       file: each.file,

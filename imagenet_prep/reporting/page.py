@@ -1,7 +1,7 @@
-"""The page: what is to be said, filled into the template.
+"""render: the facts of a set -> the page, an HTML file, filled into the template.
 
-What comes from files may hold anything: the template escapes every value, and the page forbids itself every other
-resource, and every script but the one of ours, which it knows by its digest.
+Text from files may contain anything: the template escapes every value. The page's policy forbids every other resource
+and every script except its own, identified by its digest.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _BOXES = {
     "boxes": "boxes taken",
     "other_class": "boxes left out: their file names another class",
-    "no_area": "boxes left out: nothing of them is within the image",
+    "no_area": "boxes left out: no part of them is within the image",
     "ended_early": "files cut short at an xmin of -1, as in 2016",
     "other_files": "files left out: their folder is not one of the 1,000 classes",
 }
-"""What annotate counts, in words."""
+"""The numbers that annotate counts, each with its description."""
 
 
 def render(facts: Facts) -> bytes:
@@ -73,17 +73,17 @@ def render(facts: Facts) -> bytes:
         box_words=_BOXES,
         origin=list(words.origin(facts)),
     )
-    # A file's name need not be UTF-8: Python carries such bytes as surrogates, which no page can hold.
+    # A file name may not be UTF-8: Python carries such bytes as surrogates, which a page can't hold.
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
 
 
 def _number_text(value: int | str | None) -> str:
-    """A number with its thousands apart; a dash where there is none."""
+    """A number with thousands separators; a dash for none."""
     return "\N{EN DASH}" if value is None else value if isinstance(value, str) else f"{value:,}"
 
 
 def _markup(text: str) -> Markup:
-    """What is markup already: a file of ours, JSON without a <, or a drawing, in which matplotlib has escaped texts."""
+    """Text that is already markup: our own file, JSON without a <, or a drawing, whose texts matplotlib has escaped."""
     from markupsafe import Markup
 
-    return Markup(text)  # noqa: S704 - said above
+    return Markup(text)  # noqa: S704 - see the docstring

@@ -1,4 +1,4 @@
-"""Facts: all that the page is made from -> its words and tables. The template only sets them."""
+"""Facts: everything that the page is made from -> its words and tables. The template only places them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from imagenet_prep.text import number_of, size_text
 SHOWN_PROBLEMS = 200
 
 _DEPTHS = {
-    "quick": "Names, sizes and indexes were looked at, not every byte.",
-    "full": "Every byte was read, every record and every image's header checked.",
-    "decode": "Every byte was read, every record checked, every image decoded.",
+    "quick": "Only names, sizes and indexes were checked.",
+    "full": "Every byte was read, and every record and every image's header were checked.",
+    "decode": "Every byte was read, every record was checked, and every image was decoded.",
 }
 _DEPTHS_BY_RECIPE = {
     **_DEPTHS,
-    "full": "Every byte was read, and every record compared with what the recipe promises.",
-    "decode": "Every byte was read, every record compared with what the recipe promises, every JPEG decoded.",
+    "full": "Every byte was read, and every record was compared with the recipe.",
+    "decode": "Every byte was read, every record was compared with the recipe, and every JPEG was decoded.",
 }
 
 
@@ -36,12 +36,12 @@ class Subject:
 
     Args:
         name: of the data set.
-        splits: what the names of shards begin with, in order.
-        published: what is known of each split of the whole set; None for a set of one's own.
-        thing: what a record is called.
+        splits: the prefixes of shard names, in order.
+        published: the facts of each split of the whole set; None for your own set.
+        thing: the word for a record.
         has_classes: the labels in the records are those of its classes.
-        has_boxes: there is something to say of boxes.
-        features: what is promised of every record, by name.
+        has_boxes: records may have boxes.
+        features: the features promised for every record, by name.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Subject:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a set of one's own: nobody has published facts of it."""
+        """Whether it is the user's own set: no facts about it are published."""
         return self.published is None
 
     @classmethod
     def describe(cls, dataset: KnownSet, manifest: Manifest | None, census: Census) -> Subject:
-        """A known data set, by its manifest and by what was counted."""
+        """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)
         record = manifest.settings.get("record")
@@ -68,7 +68,7 @@ class Subject:
             dataset.name,
             dataset.splits,
             thing="image" if census.has_images else "record",
-            # the records of Inception's layout hold labels, others if the recipe says so
+            # records of Inception's layout hold labels; others do if the recipe says so
             has_classes=mapped is None
             or any(isinstance(each, dict) and each.get("from") == "label" for each in mapped),
             has_boxes=any(found.boxes.keys() - {0} for found in census.splits.values()),
@@ -78,11 +78,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the page is made from.
+    """Everything that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are ways to spell where it lies; ``of_classes`` are images by label,
-    ``odd_samples`` by shard and number; ``duplicates`` are copies of one image each; ``annotations`` are what annotate
-    counted, by split.
+    ``name`` is that of the folder, ``paths`` are ways to spell its location; ``of_classes`` are images by label,
+    ``odd_samples`` by shard and number; ``duplicates`` are copies of one image each; ``annotations`` are the counts of
+    annotate, by split.
     """
 
     name: str
@@ -99,16 +99,16 @@ class Facts:
 
     @property
     def title(self) -> str:
-        """What the page is called: by its data set, and one of ILSVRC2012 by the folder."""
+        """The title of the page: the data set, or the folder for ILSVRC2012."""
         return self.subject.name if self.subject.is_own else self.name
 
     @property
     def splits(self) -> dict[str, int]:
-        """The splits of which something was found, in order, each with its number."""
+        """The splits with any findings, in order, each with its number."""
         return {split: number for number, split in enumerate(self.subject.splits) if split in self.census.splits}
 
     def without_paths(self, text: str) -> str:
-        """A text that names files by where they lie in the folder: where a page's set lay is private."""
+        """A text without the folders in front of file names: the location of a set is private."""
         for path in self.paths:
             text = text.replace(path, self.name)
         return text
@@ -118,7 +118,7 @@ class Facts:
 
 
 def summary(facts: Facts) -> str:
-    """How much there is, in a line."""
+    """The size of the set, in a line."""
     totals = facts.verdict.totals
     records = number_of(sum(total.records or 0 for total in totals), facts.subject.thing)
     shards = number_of(sum(total.shards for total in totals), "shard")
@@ -126,11 +126,11 @@ def summary(facts: Facts) -> str:
 
 
 def banner(facts: Facts) -> dict[str, Any]:
-    """The verdict, and what was noticed; ``kind`` is good, part or bad."""
+    """The verdict, and the notes; ``kind`` is good, part or bad."""
     verdict, count = facts.verdict, len(facts.verdict.told)
     if count:
         kind, title = "bad", f"{number_of(count, 'problem')} found"
-        text = "These shards are not as they should be. What is wrong, and what to do about it, is listed below."
+        text = "These shards have problems, listed below with their remedies."
     else:
         kind, title = ("part", "A part, whole and right") if verdict.is_part else ("good", "Whole and right")
         text = verdict.sentence
@@ -140,28 +140,28 @@ def banner(facts: Facts) -> dict[str, Any]:
 
 
 def _gaps(facts: Facts) -> list[str]:
-    """What the numbers of the page leave out."""
+    """The records and shards that the numbers of the page leave out."""
     faults, unread = sorted(facts.census.faults.items()), facts.census.unread
     gaps = [f"{name} could not be read to its end: {facts.without_paths(reason)}" for name, reason in faults]
     if len(gaps) > SHOWN_NAMES:
-        gaps[SHOWN_NAMES:] = [f"the rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"]
+        gaps[SHOWN_NAMES:] = [f"the unread rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"]
     if unread:
-        gaps.append(f"{number_of(unread, 'record that is', 'records that are')} no tf.train.Example")
+        gaps.append(f"{number_of(unread, 'record that is', 'records that are')} not a tf.train.Example")
     return [f"Not counted below: {gap}" for gap in gaps]
 
 
 Line = tuple[str, int | str | None, int | None, int | None]
-"""A line of the totals: what, how many there are, should be, and are in the whole set; None where unknown."""
+"""A line of the totals: name, number found, expected, and in the whole set; None if unknown."""
 
 
 def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
-    """What was counted of each split, in order, compared with what the manifest records, if there is one."""
+    """The totals of each split, in order, compared with the manifest if there is one."""
     found = {total.split: total for total in facts.verdict.totals}
     return [(split, _lines(found[split], facts)) for split in facts.subject.splits if split in found]
 
 
 def _lines(total: SplitReport, facts: Facts) -> list[Line]:
-    """A set of one's own has lines of classes and boxes only if records hold some."""
+    """The lines of one split; your own set has lines of classes and boxes only if records hold some."""
     subject, manifest = facts.subject, facts.manifest
     whole = (subject.published or {}).get(total.split)
     made = manifest.totals.get(total.split) if manifest else None
@@ -186,7 +186,7 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
 
 
 def problem_groups(facts: Facts) -> list[dict[str, Any]]:
-    """The problems by kind, in the order in which they were found, SHOWN_PROBLEMS of them spelled out."""
+    """The problems by kind, in the order in which they were found; SHOWN_PROBLEMS of them are listed."""
     found: defaultdict[str, list[Problem]] = defaultdict(list)
     for problem in facts.verdict.told:
         found[problem.kind.value].append(problem)
@@ -194,7 +194,7 @@ def problem_groups(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> dict[str, Any]:
-    """The first ``share`` of these problems as rows; ``remedy`` helps against all, "" if each has its own."""
+    """The first ``share`` of these problems as rows; ``remedy`` applies to all, "" if each has its own."""
     remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
     common = remedies[0] if len(set(remedies)) == 1 else ""
     rows = [
@@ -209,7 +209,7 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
 
 
 def feature_rows(facts: Facts) -> list[dict[str, Any]]:
-    """A row for each feature that a recipe promises: how many records have it, how many values, and which."""
+    """A row per feature that a recipe promises: how many records have it, how many values, and their bounds."""
     total, rows = sum(found.records for found in facts.census.splits.values()), []
     for name, promised in sorted(facts.subject.features.items()):
         found = facts.census.features.get(name, FeatureCensus())
@@ -237,7 +237,7 @@ def spread_text(spread: Spread, form: str = "{:,}") -> str:
 
 
 def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
-    """Order, fingerprint, sources, settings and versions: name, value, and whether to compare it letter by letter."""
+    """Order, fingerprint, sources, settings and versions: name, value, and whether the value is an exact code."""
     verdict, manifest, is_own = facts.verdict, facts.manifest, facts.subject.is_own
     if verdict.flavour and not is_own:
         yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
@@ -269,7 +269,7 @@ def _versions() -> str:
 
 
 def _plain(value: object) -> str:
-    """A value of a JSON file in words."""
+    """A value of a JSON file as text."""
     if isinstance(value, dict):
         apart = "; " if any(isinstance(each, dict) for each in value.values()) else ", "
         known = {name.replace("_", " "): each for name, each in value.items() if each is not None}

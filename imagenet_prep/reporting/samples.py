@@ -1,6 +1,6 @@
-"""The images that are shown: which, and their thumbnails; and those that are copies of one another.
+"""choose and take_samples: the images to show, with thumbnails. find_copies: duplicates of an image.
 
-Thumbnails and digests are made by a worker a shard.
+One worker per shard makes thumbnails and digests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Place = tuple[str, int]
 
 
 class Form(NamedTuple):
-    """How an image is shown: the longer side in pixels, the format, its quality."""
+    """The form of a shown image: the longer side in pixels, the format, its quality."""
 
     max_side: int
     format: Literal["jpeg", "webp"]
@@ -45,16 +45,16 @@ SAMPLE = Form(max_side=400, format="jpeg", quality=75)
 ODD = Form(max_side=240, format="jpeg", quality=75)
 
 OF_A_CLASS = 3
-"""Images of each class that are shown beside its name."""
+"""Images of each class that are shown next to its name."""
 
 SHOWN_CLASSES = 2000
-"""Classes, by label, that the page lists, and shows images of."""
+"""Classes, by label, that the page lists and shows images of."""
 
 _CLASS_BYTES, _MOST_BYTES_A_PIXEL = 3_000_000, 0.15
-"""Of all of these together, and of one by its longer side squared: photographs have about as many."""
+"""Bytes of all thumbnails together, and of one per squared longer side: a photograph has about as many."""
 
 OTHER_SHARE = 4
-"""One sample in so many is of another split than the largest, where there are several."""
+"""One of this many samples comes from another split than the largest, if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Sample:
     """An image to show.
 
     ``size`` is the width and height of the image in pixels, ``boxes`` are relative to it, ``thumbnail`` is a JPEG, b""
-    if the image does not decode, ``file_size`` is that of the image itself in bytes; ``shard``, ``number`` and
-    ``offset`` say where the record is, ``form`` how it is shown.
+    if the image can't be decoded, ``file_size`` is that of the image itself in bytes. ``shard``, ``number`` and
+    ``offset`` locate the record, ``form`` is how it is shown.
     """
 
     shard: str
@@ -85,14 +85,14 @@ def choose(splits: Mapping[str, SplitCensus], count: int) -> list[Candidate]:
     available = {split: sum(map(len, found.values())) for split, found in groups.items()}
     share = count // OTHER_SHARE // max(1, len(groups) - 1)
     shares = {split: min(share, available[split]) for split in list(groups)[1:]}
-    for split in groups:  # the largest takes what the others leave, and they what it lacks
+    for split in groups:  # the largest fills what the others lack, and the reverse
         rest = count - sum(shares.values())
         shares[split] = min(available[split], shares.get(split, 0) + rest)
     return [each for split, found in groups.items() for each in _spread(found, shares[split])]
 
 
 def choose_of_classes(splits: Mapping[str, SplitCensus]) -> dict[int, list[Candidate]]:
-    """OF_A_CLASS records of each class listed, by label: turn by turn one of each split, the largest split first."""
+    """OF_A_CLASS records of each listed class, by label: one of each split in turn, the largest split first."""
     found = [splits[split].candidates for split in _by_size(splits)]
     labels = sorted({label for own in found for label in own if label is not None})
     return {
@@ -106,19 +106,19 @@ def _by_size(splits: Mapping[str, SplitCensus]) -> list[str]:
 
 
 def _turns(groups: Iterable[Sequence[Candidate]]) -> Iterator[list[Candidate]]:
-    """The best candidate of every group, then the second of each, ..."""
+    """The best candidate of every group, then the second of each, and so on."""
     for turn in itertools.zip_longest(*map(sorted, groups)):
         yield [each for each in turn if each is not None]
 
 
 def form_of_classes(classes: int) -> Form:
-    """How images of so many classes are shown: the smaller the more there are, so that the page stays small."""
+    """The form of images for this many classes: smaller with more classes, so that the page stays small."""
     side = math.isqrt(int(_CLASS_BYTES / _MOST_BYTES_A_PIXEL / OF_A_CLASS / max(1, classes)))
     return Form(min(240, side), "webp", 60)
 
 
 def within_limit(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
-    """As many images of each class as the page has room for: the first of every class, the second, ..."""
+    """As many images of each class as fit on the page: the first of every class, then the second, and so on."""
     pictures: defaultdict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.label is not None:
@@ -133,7 +133,7 @@ def within_limit(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
 
 
 def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) -> list[Candidate]:
-    """Turn by turn the next of every class; a turn that can't go round takes classes at even distances."""
+    """The next candidate of every class, in turn; a last, partial turn uses classes at even distances."""
     labels = sorted(candidates, key=lambda each: (each is None, each or 0))
     chosen: list[Candidate] = []
     for found in _turns(candidates[label] for label in labels):
@@ -147,7 +147,7 @@ def _spread(candidates: Mapping[int | None, Sequence[Candidate]], count: int) ->
 def take_samples(
     layout: Layout, engine: Engine, wanted: Mapping[Form, Iterable[Place]], names: Names | None, progress: Progress
 ) -> list[Sample]:
-    """The images that are wanted in each form, by shard and number of their records."""
+    """The requested images in each form, by shard and number of their records."""
     forms: defaultdict[str, defaultdict[int, set[Form]]] = defaultdict(lambda: defaultdict(set))
     for form, places in wanted.items():
         for shard, number in places:
@@ -160,7 +160,7 @@ def take_samples(
 def _take_samples(
     layout: Layout, forms: Mapping[str, Mapping[int, set[Form]]], names: Names | None, name: str
 ) -> list[Sample]:
-    """The samples of one shard; ``forms`` are those wanted of each record, by shard and number there."""
+    """The samples of one shard; ``forms`` are the requested ones of each record, by shard and number there."""
     return [
         _sample((name, number, offset), seen, encoded, form)
         for number, offset, seen, encoded in _records(layout, name, forms[name], names)
@@ -171,7 +171,7 @@ def _take_samples(
 def _records(
     layout: Layout, name: str, numbers: Iterable[int], names: Names | None
 ) -> Iterator[tuple[int, int, Shown, memoryview]]:
-    """Number, offset, what it shows and image of these records; one that has become unreadable is left out."""
+    """Number, offset, contents and image of these records; a record that has become unreadable is left out."""
     wanted = frozenset(numbers)
     with contextlib.suppress(FramingError, InputError):
         records = itertools.islice(Shard.open(layout.shard_path(name)).unchecked(), max(wanted) + 1)
@@ -182,14 +182,14 @@ def _records(
 
 def _sample(place: tuple[str, int, int], seen: Shown, encoded: memoryview, form: Form) -> Sample:
     picture, size = b"", seen.size or (4, 3)
-    with contextlib.suppress(ImageError):  # the page says so
+    with contextlib.suppress(ImageError):  # the page reports it
         picture, size = thumbnail(encoded, form)
     boxes = tuple(filter(is_drawable, seen.boxes))
     return Sample(*place, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture)
 
 
 def thumbnail(encoded: memoryview, form: Form) -> tuple[bytes, tuple[int, int]]:
-    """An image, small, and its own width and height in pixels.
+    """An image, reduced, and its original width and height in pixels.
 
     Raises:
         ImageError: it can't be decoded.
@@ -220,7 +220,7 @@ class Copy(NamedTuple):
 def find_copies(
     layout: Layout, engine: Engine, keys: Mapping[str, array[int]], names: Names | None, progress: Progress
 ) -> list[tuple[Copy, ...]]:
-    """The copies of each image of which there are several, in order of shards and records; ``keys`` are a census's."""
+    """The copies of each image that has several, in order of shards and records; ``keys`` are a census's."""
     numbers = likely_copies(keys)
     take, by_digest = functools.partial(_take_digests, layout, numbers, names), defaultdict(list)
     found = each_shard(engine, take, sorted(numbers), "duplicates", progress) if numbers else ()
@@ -230,7 +230,7 @@ def find_copies(
 
 
 def _take_digests(layout: Layout, numbers: Mapping[str, frozenset[int]], names: Names | None, name: str) -> list[Copy]:
-    """Those image files of one shard that may be copies; ``numbers`` are by shard."""
+    """The image files of one shard that may be copies, with their digests; ``numbers`` are by shard."""
     return [
         Copy(hashlib.sha256(encoded).hexdigest(), name, number, seen.filename, seen.label)
         for number, _, seen, encoded in _records(layout, name, numbers[name], names)
@@ -238,7 +238,7 @@ def _take_digests(layout: Layout, numbers: Mapping[str, frozenset[int]], names: 
 
 
 def likely_copies(keys: Mapping[str, array[int]]) -> dict[str, frozenset[int]]:
-    """The records, by shard, whose key another record has too: those to be read."""
+    """The records, by shard, that share their key with another record: only these are read."""
     import numpy as np
 
     columns = {name: np.frombuffer(column, np.uint64) for name, column in keys.items() if len(column)}
