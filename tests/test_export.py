@@ -342,7 +342,7 @@ def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layou
     """Every CRC is right, but a record is missing: the digest on record tells."""
     path = layout.shard_path(SHARD)
     write(path, data_of(path)[:-1])
-    with pytest.raises(InputError, match=f"{SHARD} does not hold the records that its manifest says"):
+    with pytest.raises(InputError, match=f"{SHARD} does not hold the records in its manifest"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     names = {path.name for path in existing(tmp_path / "out", "*.tar")}
     assert TAR not in names
@@ -567,7 +567,7 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
     layout = recipe_set(tmp_path, "record: {pic: encoded, y: label}\n")
     edit_manifest(layout, lambda value: value["settings"]["record"]["y"].update({"from": "encoded"}))
     edit_manifest(layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"}))
-    with pytest.raises(InputError, match="record 0 has another 'y' than its manifest says"):
+    with pytest.raises(InputError, match="record 0: 'y' is not as its manifest says"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 

@@ -64,7 +64,7 @@ def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
     assert tile.locator("img").bounding_box()["width"] > 0.4 * window["width"]
     told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
     number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
-    offset = int(told["record"].partition("from byte ")[2].removesuffix(" on").replace(",", ""))
+    offset = int(told["record"].partition("at byte ")[2].replace(",", ""))
     record = next(record for record in Shard.open(layout.shard_path(shard)).records() if record.number == int(number))
     assert (record.offset, record.filename, record.wnid) == (offset, told["file"], told["WordNet id"])
     assert (str(record.label), record.text) == (told["label"], tile.locator("b").inner_text())

@@ -1,4 +1,4 @@
-"""The records of finished shards in other formats: a module ``to_<format>`` for each, whose PACKER is its class."""
+"""Exports of finished shards to other formats: a module ``to_<format>`` for each, with its packer class as PACKER."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PREFIX = "to_"
 FORMATS = tuple(
     sorted(name[len(_PREFIX) : -len(".py")] for name in os.listdir(__path__[0]) if name.startswith(_PREFIX))
 )
-"""The names of all formats; none of their modules is imported for this."""
+"""The names of all formats; listing them imports none of their modules."""
 
 
 def describe_formats() -> dict[str, str]:
-    """What each format is: the first line of its module, without the name."""
+    """The description of each format: the first line of its module, without the name."""
     texts = {name: _load_module(name).__doc__ or "" for name in FORMATS}
     return {name: text.partition("\n")[0].removeprefix(f"{name}: ") for name, text in texts.items()}
 
@@ -30,7 +30,7 @@ def load_format(name: str) -> type[Packer]:
     """The packer class of a format.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: the format does not exist.
     """
     if name not in FORMATS:
         raise UsageError(f"no container {name!r}", f"expected one of {', '.join(FORMATS)}")

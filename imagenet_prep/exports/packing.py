@@ -1,7 +1,7 @@
-"""Packer: puts records into the files of a format. Files: where it writes them. export_shards: all shards of a set.
+"""Packer: puts records into the files of a format. Files: receives them. ExportRun: exports all shards of a set.
 
 A worker packs a shard into a folder of unfinished files, and reads each back. The parent makes the files of many
-shards durable at once, then gives them their names. So a file that has its name is whole, checked and on the disk.
+shards durable at once, then gives them their names. So a file with its final name is complete, checked and durable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord.crc import crc32c
 
 SETTLE_SECONDS = 2.0
-"""How often packed files get their names: a kill costs what was packed since."""
+"""Seconds between naming packed files: a kill loses the files packed since."""
 
 _CHUNK = 1 << 20
 
@@ -32,35 +32,35 @@ _CHUNK = 1 << 20
 class Packer:
     """Puts records into the files of one format; picklable. The same set always gives the same bytes.
 
-    ``unit`` says what a file holds: a shard (``file_name`` names it), an image, or facts about the whole set.
+    ``unit`` is the content of a file: a shard (``file_name`` names it), an image, or facts about the whole set.
     Its attributes are part of an export's identity.
     """
 
     unit: ClassVar[Literal["shard", "image", "set"]]
     needs_notes: ClassVar[bool] = False
-    """Whether ``finish`` needs what ``pack`` returns: then every run reads all shards."""
+    """Whether ``finish`` needs the results of ``pack``: then every run reads all shards."""
 
     def __init__(self, source: SourceSet) -> None:
-        """Get ready for a set.
+        """Prepare to pack a set.
 
         Raises:
             UsageError: the set can't be put into this format, or a library is not installed.
         """
 
     def file_name(self, shard: SourceShard) -> str:
-        """The name of a shard's file, where ``unit`` is a shard."""
+        """The name of a shard's file, if ``unit`` is a shard."""
         raise NotImplementedError
 
     def pack(self, shard: SourceShard, files: Files) -> object:
-        """Write all records of a shard to ``files``; what it returns is for ``finish``.
+        """Write all records of a shard to ``files``; the result is for ``finish``.
 
         Raises:
-            InputError: a record is damaged, or can't be put there.
-            OSError, WriteError: as the system refuses.
+            InputError: a record is damaged, or can't be stored in the format.
+            OSError, WriteError: the system refuses to write.
         """
 
     def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
-        """The closing step: more files of the whole set by path. ``notes`` has what ``pack`` returned, by split."""
+        """The final files of the whole set, by path. ``notes`` has the results of ``pack``, by split."""
         return {}
 
     def usage(self, out: Path) -> str:
@@ -77,7 +77,7 @@ class Packed(NamedTuple):
 
 
 class Files:
-    """The files of one shard: written to ``folder``, to be named in ``out`` later. A file that is there is skipped."""
+    """The files of one shard: written to ``folder``, moved to ``out`` later. Existing files are skipped."""
 
     def __init__(self, shard: SourceShard, folder: Path, out: Path) -> None:
         self._shard = shard
@@ -90,8 +90,8 @@ class Files:
         """Write one file from its parts, and read it back.
 
         Raises:
-            InputError: the shard has another file of this path.
-            WriteError: the file does not hold what was written.
+            InputError: the shard has another file with this path.
+            WriteError: the file does not hold the written bytes.
         """
         with self.aside(path) as stored:
             if stored is None:
@@ -106,10 +106,10 @@ class Files:
 
     @contextlib.contextmanager
     def aside(self, path: str) -> Iterator[Path | None]:
-        """Where to make one file, for a library that writes it itself; None if the export has it.
+        """A path to write one file to, for a library that writes it itself; None if the export has it.
 
         Raises:
-            InputError: the shard has another file of this path.
+            InputError: the shard has another file with this path.
         """
         if path in self.sizes:
             raise same_name(self._shard.name, path)
@@ -131,11 +131,11 @@ def _crc_of(path: Path) -> int:
 
 
 def same_name(shard: str, path: str) -> InputError:
-    """The error for a second image that would get the path of another."""
+    """The error for a second image with the path of another."""
     return InputError(
         f"{shard}: two records would be the file {path}",
-        "expected a name of its own for each image of a class",
-        "export to webdataset: there each record stays, whatever it is called",
+        "expected a unique name for each image of a class",
+        "export to webdataset: it keeps every record, whatever its name",
     )
 
 
@@ -150,7 +150,7 @@ class ShardExporter:
         """Pack a shard.
 
         Raises:
-            InputError: the shard is damaged, or can't be put there.
+            InputError: the shard is damaged, or can't be stored in the format.
             SpaceError, WriteError: the disk is full, or fails.
         """
         folder = local_path(self.target.partial_dir) / shard.name
@@ -160,19 +160,19 @@ class ShardExporter:
                 folder.mkdir()
                 files = Files(shard, folder, local_path(self.target.output_dir))
                 note = self.packer.pack(shard, files)
-        except BaseException:  # leave nothing of it: a full disk would stay full
+        except BaseException:  # remove all of it: a full disk would stay full
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return Packed(files.sizes, files.made, note)
 
 
 class ExportRun:
-    """One run of an export: takes packed shards, and names their files, many at a time.
+    """One run of an export: receives packed shards, and names their files, many at a time.
 
     Args:
         target: the export.
         progress: advances by the bytes of each shard.
-        sizes: the bytes of each shard's files, of those that are there; it gets those of the others.
+        sizes: the bytes of each shard's existing files; those of new files are added.
     """
 
     def __init__(self, target: Layout, progress: Progress, sizes: dict[str, int]) -> None:
@@ -187,10 +187,10 @@ class ExportRun:
         self.made: set[str] = set()
 
     def export_shards(self, packer: Packer, engine: Engine, shards: Sequence[SourceShard]) -> None:
-        """Export these shards. One that fails stops no other; its error is among the failures.
+        """Export these shards. A failing shard does not stop the others; its error is among the failures.
 
         Raises:
-            SpaceError, WriteError: the disk did not take it all.
+            SpaceError, WriteError: the disk is full, or fails.
         """
         with contextlib.closing(engine.map(ShardExporter(packer, self._target), shards)) as results:
             for result in results:

@@ -1,4 +1,4 @@
-"""SourceSet: a finished set whose records go to another format. Meaning: which of their features tell of an image."""
+"""SourceSet: a finished set to export. Meaning: the features of its records that describe an image, by role."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from imagenet_prep.tfrecord.inception import PROMISE
 
 @dataclass(frozen=True, slots=True)
 class SourceShard:
-    """Shard ``index`` of a split: its file, of ``size`` bytes; of the manifest its digest ("": none) and records."""
+    """Shard ``index`` of a split: its file with ``size`` bytes; from the manifest its digest ("": none) and records."""
 
     path: Path
     split: str
@@ -38,15 +38,15 @@ class SourceShard:
 
     @property
     def identity(self) -> list[object]:
-        """What tells it from another shard of this name: its digest, else size and time."""
+        """The values that identify it among shards of this name: its digest, or size and time."""
         return [self.name, self.digest] if self.digest else [self.name, self.size, self.path.stat().st_mtime_ns]
 
     def count(self) -> int:
-        """How many records it holds, by the manifest, else by their headers."""
+        """The number of its records, from the manifest or from their headers."""
         return len(Shard.open(self.path).offsets()) - 1 if self.recorded is None else self.recorded
 
     def records(self) -> Iterator[Record]:
-        """Every record, its CRC checked, and in the end that they are those on record.
+        """Every record, its CRC checked, and finally that they are the recorded ones.
 
         Raises:
             InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not
@@ -60,7 +60,7 @@ class SourceShard:
             crcs.append(framed.crc)
         if self.digest and framing_digest(lengths, crcs) != self.digest:
             raise InputError(
-                f"{self.path} does not hold the records that its manifest says",
+                f"{self.path} does not hold the records in its manifest",
                 f"expected the digest {self.digest[:12]}, got that of {len(crcs):,} sound records that are others",
                 remedy(self.path),
             )
@@ -68,7 +68,7 @@ class SourceShard:
 
 @dataclass(frozen=True, slots=True)
 class SourceSet:
-    """A finished set: where it is, its manifest, if it has one, and its shards, split by split."""
+    """A finished set: its folder, its manifest, if it has one, and its shards by split."""
 
     layout: Layout
     manifest: Manifest | None
@@ -76,10 +76,10 @@ class SourceSet:
 
     @classmethod
     def load(cls, layout: Layout) -> SourceSet:
-        """The set of a folder, whoever made it.
+        """The set in a folder, whoever made it.
 
         Raises:
-            InputError: there are no shards, or one is missing.
+            InputError: no shards exist, or one is missing.
         """
         manifest = load_manifest(layout.manifest_path)
         splits: Sequence[str] = manifest.dataset.splits if manifest else ()
@@ -93,7 +93,7 @@ class SourceSet:
             )
         found = []
         for split in sorted(counts, key=lambda each: (splits.index(each) if each in splits else len(splits), each)):
-            ShardSet(layout.output_dir, split)  # it refuses a set that is not whole, or two of one name
+            ShardSet(layout.output_dir, split)  # it refuses an incomplete set, or two of one name
             found += [_shard(layout, manifest, split, index, counts[split]) for index in range(counts[split])]
         return cls(layout, manifest, tuple(found))
 
@@ -113,16 +113,16 @@ def _shard(layout: Layout, manifest: Manifest | None, split: str, index: int, co
     return SourceShard(local_path(layout.shard_path(name)), split, index, layout.shards.size(name) or 0, *facts)
 
 
-# what a record tells of its image ------------------------------------------------------------------------------
+# the values of a record that describe its image ----------------------------------------------------------------
 
 _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 
 
 @dataclass(frozen=True, slots=True)
 class ImageValues:
-    """What a record tells of its image; None where it doesn't.
+    """The values of a record that describe its image; None for those it lacks.
 
-    ``others`` is the rest, by name: boxes and size, and of a recipe's record every feature that has no role here.
+    ``others`` is the rest, by name: boxes and size, and every feature of a recipe's record without a role here.
     """
 
     filename: str
@@ -135,19 +135,19 @@ class ImageValues:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Which features tell of an image, by role; none where records are laid out as Inception's are.
+    """The features that describe an image, by role; none for records in Inception's layout.
 
-    ``first_label`` is the label of the set's first class: labels less that one begin at 0.
+    ``first_label`` is the label of the set's first class: it is subtracted so that labels start at 0.
     """
 
     features: tuple[tuple[str, str], ...] = ()
     first_label: int = 1
 
     def values(self, record: Record) -> ImageValues:
-        """What a record tells.
+        """The values of a record.
 
         Raises:
-            InputError: a feature is missing, or of another kind; the error names file, record and byte.
+            InputError: a feature is missing, or has another kind; the error names file, record and byte.
         """
         if self.features:
             return self._by_role(record)
@@ -159,12 +159,12 @@ class Meaning:
         """A label counted from 0.
 
         Raises:
-            InputError: it is below the first.
+            InputError: it is below the first label.
         """
         if label < self.first_label:
             raise InputError(
                 f"{record.shard}: record {record.number} has the label {label}",
-                f"expected labels from {self.first_label} on",
+                f"expected labels from {self.first_label} up",
                 command("verify", record.shard.parent),
             )
         return label - self.first_label
@@ -175,7 +175,7 @@ class Meaning:
         encoded, label = found["encoded"], found.get("label")
         if not isinstance(encoded, bytes) or not (label is None or isinstance(label, int)):
             wrong = roles["label"] if isinstance(encoded, bytes) else roles["encoded"]
-            what = f"{record.shard}: record {record.number} has another {wrong!r} than its manifest says"
+            what = f"{record.shard}: record {record.number}: {wrong!r} is not as its manifest says"
             raise InputError(what, "expected one image, and one number for its label")
         name = _text(found.get("path")) or _text(found.get("filename")) or f"{record.number:06d}"
         wnid, text = _text(found.get("class")), _text(found.get("text"))
@@ -197,10 +197,10 @@ _ROLES = (*_INCEPTION, "path")
 
 
 def find_meaning(manifest: Manifest | None) -> Meaning:
-    """What the records of a set mean; without a manifest they are taken for Inception's.
+    """The meaning of a set's records; without a manifest they are read as Inception's.
 
     Raises:
-        UsageError: they hold no image.
+        UsageError: the records hold no image.
     """
     if manifest is None:
         return Meaning()
@@ -217,7 +217,7 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
 
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:
-    """The feature of each role that one has in the records of a set; without a manifest, those of Inception."""
+    """The feature for each role in the records of a set; without a manifest, those of Inception."""
     record = manifest.settings.get("record") if manifest and manifest.dataset.kind != ILSVRC2012 else None
     if not isinstance(record, dict):
         return dict(_INCEPTION)
@@ -226,9 +226,9 @@ def find_roles(manifest: Manifest | None) -> dict[str, str]:
 
 
 def held_by(record: Record) -> dict[str, Mapping[str, Any]]:
-    """What the records of a set without a manifest hold, as a manifest would say it, by one of them.
+    """The features of a set without a manifest, in the form of a manifest's, judged by one of its records.
 
-    Of Inception's features, those that are there, and as Inception's are.
+    Inception's features that this record has are listed as in Inception's layout.
     """
     found = {name: KINDS[type(feature)] for name, feature in record.parse(parse_example).items()}
     return {name: told for name, told in PROMISE.items() if found.get(name) == told["kind"]}

@@ -1,4 +1,4 @@
-"""arrayrecord: a file a shard, which Grain reads at random."""
+"""arrayrecord: one file per shard, for random access by Grain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord.crc import crc32c
 
 _OPTIONS = "group_size:1,uncompressed"
-"""A record a group is what random access calls for. JPEGs become no smaller, and zstd takes three times the time."""
+"""One record per group suits random access. JPEGs become no smaller, and zstd would triple the time."""
 
-_AT_ONCE = 16  # records that are read back at a time
+_AT_ONCE = 16  # records read back at a time
 
 
 class ArrayRecordPacker(Packer):
@@ -28,8 +28,8 @@ class ArrayRecordPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("array_record") is None:
             raise UsageError(
-                "ArrayRecord files are written by array_record, not installed here",
-                "expected the library of the extra that is called arrayrecord",
+                "ArrayRecord files are written by array_record, which is not installed",
+                "expected the library of the extra arrayrecord",
                 "pip install 'imagenet-prep[arrayrecord]'",
             )
 
@@ -38,7 +38,7 @@ class ArrayRecordPacker(Packer):
         return f"{shard.name}.array_record"
 
     def pack(self, shard: SourceShard, files: Files) -> None:
-        """One file; array_record's own reader sees that it holds the records."""
+        """Write one file; array_record's own reader confirms that it holds the records."""
         from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
         with files.aside(self.file_name(shard)) as path:
@@ -68,7 +68,7 @@ def _crcs(reader: Any) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """What the library raises of a disk: RuntimeErrors whose words alone tell why."""
+    """Convert the library's errors about a disk: RuntimeErrors whose text alone tells why."""
     try:
         yield
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""folders: an image a file, a folder a class, as torchvision reads them."""
+"""folders: one file per image and one folder per class, for torchvision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from imagenet_prep.storage.durable import make_folder
 
 
 class FolderPacker(Packer):
-    """Makes ``<split>/<class>/<name>`` of each record; the class is its wnid, else its words.
+    """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, or its words.
 
     Every split gets a folder for every class of the set, since readers number the folders that they find.
     """
@@ -36,7 +36,7 @@ class FolderPacker(Packer):
         return classes
 
     def finish(self, source: SourceSet, notes: Mapping[str, Sequence[set[str]]], out: Path) -> Mapping[str, bytes]:
-        """Make the folders of classes that have no images in a split."""
+        """Create the folders of classes without images in a split."""
         classes = set[str]().union(*itertools.chain(*notes.values()))
         for split, name in itertools.product(notes, sorted(classes)):
             make_folder(out / split / name)
@@ -65,7 +65,7 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
         path = "/".join(parts)
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
-            "expected names that a folder can hold, and that lead nowhere else",
-            "export to webdataset: names don't matter there",
+            "expected a valid file name within the export's folder",
+            "export to webdataset, which accepts any name",
         )
     return [shard.split, *parts]

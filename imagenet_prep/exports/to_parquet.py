@@ -1,4 +1,4 @@
-"""parquet: a file a shard, which Hugging Face's datasets reads, with images and class names."""
+"""parquet: one file per shard with images and class names, for Hugging Face's datasets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_CLASSES = 100_000
 
 
 class ParquetPacker(Packer):
-    """Makes ``<shard>.parquet``: a row per record, with its image, its class counted from 0, and all else it tells."""
+    """Writes ``<shard>.parquet``: a row per record, with its image, its class counted from 0, and all other values."""
 
     unit = "shard"
 
@@ -72,7 +72,7 @@ class ParquetPacker(Packer):
             yield {**others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
 
     def _schema(self) -> pa.Schema:
-        """The columns, and what datasets is to make of them: it takes the rest by their types."""
+        """The columns and their types in datasets, which infers the others from the column types."""
         import pyarrow as pa
 
         kinds = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
@@ -90,9 +90,9 @@ class ParquetPacker(Packer):
         )
 
     def _find_names(self, source: SourceSet) -> list[str]:
-        """The name of each class from 0 on; none where classes have no names of their own.
+        """The name of each class from 0 up; none if classes have no names of their own.
 
-        Only the records of a recipe tell its classes: all of them are read.
+        Only the records of a recipe's set tell its classes: all of them are read.
         """
         labels = labels_of_classes(source.layout, source.manifest)
         found = {} if labels is None else {label - self.meaning.first_label: name for name, label in labels.items()}

@@ -1,7 +1,7 @@
-"""tfds: what TensorFlow Datasets needs to read the shards where they lie.
+"""tfds: metadata for TensorFlow Datasets, which reads the shards in place.
 
-Its ``load`` and ``builder_from_directory`` read these files. It takes the names of shards from a template, relative to
-the folder of ``dataset_info.json``, and features by the names that they have in the records (tensorflow_datasets:
+Its ``load`` and ``builder_from_directory`` read these files. Names of shards come from a template, relative to the
+folder of ``dataset_info.json``, and features from their names in the records (tensorflow_datasets:
 core/naming.py, core/features, core/proto/dataset_info.proto).
 """
 
@@ -27,7 +27,7 @@ _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
 
 
 class TfdsPacker(Packer):
-    """Copies nothing: makes ``dataset_info.json``, ``features.json`` and a list of class names.
+    """Copies nothing: writes ``dataset_info.json``, ``features.json`` and a list of class names.
 
     They go to ``<name>/<version>``, where ``tfds.load`` looks for them.
     """
@@ -89,7 +89,7 @@ class TfdsPacker(Packer):
         return {f"{folder}/{name}": content for name, content in files.items()}
 
     def usage(self, out: Path) -> str:
-        """How TensorFlow Datasets finds the shards."""
+        """The call of TensorFlow Datasets that reads the shards."""
         return f"tensorflow_datasets.load('{self.name}:{self.version}', data_dir={str(out.resolve())!r})"
 
 
@@ -97,12 +97,12 @@ PACKER = TfdsPacker
 
 
 def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: Mapping[str, int]) -> dict[str, Any]:
-    """What features.json holds.
+    """The content of features.json.
 
     Args:
-        held: what every record holds, as a manifest says it.
-        image: the one that is an image file; it is decoded to uint8 of the shape (height, width, 3).
-        labels: how many labels there are, 0 included, of those that are classes.
+        held: the features of every record, as a manifest lists them.
+        image: the feature with the image file; it is decoded to uint8 of the shape (height, width, 3).
+        labels: the number of labels, including 0, of each feature that is a class.
     """
     declared = {}
     for name, promised in sorted(held.items()):
@@ -117,13 +117,13 @@ def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: 
 
 
 def _class_names(labels: Mapping[str, int]) -> list[str]:
-    """The name of each label from 0 on, where a class has it: its wnid; each name is there once."""
+    """The name of each label from 0 up, if the class has one: its wnid; names are unique."""
     names = {label: wnid for wnid, label in labels.items()}
     return [names.get(label, f"label_{label}" if label else "background") for label in range(max(names) + 1)]
 
 
 def _tensor(kind: str, optional: bool, values: int | None) -> dict[str, Any]:
-    """One value, or any number of them; none where a record need not have the feature."""
+    """One value, or any number of them; none if the feature is optional."""
     shape = {} if values == 1 and not optional else {"dimensions": ["-1"]}
     return {"dtype": _DTYPES[kind], "encoding": "none", "shape": shape}
 

@@ -1,8 +1,8 @@
-"""webdataset: a tar a shard.
+"""webdataset: one tar per shard.
 
-Each record is an image, its class and a JSON of the rest, by a common key.
-The tars are ustar (POSIX 1003.1-1988) without owner and time, so that the same records give the same bytes. tarfile
-takes 22 us for the header of a member; filling in a header that is blank takes 2.
+Each record is an image, its class and a JSON of the rest, with a common key.
+The tars are ustar (POSIX 1003.1-1988) without owner and time, so the same records give the same bytes. tarfile needs
+22 us for the header of a member; filling in a blank header needs 2.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from imagenet_prep.state.manifest import ILSVRC2012
 Buffer = bytes | memoryview
 
 _BLOCK = 512
-_RECORD = 20 * _BLOCK  # a tar ends with two blocks of zeros, and is filled up to a multiple of this
+_RECORD = 20 * _BLOCK  # a tar ends with two blocks of zeros, padded to a multiple of this
 
 _BLANK = tarfile.TarInfo("").tobuf(tarfile.USTAR_FORMAT)
-_MIDDLE, _TIME, _REST = _BLANK[100:124], _BLANK[136:148], _BLANK[156:]  # what lies around name, size and checksum
+_MIDDLE, _TIME, _REST = _BLANK[100:124], _BLANK[136:148], _BLANK[156:]  # the fields around name, size and checksum
 _SUM = sum(_MIDDLE) + sum(_TIME) + sum(_REST) + 8 * ord(" ")
 
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class TarPacker(Packer):
-    """Makes a tar a shard, ``<prefix><split>-000000.tar``: for each record ``key.jpg``, ``key.cls`` and ``key.json``.
+    """Writes a tar per shard, ``<prefix><split>-000000.tar``: per record ``key.jpg``, ``key.cls`` and ``key.json``.
 
-    The class counts from 0, as those who read webdataset expect; the JSON holds the label as it is in the record.
+    The class counts from 0, as readers of webdataset expect; the JSON holds the label as it is in the record.
     """
 
     unit = "shard"
@@ -52,7 +52,7 @@ class TarPacker(Packer):
         files.write(self.file_name(shard), self._parts(shard))
 
     def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
-        """``_info.json``, by which timm finds the tars of a split."""
+        """``_info.json``, which lets timm find the tars of a split."""
         splits = {}
         for split, shards in source.splits.items():
             names, counts = [self.file_name(shard) for shard in shards], [shard.count() for shard in shards]
@@ -88,7 +88,7 @@ PACKER = TarPacker
 
 
 def _key(filename: str) -> str:
-    """What the members of a record have in common: the name without its extension, if that is ImageNet's; no dots."""
+    """The key of a record's members: the file name without dots, and without the extension if it is ImageNet's."""
     return filename.removesuffix(".JPEG").replace(".", "_")
 
 
@@ -97,16 +97,16 @@ def _extension(encoded: Buffer) -> str:
 
 
 def _describe(values: ImageValues) -> dict[str, Any]:
-    """What the JSON of a record holds: what its image is called, its class, and all else."""
+    """The content of a record's JSON: the image's file name, its class, and all other values."""
     head = {"filename": values.filename, "label": values.label, "text": values.text, "wnid": values.wnid}
     others = {name: _plain(value) for name, value in values.others.items()}
-    if "boxes" in others:  # as text: readers that guess types by the first records take an empty list for another type
+    if "boxes" in others:  # as text: readers that infer types from the first records misread an empty list
         others["boxes"] = _encode(others["boxes"])
     return {**others, **head}
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can have it: bytes are texts if they are UTF-8, else {"base64": ...}."""
+    """A value as JSON can hold it: bytes are texts if they are UTF-8, otherwise {"base64": ...}."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if not isinstance(value, bytes):
@@ -124,7 +124,7 @@ def _member(name: str, content: bytes) -> bytes:
 
 
 def _header(name: str, size: int) -> bytes:
-    """The header of a member; one of a long name, or of one that isn't ASCII, takes more blocks (pax)."""
+    """The header of a member; a long or non-ASCII name needs more blocks (pax)."""
     if len(name) > 100 or not name.isascii():
         info = tarfile.TarInfo(name)
         info.size = size
