@@ -232,7 +232,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
 
 
 class _Reading:
-    """One pass over a shard."""
+    """Reads one shard and collects its findings."""
 
     def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:
         parsed = parse_shard_name(name)
@@ -288,7 +288,7 @@ class _Reading:
         return Place(number, self.index.end, image)
 
     def report(self) -> ShardReport:
-        """The report of this pass."""
+        """The report of the shard."""
         index, listing = self.index, None
         if self._lists_records:
             offsets, names = array("Q", [*index.offsets, index.end]), "\0".join(index.names)

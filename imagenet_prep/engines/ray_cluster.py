@@ -294,7 +294,7 @@ class Unfit(NamedTuple):
 
 
 class Kit(NamedTuple):
-    """Everything that a worker needs besides tasks, sent once per machine as plain values, so any version can read it.
+    """The data that a worker needs in addition to tasks, sent once per machine as plain values for any version.
 
     ``name`` is unique; ``function`` is pickled; ``folder`` is the driver's working folder, for relative paths.
     ``mark`` is a file that the driver made, or ""; every machine should see it within ``patience`` seconds.

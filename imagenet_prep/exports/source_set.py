@@ -76,7 +76,7 @@ class SourceSet:
 
     @classmethod
     def load(cls, layout: Layout) -> SourceSet:
-        """The set in a folder, whoever made it.
+        """The set in a folder, made by any tool.
 
         Raises:
             InputError: no shards exist, or one is missing.

@@ -47,7 +47,7 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     options: MakingOptions | None = None,
     config: _Path | None = None,
 ) -> ShardSet | RawSet:
-    """The records of one split of a finished set, whoever made it: ``open("/data/imagenet", "train")``.
+    """The records of one split of a finished set, made by any tool: ``open("/data/imagenet", "train")``.
 
     With ``source="raw"`` the same records come straight from the archives or folders that convert would read, before
     any shard exists. They are listed first, as convert lists them: everything in the data set, of every split.

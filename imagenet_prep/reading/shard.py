@@ -49,7 +49,7 @@ _Head = tuple[tuple[int, str | None, str | None], int, int | None]
 class Record:
     """One record of a shard: its ``number`` there, from 0, the ``offset`` of its header in bytes, its ``data``.
 
-    The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Everything else is parsed on
+    The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Other values are parsed on
     first use: ``features`` of any record. A record in Inception's layout also has ``filename``, ``label``,
     ``wnid``, ``text``, ``boxes``, ``height``, ``width`` and ``encoded``, and its pixels as ``image`` and ``array``.
     Values that the record's maker left out are None, or "", or empty. A value that can't be read raises an

@@ -223,7 +223,7 @@ class TakeCensus:
 
 
 class _Counting:
-    """One pass over a shard."""
+    """Counts the records of one shard."""
 
     def __init__(self, name: str, how: TakeCensus) -> None:
         self._name, self._how = name, how

@@ -1,4 +1,4 @@
-"""TensorFlow: dataset gives batches for training, parse_example and feature_spec serve pipelines of one's own."""
+"""TensorFlow: dataset gives batches for training; parse_example and feature_spec serve your own pipelines."""
 
 import importlib.util
 

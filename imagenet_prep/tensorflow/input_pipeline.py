@@ -1,7 +1,7 @@
 """dataset: batches of images and labels for training or evaluation, by tf.data.
 
-The crops are those that Inception was trained and evaluated with (tensorflow/models, inception/image_processing.py,
-2016), its distortions of colour left out.
+The crops are those of Inception's training and evaluation (tensorflow/models, inception/image_processing.py, 2016),
+without its colour distortions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from imagenet_prep.tfrecord import inception
 
 
 def feature_spec(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What ``tf.io.parse_example`` takes to know what records hold.
+    """The features of the records, for ``tf.io.parse_example``.
 
     Args:
-        data_dir: a set made here, whatever its features; None: the fifteen features of Inception's records.
+        data_dir: a set made by imagenet-prep, with any features; None: the fifteen features of Inception's records.
 
     Raises:
         InputError: the manifest there can't be read.
@@ -42,12 +42,12 @@ def _feature(promise: Mapping[str, Any]) -> Any:
 
 
 def parse_example(record: Any) -> dict[str, Any]:
-    """What training needs of a record in Inception's layout, ``record`` a scalar string tensor.
+    """The values of a record in Inception's layout that training needs; ``record`` is a scalar string tensor.
 
     Returns:
-        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as the record says it: 1 to 1000 for ImageNet;
-        ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as tf.image takes
-        them; ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
+        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000 for ImageNet;
+        ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as tf.image expects;
+        ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
     """
     sides = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
     found = tf.io.parse_single_example(
@@ -70,7 +70,7 @@ def parse_example(record: Any) -> dict[str, Any]:
 
 
 EVALUATED = 0.875
-"""The part of each side that an evaluation looks at, in the middle of the image."""
+"""The central part of each side that an evaluation uses."""
 
 
 def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
@@ -90,19 +90,20 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
 
     LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of every set is 0.
 
-    For training: shards in random order, ``window`` of them at a time, their records mixed; of each image a random part
-    that covers at least a tenth of one of its boxes (of the image, where it has none), of 5% to 100% of its area, of
-    proportions from 3:4 to 4:3, made ``image_size`` square, every other one as in a mirror; the last batch is left
-    out if it is not full. Else: all records in their order, the middle of each image.
+    For training, shards are read in random order, ``window`` of them at a time, and their records are mixed. Each image
+    is cropped at random: the crop has 5% to 100% of the image's area, proportions from 3:4 to 4:3, and at least a tenth
+    of one of its boxes (of the image, if it has none). The crop is resized to ``image_size`` square, and mirrored half
+    of the time. An incomplete last batch is dropped. Without training, all records come in order, cropped to the
+    centre.
 
     Args:
         data_dir: the folder that holds the shards.
-        split: what the names of its shards begin with.
-        batch_size: images a batch.
-        image_size: pixels a side.
-        training: whether to shuffle and distort; None: as the split is called "train" or not.
+        split: the prefix of its shards' names.
+        batch_size: images per batch.
+        image_size: pixels per side.
+        training: whether to shuffle and distort; None: yes if the split is called "train".
         seed: makes every epoch of every run the same. None: fastest, and never the same.
-        shuffle_buffer: records that are mixed; each takes about 110 kB of memory for ImageNet.
+        shuffle_buffer: records that are mixed; each needs about 110 kB of memory for ImageNet.
         window: shards that are read at a time.
 
     Raises:
