@@ -1,6 +1,6 @@
 """ImageNet (ILSVRC2012) as TFRecord shards.
 
-The public names. Each is loaded when it is first asked for, so that the command line starts at once.
+These are the public names. Each is imported on first use, so that the command line starts fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The exception tree: every error says what and where, expected and got, and what to do next."""
+"""The exception tree: every error says what happened, what was expected and found, and what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PrepError(Exception):
         detail: what was expected and what was found; one line, may be empty.
         hint: what to do next; one line, may be empty.
 
-    ``exit_code`` is the exit status the command line gives for it (docs/cli.md).
+    ``exit_code`` is the exit status of the command line.
     """
 
     exit_code = 1
@@ -31,18 +31,18 @@ class PrepError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """What, detail and hint; those that are empty are left out."""
+        """The lines that are not empty of what, detail and hint."""
         return [line for line in (self.what, self.detail, self.hint) if line]
 
 
 class UsageError(PrepError):
-    """The call itself is wrong: an option, a value, a path that is not there."""
+    """The call itself is wrong: an option, a value, or a path that does not exist."""
 
     exit_code = 2
 
 
 class DataProblemsError(PrepError):
-    """Problems were found in the data: by verify, or images that can't be converted."""
+    """The data has problems: verify found them, or images can't be converted."""
 
     exit_code = 3
 
@@ -54,7 +54,7 @@ class InputError(PrepError):
 
 
 def all_of(obstacles: Sequence[InputError]) -> InputError:
-    """Several obstacles as one error that names each: so that none waits for the next run to be seen."""
+    """Combine several obstacles into one error that names each, so that one run shows them all."""
     if len(obstacles) == 1:
         return obstacles[0]
     shown = [each.what for each in obstacles[:_SHOWN]]
@@ -69,19 +69,19 @@ class IncompleteError(InputError):
 
 
 class NetworkError(PrepError):
-    """Network trouble that a later try may mend."""
+    """A network failure that a later attempt may not meet."""
 
     exit_code = 5
 
 
 class AccessError(PrepError):
-    """Credentials are missing or refused."""
+    """Credentials are missing, or the server refuses them."""
 
     exit_code = 6
 
 
 class SpaceError(PrepError):
-    """No space is left, or less than the work needs."""
+    """No space is left, or less than the work requires."""
 
     exit_code = 7
 
@@ -93,15 +93,15 @@ class BusyError(PrepError):
 
 
 class WriteError(PrepError):
-    """The storage failed under us: an fsync or a rename that can't be trusted."""
+    """The storage failed: an fsync or a rename can't be trusted."""
 
 
 class WorkerError(PrepError):
-    """A bug of ours that surfaced in a worker; ``detail`` holds the worker's traceback."""
+    """A bug of this package that surfaced in a worker; ``detail`` holds the worker's traceback."""
 
 
 NOTHING_KEPT = "nothing was converted yet"
-"""What a Terminated or a KeyboardInterrupt says that stopped work of which nothing is kept."""
+"""The message of a Terminated or KeyboardInterrupt that stopped work before anything was kept."""
 
 
 class Terminated(BaseException):
@@ -109,13 +109,13 @@ class Terminated(BaseException):
 
 
 def in_a_line(error: Exception) -> str:
-    """All that an error says, in one line."""
+    """The whole message of an error as one line."""
     lines = error.lines if isinstance(error, PrepError) else [str(error)]
     return "; ".join(lines).replace("\n", "; ")
 
 
 def named(error: Exception, task: str) -> Exception:
-    """The error of a task that failed, with the task's name where the error itself can't know it."""
+    """The error of a failed task, with the task's name if the error can't know it."""
     if isinstance(error, (DataProblemsError, WorkerError)):
         return type(error)(f"{task}: {error.what}", error.detail, error.hint)
     return error

@@ -1,7 +1,7 @@
-"""Text that comes from data -> what a terminal may show of it, and words -> a command line that can be copied.
+"""Escapes text from data for a terminal, and quotes words as a command line that can be copied.
 
-A name can hold anything: a newline that forges a line, an escape sequence that moves the cursor, a mark that turns the
-direction of writing. None of these is printed as it is.
+A name can hold anything: a newline that forges a line, an escape sequence that moves the cursor, or a mark that
+changes the direction of writing. They are all escaped before they are printed.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import TypeAlias
 NAME = "imagenet-prep"
 
 Settings: TypeAlias = tuple[tuple[str, object], ...]
-"""Settings of a stage, each with its value, by their names in Python."""
+"""Settings of a stage, each with its value, by their Python names."""
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of what steers a terminal or can't be seen: control, format, surrogate, line, paragraph."""
+"""Unicode categories that control a terminal or are invisible: control, format, surrogate, line, paragraph."""
 
 _BYTES = re.compile("[\udc80-\udcff]+")
 
 
 def escaped(text: str) -> str:
-    r"""One line of text with everything that steers a terminal written out: ``\n``, ``\x1b``, ``\u202e``.
+    r"""Escape all characters of one line that control a terminal: ``\n``, ``\x1b``, ``\u202e``.
 
-    Bytes of a name that are not UTF-8 (surrogate escapes, PEP 383) stay as they are, to be printed as such, but for 80
-    to 9F: a terminal that doesn't read UTF-8 takes these for control characters.
+    Bytes of a name that are not UTF-8 (surrogate escapes, PEP 383) stay as they are, except 80 to 9F: a terminal that
+    does not use UTF-8 treats these as control characters.
     """
     if text.isprintable():
         return text
-    # Bytes that came from two places and together are UTF-8 would be one character on the terminal.
+    # Bytes from two places may together be UTF-8: the terminal would show one character.
     whole = _BYTES.sub(lambda found: os.fsencode(found[0]).decode("utf-8", "surrogateescape"), text)
     return "".join(map(_shown, whole))
 
@@ -49,9 +49,9 @@ def _shown(char: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """A word of a command line that a shell reads as just these bytes, whatever is in it; nothing in it is escaped.
+    """A word quoted so that a shell reads exactly these bytes; nothing in it is escaped.
 
-    ``$'...'`` is understood by bash, ksh, zsh and, since 2024, by POSIX.
+    bash, ksh, zsh and, since 2024, POSIX understand ``$'...'``.
     """
     if escaped(word) == word:
         return shlex.quote(word)
@@ -72,26 +72,26 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def path_word(path: Path | str) -> str:
-    """A path as a word that no command takes for an option."""
+    """A path as a word that no command treats as an option."""
     text = str(path)
     return f"./{text}" if text.startswith("-") else text
 
 
 def program() -> str:
-    """How to call this program again: by its name, or by its path where the name alone would not find it."""
+    """How to call this program again: by its name, or by its path if the name is not on PATH."""
     called = Path(sys.argv[0])
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    is_found = any(os.access(Path(folder, NAME), os.X_OK) for folder in folders)  # raises nothing
+    is_found = any(os.access(Path(folder, NAME), os.X_OK) for folder in folders)  # never raises
     return str(called) if called.name == NAME and not is_found else NAME
 
 
 def command(stage: str, folder: object, settings: Settings = ()) -> str:
-    """The command line that runs a stage on a folder, with ``settings`` by their names in Python as options."""
+    """The command line that runs a stage on a folder, with ``settings``, by their Python names, as options."""
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
 def rerun(settings: Settings = ()) -> str:
-    """The command line of this process, to be run again with ``settings`` beside its own options."""
+    """The command line of this process, with ``settings`` added to its own options."""
     return command_line([program(), *sys.argv[1:], *_options(settings)])
 
 
@@ -103,7 +103,7 @@ def _options(settings: Settings) -> Iterator[str]:
 
 
 def traced(error: BaseException) -> str:
-    """An exception's traceback, its lines as Python prints them, but for what the exception itself says: one line."""
+    """An exception's traceback as Python prints it, except that the exception's own message is one line."""
     chunks = traceback.format_exception(type(error), error, error.__traceback__)
     stack = (chunk.startswith(("Traceback ", "  ", "\n")) for chunk in chunks)
     parts = (

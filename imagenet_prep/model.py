@@ -1,4 +1,4 @@
-"""The values that pass between the parts: frozen, slotted, picklable, and free of any I/O."""
+"""The values that pass between parts: frozen, slotted, picklable and without I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 class Box:
     """A bounding box relative to the image: 0 <= xmin <= xmax <= 1, 0 <= ymin <= ymax <= 1.
 
-    Two corners are equal only where a box of a very large image was rounded.
+    Two corners are equal only if rounding made them so: a box of a very large image.
     """
 
     xmin: float
@@ -27,11 +27,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One image, with all that goes into its record but its bytes.
+    """One image with everything that its record holds, except its bytes.
 
     ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words. In other sets
-    ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of the class. ``columns`` holds what else
-    is known of it, by name; None where that is nothing.
+    ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of the class. ``columns`` holds all other
+    values by name; None means that there is no value.
     """
 
     filename: str
@@ -59,12 +59,12 @@ class ShardPlan:
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """One finished shard as journalled.
+    """One finished shard, as the journal records it.
 
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
     order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names images that were repaired or turned,
-    and says what was done: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
-    compressed file, "" for a plain one: not all of them decide a record.
+    with the change: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
+    compressed file, "" for a plain one: some of its bytes decide no record.
     """
 
     name: str
@@ -77,12 +77,12 @@ class ShardInfo:
     file_digest: str = ""
 
 
-State: TypeAlias = Literal["done", "partly", "not begun", "problems", "unknown"]
+State: TypeAlias = Literal["done", "partly", "not started", "problems", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class StageStatus:
-    """How far a stage has come: ``detail`` says in words what there is of what there should be."""
+    """The progress of a stage: ``detail`` says how much of the expected output exists."""
 
     stage: str
     state: State
@@ -90,7 +90,7 @@ class StageStatus:
 
 
 class ProblemKind(str, enum.Enum):
-    """What sort of fault a Problem is."""
+    """The kind of fault that a Problem reports."""
 
     # raw data
     BAD_IMAGE = "bad-image"
@@ -130,14 +130,14 @@ class Problem:
     """One finding.
 
     Args:
-        kind: what sort of fault.
-        subject: what it is about: a shard, an archive member, a file.
-        detail: the whole finding in words.
-        remedy: what to do about it.
-        record, offset: number (from 0) and byte offset of the record in a shard; None where there is none.
-        image: file name of the image; "" where there is none or it is unknown.
-        expected, got: what should be there and what is; "" where that is no value.
-        count: how many findings of one cause this one stands for.
+        kind: the kind of fault.
+        subject: where the fault is: a shard, an archive member, a file.
+        detail: the whole finding as a sentence.
+        remedy: how to correct it.
+        record, offset: number (from 0) and byte offset of the record in a shard; None if it has none.
+        image: file name of the image; "" if it has none or it is unknown.
+        expected, got: the expected and the actual value; "" if neither is a value.
+        count: how many findings with one cause this one summarizes.
     """
 
     kind: ProblemKind
@@ -156,22 +156,22 @@ class Problem:
 
 
 class Progress(Protocol):
-    """Where a stage reports how far it is; the command line draws it, everyone else may ignore it."""
+    """Where a stage reports its progress; the command line draws it, other callers may ignore it."""
 
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier run.
 
-        ``unit`` is "B" for bytes (drawn as kB, MB, GB), else a noun such as "images".
+        ``unit`` is "B" for bytes (drawn as kB, MB, GB), otherwise a noun such as "images".
         """
 
     def advance(self, amount: int = 1) -> None:
-        """Report ``amount`` more units done (negative: taken back)."""
+        """Report ``amount`` more units as done; a negative amount takes units back."""
 
     def end(self) -> None:
-        """Finish the bar begun last."""
+        """Finish the latest bar."""
 
     def note(self, text: str) -> None:
-        """Say one line to the user, above any bar."""
+        """Show one line to the user, above any bar."""
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class Done(Generic[T, R]):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Generic[T]):
-    """The outcome of a task that raised, or whose worker died too often. A failure is a value."""
+    """The outcome of a task that raised, or whose worker died too often. A failure is a value, not an exception."""
 
     task: T
     error: Exception
@@ -214,38 +214,38 @@ Outcomes: TypeAlias = Generator[Done[T, R] | Failed[T], None, None]
 
 
 class Portable(Generic[T]):
-    """A function whose work other machines may do: it and its tasks are picklable, and a task may run twice at once.
+    """A function that can run on other machines: it and its tasks are picklable, and a task may run twice at once.
 
-    An engine of several machines sends it there and does all other functions' work here.
+    An engine of several machines sends these functions to the machines, and runs all other functions here.
     """
 
     __slots__ = ()
 
     def meeting_point(self, task: T, token: str) -> Path | None:
-        """A path below the folder that all machines must share, for a file that an engine puts there; None: none."""
+        """A path below the shared folder for a file that an engine writes there; None if no folder must be shared."""
         raise NotImplementedError
 
     def inputs(self, task: T) -> Sequence[Path]:
-        """Files and folders that a machine needs for the task, beside that folder."""
+        """Files and folders, in addition to that folder, that a machine requires for the task."""
         return ()
 
     def sent(self, task: T) -> T:
-        """The task as another machine is given it."""
+        """The task in the form that another machine receives."""
         return task
 
 
 class Stepwise(Portable[T], Generic[T, R]):
-    """A function that tells how far it is, while it works on a task."""
+    """A function that reports its progress while it works on a task."""
 
     __slots__ = ()
 
     def telling(self, tell: Callable[[T, int], None]) -> Callable[[T], R]:
-        """The same function, which calls ``tell`` with its task and how much of it is done, a few times a second."""
+        """This function, wrapped to call ``tell`` with the task and its progress a few times per second."""
         raise NotImplementedError
 
 
 class Engine(Protocol):
-    """Where work runs. Every task yields exactly one outcome, in any order; tasks are taken as they are needed."""
+    """Where work runs. Every task yields exactly one outcome, in any order; tasks are consumed lazily."""
 
     @property
     def workers(self) -> int:
@@ -257,7 +257,7 @@ class Engine(Protocol):
     ) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the generator stops the workers.
 
-        If it is Stepwise, ``moved`` is called, by the thread that asks for outcomes, with a task and how much of it is
-        done: less than before where it is done again, and not at all by an engine of several machines.
+        If ``function`` is Stepwise, ``moved`` is called with a task and its progress, in the thread that consumes
+        outcomes. Progress falls if a task is repeated. An engine of several machines never calls ``moved``.
         """
         ...

@@ -1,4 +1,4 @@
-"""Stages one after the other: all that are needed (``imagenet-prep run``), or verify, repair, and verify again."""
+"""Runs stages in sequence: all required stages (``imagenet-prep run``), or verify, repair and verify again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from imagenet_prep.text import listed, size_text
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What each stage did; None for a stage that was not needed."""
+    """The summary of each stage; None for a stage that was not needed."""
 
     download: DownloadSummary | None
     untar: UntarSummary | None
@@ -56,10 +56,10 @@ class RunSummary:
 
 
 def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE) -> tuple[str, ...]:
-    """The archives that must be fetched: those whose content is not in the raw folder in any form.
+    """The archives to download: their content is not in the raw folder in any form.
 
     Raises:
-        UsageError: the folder holds the set of a recipe: ILSVRC2012 has no business there.
+        UsageError: the folder holds a set made from a recipe, not ILSVRC2012.
         InputError: a missing archive is in DATA_DIR itself, or has another name.
     """
     refuse_made(layout)
@@ -84,16 +84,16 @@ def run(
     options: ConvertOptions = ConvertOptions(),
     progress: Progress | None = None,
 ) -> RunSummary:
-    """Download what is missing, untar if asked to, annotate, convert, verify; each stage resumes.
+    """Download what is missing, untar if requested, annotate, convert, verify; each stage resumes.
 
     Raises:
-        PrepError: what the stage that failed raised; the stages before it stay done.
+        PrepError: the stage that failed raised it; earlier stages stay done.
     """
     layout.refuse_urls()
     progress = progress or Silent()
     if own := own_images(layout):
-        proposed = f"for a data set of your own: {command('init', own)}"
-        progress.note(f"{own} holds images that are not ImageNet's; {proposed}")
+        proposed = f"for your own data set: {command('init', own)}"
+        progress.note(f"{own} holds images that are not from ImageNet; {proposed}")
     with hold(layout.lock_paths):
         wanted = _Wanted.find(layout, fetching, options, extract)
         fetched = _fetch(layout, wanted, progress)
@@ -112,12 +112,12 @@ def foresee(
     options: ConvertOptions = ConvertOptions(),
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
-    """What ``run`` with these settings would take of the disk, step by step; nothing is written.
+    """Estimate the disk space that ``run`` requires with these settings, step by step; nothing is written.
 
-    A site is asked for its list of files, and no more is fetched; image-net.org is not asked: its sizes are published.
+    Only a site's list of files is requested. Sizes of image-net.org are published, so it is not contacted.
 
     Raises:
-        AccessError, InputError, UsageError: what ``run`` would say before it fetches anything.
+        AccessError, InputError, UsageError: ``run`` would fail before its first download.
     """
     layout.refuse_urls()
     progress = progress or Silent()
@@ -135,7 +135,7 @@ def foresee(
 
 @dataclass(frozen=True, slots=True)
 class RepairRun:
-    """What was found, what was made again, and what is found after that."""
+    """The verdict before the repair, the repair, and the verdict after it."""
 
     found: Verdict
     repair: RepairSummary
@@ -149,18 +149,18 @@ def verify_and_repair(
     depth: Depth = "full",
     progress: Progress | None = None,
 ) -> RepairRun:
-    """Verify, make the shards again that are wrong or missing, and verify again, if there were any.
+    """Verify, make wrong or missing shards again, and verify again if any were made.
 
-    The second time it is the whole set again: every image once, and the totals, only show across all shards.
+    The second pass covers the whole set: duplicates and totals only show across all shards.
 
     Raises:
-        PrepError: what ``verify`` or ``repair`` raised.
+        PrepError: ``verify`` or ``repair`` raised it.
     """
     with hold(layout.lock_paths):
         manifest, _ = read_manifest(layout)
-        known_set(layout, manifest).refuse_without_source()  # better to say now than when every shard was read
+        known_set(layout, manifest).refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
-        faulty = found.faulty if found.has_manifest else {}  # one that contradicts itself tells nothing
+        faulty = found.faulty if found.has_manifest else {}  # an inconsistent manifest identifies no shard
         summary = repair(layout, engine, faulty, progress=progress)
         changed = summary.made or summary.corrected
         verdict = verify(layout, engine, depth=depth, progress=progress) if changed else found
@@ -175,12 +175,12 @@ def report(
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
-    """Make the page about the shards with ``samples`` of their images; verify first, if its last verdict is not of now.
+    """Make the page about the shards with ``samples`` images; verify first, unless the last verdict is current.
 
-    ``page`` is where it goes, ``layout.report_path`` unless it is given: then the shards may lie on a read-only disk.
+    ``page`` is where it is written, by default ``layout.report_path``; another place allows shards on a read-only disk.
 
     Raises:
-        UsageError: the libraries that it takes are not installed.
+        UsageError: a required library is not installed.
         InputError: there are no shards.
     """
     progress = progress or Silent()
@@ -189,7 +189,7 @@ def report(
 
 
 def _kept_verdict(layout: Layout) -> Verdict | None:
-    """The last verdict, if every byte was read for it and neither shards nor manifest have come or gone since."""
+    """The last verdict, if it read every byte and neither shards nor manifest have changed since."""
     kept = load_verdict(layout)
     if kept is None or not kept.is_current or kept.verdict.depth == "quick":
         return None
@@ -197,14 +197,14 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
 
 
 def _annotate(layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress) -> AnnotateSummary | None:
-    """The stage annotate, unless the copy that a site hands out has no boxes, or annotate was given others before."""
+    """Run annotate, unless the site's copy has no boxes or an earlier annotate already read other boxes."""
     validation, site = wanted.options.validation_boxes, wanted.site
     splits = facts.SPLITS if validation else (facts.TRAIN,)
     if any(find_annotations(layout, split) is None for split in splits):
         if all(find_boxes_csv(layout, split) for split in splits):
             return None
         if site is not None:
-            progress.note(f"{site.name}'s copy has no boxes: its records are made without them")
+            progress.note(f"{site.name}'s copy has no boxes; its records are made without boxes")
             return None
     return annotate(layout, engine, validation=validation, progress=progress)
 
@@ -216,7 +216,7 @@ def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a run is to do, with what must be fetched for it: archives by their keys, of a site splits."""
+    """The work of a run and the downloads it requires: keys of archives, or splits of a site."""
 
     keys: tuple[str, ...]
     site: Site | None
@@ -226,22 +226,22 @@ class _Wanted:
 
     @classmethod
     def find(cls, layout: Layout, fetching: DownloadOptions, options: ConvertOptions, extract: bool) -> _Wanted:
-        """By what the raw folder lacks."""
+        """Decide by what the raw folder lacks."""
         check_options(options)
         if extract and options.consume:
-            what = "image folders of raw data that is consumed"
-            raise UsageError(what, "expected --extract or --consume, or neither")
+            what = "--extract with --consume: consumed raw data can't become image folders"
+            raise UsageError(what, "expected one of them, or neither")
         keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
             site = site.for_splits(keys) if keys else site
             if keys and isinstance(site, HuggingFaceSite):
-                check_pyarrow()  # before 155 GB are fetched that could not be read
+                check_pyarrow()  # before a download of 155 GB that could not be read
         return cls(keys, site, fetching, options, extract)
 
     def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
-        """What every step takes of the disk. A way to convert that takes another room states it in needs_behind."""
+        """The disk space that every step requires. Modes of conversion that differ state theirs in needs_behind."""
         coming = Coming(
             splits=tuple(split for split in facts.SPLITS if split in self.keys),
             size=sum(each.size for each in incoming),
@@ -253,7 +253,7 @@ class _Wanted:
         return [*(each.need(layout) for each in incoming), *behind]
 
     def consuming_needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need] | None:
-        """The same if what comes gave its space to the shards; None where it can't, or does already."""
+        """The needs if the shards took the space of the raw data; None if they can't, or already do."""
         has_fitting_site = self.site is None or isinstance(self.site, HuggingFaceSite)
         is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
         if self.options.consume or not (has_fitting_site and is_plain and set(facts.SPLITS) <= set(self.keys)):
@@ -263,17 +263,17 @@ class _Wanted:
 
 
 def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
-    """The stage download, if anything is missing, once it is sure that every later step has its room, too."""
+    """Run download if anything is missing, after checking the space for every later step."""
 
     def before(incoming: Sequence[Incoming]) -> None:
         needs = wanted.needs(layout, incoming)
         refuse_lack(needs, wanted.consuming_needs(layout, incoming))
         if wanted.site is None and incoming:
             names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
-            progress.note(f"image-net.org: {names}: {size_text(to_come)} to fetch")
+            progress.note(f"image-net.org: {names}: {size_text(to_come)} to download")
         for room in rooms_for(needs):
             needed, free = size_text(room.size), size_text(room.free)
-            progress.note(f"{room.folder}: about {needed} are needed in all steps, {free} are free")
+            progress.note(f"{room.folder}: all steps require about {needed}, {free} are free")
 
     fetching, part = wanted.fetching, wanted.options.part
     if not wanted.keys:
@@ -288,12 +288,12 @@ def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSumma
 
 @contextlib.contextmanager
 def _or_without_boxes(layout: Layout, wanted: _Wanted) -> Iterator[None]:
-    """Where nothing but boxes could not be fetched, say also how to go on without any."""
+    """If only boxes could not be downloaded, add the command that continues without boxes to the error."""
     try:
         yield
     except (AccessError, NetworkError) as error:
         if not set(wanted.keys) & set(facts.SPLITS) and not wanted.options.validation_boxes:
             convert = command("convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen()))
-            also = f"the images are here, only their boxes are missing; without boxes: {convert}"
+            also = f"the images are here, only their boxes are missing; to continue without boxes: {convert}"
             error.hint = f"{error.hint}; {also}" if error.hint else also
         raise

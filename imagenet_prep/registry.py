@@ -1,4 +1,4 @@
-"""Which data sets there are, and which of them the shards of a folder are: the one table."""
+"""The table of data sets: finds the one that a folder's shards belong to."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 
 ILSVRC2012 = ImageNet()
-"""What is made and checked where nothing says otherwise."""
+"""The default data set."""
 
 KNOWN_SPLITS = ILSVRC2012.splits
-"""What the names of shards begin with that are known whoever made them."""
+"""Splits in the names of shards that are recognized whichever tool made the shards."""
 
 
 def imagenet_options(file: RecipeFile) -> ConvertOptions:
-    """The settings of a recipe of ILSVRC2012: the one that ships with the package, or any with ``imagenet: true``.
+    """The settings of a recipe for ILSVRC2012: the recipe of this package, or any with ``imagenet: true``.
 
     Raises:
-        UsageError: a key or a value can't be; the error names file, line and key.
+        UsageError: a key or a value is invalid; the error names file, line and key.
     """
     keys = [each for each in recipe_keys(ConvertOptions) if each.name not in SHARD_COUNTS.values()]
     fields: list[tuple[str, Any, Any]] = [
@@ -49,24 +49,24 @@ def imagenet_options(file: RecipeFile) -> ConvertOptions:
 
 
 class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shards by split, as a recipe says them."""
+    """Shard counts by split, as given in a recipe."""
 
     train: Shards = facts.SHARDS[facts.TRAIN]
     validation: Shards = facts.SHARDS[facts.VALIDATION]
 
 
 def refuse_other_set(layout: Layout, dataset: Dataset) -> None:
-    """Raise UsageError if ILSVRC2012 is to be begun where the set of a recipe is."""
+    """Raise UsageError if a conversion to ILSVRC2012 would start in the folder of a recipe's set."""
     if isinstance(dataset, ImageNet):
         refuse_made(layout)
 
 
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:
-    """The label of each class by its wnid, of the shards that are ILSVRC2012's; None: nothing but records tells."""
+    """The label of each class by its wnid, for shards of ILSVRC2012; None for any other set."""
     found = known_set(layout, manifest)
     return found.part.labels if isinstance(found, ImageNet) else None
 
 
 def known_set(layout: Layout, manifest: Manifest | None) -> ImageNet | MadeByRecipe:
-    """The data set of the shards: by their manifest, else by what their conversion began with, else ILSVRC2012."""
+    """The data set of the shards: from their manifest, then from the start of their conversion; default ILSVRC2012."""
     return find_made(layout, manifest) or ImageNet.made(layout, manifest)

@@ -1,4 +1,4 @@
-"""Counts, sizes and names -> words ("1,024 shards", "22.7 MB", "a, b, ..."), and a text such as "100MB" -> bytes."""
+"""Formats counts, sizes and names ("1,024 shards", "22.7 MB", "a, b, ..."), and parses sizes such as "100MB"."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta",
 
 
 def is_web_page(head: bytes) -> bool:
-    """Whether a file that starts with these bytes is a web page, or XML."""
+    """Whether a file that starts with these bytes is a web page or XML."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
 
 
 def number_of(count: int, one: str, many: str = "") -> str:
-    """How many there are of something; ``many`` where an s at the end of ``one`` does not make it."""
+    """A count with its noun; ``many`` is the plural if it is not ``one`` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def byte_count(text: str) -> int | None:
-    """The number of bytes that a text such as 100MB (10^6 each) or 1.5GiB (2^30) says, at least 1; None for another."""
+    """Parse a size such as 100MB (10^6) or 1.5GiB (2^30), at least 1 byte; None if it is not a size."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", text)
     return int(float(match[1]) * _UNITS[match[2] or ""]) or None if match else None
 
 
 def size_text(count: float) -> str:
-    """A number of bytes in the unit that suits it, powers of 1000, to a tenth of it: "512 B", "3 kB", "22.7 MB"."""
+    """A number of bytes in a suitable unit, powers of 1000, to one decimal: "512 B", "3 kB", "22.7 MB"."""
     count = round(count)
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.95:
@@ -38,6 +38,6 @@ def size_text(count: float) -> str:
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:
-    """The first names of several."""
+    """The first of several names."""
     several = list(names)
     return ", ".join(several[:shown]) + (", ..." if len(several) > shown else "")

@@ -163,7 +163,7 @@ def test_run_fetches_nothing_that_could_not_be_converted(
     progress = Silent()
     assert run(layout, ENGINE, fetching=fetching, options=SMALL, progress=progress).verify.problems == ()
     assert any(note.startswith("image-net.org: ") and " to fetch" in note for note in progress.notes)
-    assert any(" are needed in all steps" in note for note in progress.notes)
+    assert any(": all steps require about " in note for note in progress.notes)
 
 
 # the copies of others ------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_what_is_not_there_is_said_in_our_words() -> None:
     words = {"show": "a TFRecord file", "init": "a folder of data", "verify": "a folder of shards"}
     for command, expected in words.items():
         lines = prep(command, "not-there").stderr.splitlines()
-        assert lines == ["error: not-there is not there", f"expected {expected}"]
+        assert lines == ["error: not-there does not exist", f"expected {expected}"]
 
 
 def test_run_makes_every_shard_and_a_second_run_nothing(tiny_data_dir: Path) -> None:
@@ -356,7 +356,7 @@ def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
         call = [sys.executable, "-m", "imagenet_prep", "show", str(shard)]
         result = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.returncode == 7
-    assert result.stderr == "error: no space left while writing the output\n"
+    assert result.stderr == "error: no space left while writing to standard output\n"
 
 
 def test_a_folder_that_cannot_be_searched_is_named(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_a_path_that_the_system_refuses_is_no_bug(command: str, kind: str, reaso
     assert "Traceback" not in result.stderr
     assert result.returncode in (1, 2, 4)
     assert len(error_lines(result)) <= 3
-    assert reason in result.stderr or "is not there" in result.stderr
+    assert reason in result.stderr or "does not exist" in result.stderr
 
 
 SYSTEM_CALLS = """
@@ -445,7 +445,7 @@ def test_a_folder_that_is_not_there_is_wrong_usage(command: str, tmp_path: Path)
     """A mistyped DATA_DIR is exit 2 and named; one that is there without shards is exit 4."""
     result = prep(command, tmp_path / "nope")
     assert result.returncode == 2
-    assert error_lines(result)[0] == f"error: {tmp_path / 'nope'} is not there"
+    assert error_lines(result)[0] == f"error: {tmp_path / 'nope'} does not exist"
     assert prep(command, tmp_path).returncode == (0 if command == "status" else 4)
     assert not list(tmp_path.iterdir())
 

@@ -157,7 +157,7 @@ def test_the_command(plain: Layout, boxed: Layout, tmp_path: Path) -> None:
     same = prep("diff", plain.data_dir, plain.data_dir)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (
         0,
-        "The two hold the same records in the same places.",
+        "Both sets hold the same records in the same places.",
     )
     other = prep("diff", plain.data_dir, boxed.data_dir, "--limit", 1)
     assert other.returncode == 3

@@ -186,7 +186,7 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     shown += rest
     assert status == 130
     after = shown[shown.index(b"interrupted;") :].decode()
-    assert after.splitlines()[0].startswith("interrupted; nothing was converted yet. The same command starts over:")
+    assert after.splitlines()[0].startswith("interrupted; nothing was converted yet. To start again:")
     assert "making" not in after
     drawn = re.findall(rb"making images[^\r\n]*", shown)
     assert max(len(each.removesuffix(b"^C").decode()) for each in drawn) <= 77
@@ -200,7 +200,7 @@ def test_what_begins_again_is_said_to() -> None:
     call = [sys.executable, "-c", code, "verify", "."]
     result = subprocess.run(call, capture_output=True, text=True, timeout=60)
     assert result.returncode == 130
-    assert "interrupted; nothing was changed. To begin again:" in result.stderr
+    assert "interrupted; nothing was changed. To start again:" in result.stderr
 
 
 def test_a_terminal_without_a_width_gets_lines(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) 
     """A variable that is not set must not be taken for the folder that the shell is in: nothing is made there."""
     result = prep(*arguments, cwd=tmp_path)
     assert result.returncode == 2
-    assert "it is empty: is a variable of the shell not set?" in result.stderr
+    assert "the value is empty; is a shell variable unset?" in result.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -279,7 +279,7 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "cats" / "tom.jpg").write_bytes(b"")
     assert prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
     said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
-    assert f"{tmp_path} holds images that are not ImageNet's; for a data set of your own: " in said
+    assert f"{tmp_path} holds images that are not from ImageNet; for your own data set: " in said
     assert said.index("imagenet-prep init") < said.index("error: ")
     (tmp_path / "raw-data").mkdir()
     (tmp_path / "raw-data" / "ILSVRC2012_img_train.tar").write_bytes(bytes(10240))

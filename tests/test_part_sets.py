@@ -412,7 +412,7 @@ def test_a_recipe_can_say_the_same(
     assert prep("convert", layout.data_dir, "--config", recipe).returncode == 0
     assert _shards(layout) == _shards(made_parts[0])
     done = prep("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette")
-    assert (done.returncode, "--classes and --config" in done.stderr) == (2, True)
+    assert (done.returncode, "--classes with --config" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -455,7 +455,7 @@ def test_the_rank_by_the_environment(environment: dict[str, str], expected: tupl
 
 @pytest.mark.parametrize(
     ("environment", "match"),
-    [({}, "no task of a Slurm"), ({"RANK": "2"}, "no task"), ({**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps")],
+    [({}, "a task of a Slurm"), ({"RANK": "2"}, "not a task"), ({**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps")],
 )
 def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str], match: str) -> None:
     """Rather than make too few shards, or the wrong ones."""

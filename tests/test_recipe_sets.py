@@ -66,7 +66,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     flowers, recipe, out = make_flowers(tmp_path / "flowers", 200), tmp_path / "flowers.yaml", tmp_path / "out"
     command("init", flowers, "--output", recipe)
     command("convert", out, "--config", recipe)
-    assert "A quick look found nothing wrong." in command("verify", out, "--depth", "quick").stdout
+    assert "A quick check found nothing wrong." in command("verify", out, "--depth", "quick").stdout
     verdict = command("verify", out).stdout
     assert 'The shards of "flowers" are whole and right.' in verdict
     command("report", out)
@@ -308,5 +308,5 @@ def test_options_that_a_recipe_decides(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {folders: flowers}\n")
     failed = command("convert", tmp_path / "out", "--config", recipe, "--resize", "64", status=2)
-    assert "--resize and --config" in failed.stderr
+    assert "--resize with --config" in failed.stderr
     assert not (tmp_path / "out").exists()

@@ -86,7 +86,7 @@ def test_a_split_without_images(kept: str, tiny_data_dir: Path, capfd: pytest.Ca
     words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--validation-shards", "2", "--quiet"]
     if kept == "none":
         assert cli.main(words, standalone_mode=False) == 0
-        assert capfd.readouterr().out == "convert: train: no image at all\n"
+        assert capfd.readouterr().out == "convert: train: no images\n"
         return
     for number in range(20):
         (layout.raw_dir / "train" / str(number)).mkdir(parents=True)

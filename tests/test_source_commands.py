@@ -112,7 +112,7 @@ def test_run_from_another_source(tmp_path: Path, made_tiny: MadeSet, who: str, m
         assert TOKEN not in asked.path
         assert KEY not in asked.path
     if not more:
-        said = "has no boxes: its records are made without them"
+        said = "has no boxes; its records are made without boxes"
         assert (said in done.stderr) == (kind == "huggingface")
 
 

@@ -50,7 +50,7 @@ def converted(tiny_data_dir: Path) -> Layout:
 def test_nothing_begun(tmp_path: Path) -> None:
     """In an empty or absent folder nothing has begun, and download comes next, its path quoted for the shell."""
     for folder in (tmp_path, tmp_path / "not there"):
-        assert states(Layout(folder)) == ["not begun"] * 5
+        assert states(Layout(folder)) == ["not started"] * 5
         command = status(Layout(folder)).following
         assert shlex.split(command) == ["imagenet-prep", "download", str(folder)]
     assert status(Layout(Path("-dash"))).following == "imagenet-prep download ./-dash"
@@ -88,7 +88,7 @@ def test_checked_archives(tiny_data_dir: Path) -> None:
 def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
     """After each stage its state changes, and the command for the next one is named."""
     layout = Layout(tiny_data_dir)
-    assert states(layout) == ["done", "not begun", "not begun", "not begun", "not begun"]
+    assert states(layout) == ["done", "not started", "not started", "not started", "not started"]
     assert status(layout).following == f"imagenet-prep annotate {tiny_data_dir}"
     annotate(layout, ENGINE)
     lines = layout.boxes_csv.read_bytes().count(b"\n")
@@ -96,7 +96,7 @@ def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
     assert status(layout).following == f"imagenet-prep convert {tiny_data_dir}"
     convert(layout, ENGINE, PART)
     assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
-    assert states(layout) == ["done", "not begun", "done", "done", "not begun"]
+    assert states(layout) == ["done", "not started", "done", "done", "not started"]
     assert status(layout).following == f"imagenet-prep verify {tiny_data_dir}"
 
 
@@ -212,7 +212,7 @@ def test_verified(converted: Layout) -> None:
     os.utime(converted.shard_path("train-00001-of-00008"))
     assert stage(converted, "verify").state == "partly"
     converted.verdict_path.write_bytes(b'{"schema": 1}')
-    assert stage(converted, "verify").state == "not begun"
+    assert stage(converted, "verify").state == "not started"
 
 
 def test_foreign_shards(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_recipe_has_two_stages(flowers: Path, tmp_path: Path) -> None:
     layout = convert_recipe(flowers, Layout(tmp_path / "out"))
     assert status(layout).stages == (
         StageStatus("convert", "done", "5 of 5 shards"),
-        StageStatus("verify", "not begun", "the shards have not been verified yet"),
+        StageStatus("verify", "not started", "the shards have not been verified yet"),
     )
     assert status(layout).following == f"imagenet-prep verify {layout.data_dir}"
     verify(layout, ENGINE)
@@ -301,13 +301,13 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
     found = status(layout)
     assert found.stages == (
         StageStatus("convert", "partly", "train: 2 of 3 shards; validation: 2 of 2 shards"),
-        StageStatus("verify", "not begun", "the conversion is not finished"),
+        StageStatus("verify", "not started", "the conversion is not finished"),
     )
     assert found.following == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
     layout.journal_path.unlink()
     assert stage(layout, "convert") == StageStatus("convert", "partly", "begun, no shard is done yet")
     convert_recipe(flowers, layout)
-    assert states(layout) == ["done", "not begun"]
+    assert states(layout) == ["done", "not started"]
 
 
 def test_a_recipe_begun(flowers: Path, tmp_path: Path) -> None:

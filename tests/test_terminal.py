@@ -242,7 +242,7 @@ def test_output_of_another_encoding_holds_what_it_can() -> None:
     for encoding, shown in (("latin-1", b"gr\xfc\xdfe \\u56f3"), ("ascii", b"gr\\xfc\\xdfe \\u56f3")):
         result = prep("verify", "grüße 図", PYTHONIOENCODING=encoding, PYTHONUTF8="1")
         assert result.returncode == 2
-        assert result.stderr.startswith(b"error: " + shown + b" is not there")
+        assert result.stderr.startswith(b"error: " + shown + b" does not exist")
 
 
 # a reader that has gone, and a stream that is closed ---------------------------------------------------------------

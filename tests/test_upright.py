@@ -167,7 +167,7 @@ def test_a_recipe_turns_and_counts(photographs: Path) -> None:
     assert recorded(photographs)["settings"]["upright"] is True
     call = [sys.executable, "-m", "imagenet_prep", "convert", photographs / "out", "-c", photographs / "recipe.yaml"]
     ran = subprocess.run(call, capture_output=True, text=True, check=True)
-    assert "  turned upright, as their EXIF asks: 3 images\n" in ran.stdout
+    assert "  rotated by their EXIF orientation: 3 images\n" in ran.stdout
     assert "repaired" not in ran.stdout
 
 
@@ -233,5 +233,5 @@ def test_pngs_that_become_jpegs_are_counted(tmp_path: Path) -> None:
     ]
     call = [sys.executable, "-m", "imagenet_prep", "convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml"]
     said = subprocess.run(call, capture_output=True, text=True, check=True).stdout
-    assert "4 PNGs became JPEGs of 8 bits: lost 16 bits of 1, palette of 1, alpha of 1" in said
+    assert "4 PNGs became 8-bit JPEGs: lost 16 bits of 1, palette of 1, alpha of 1" in said
     assert dataclasses.replace(split, repairs=()).turned == 0

@@ -776,15 +776,15 @@ def test_many_missing_shards_are_one_line(layout: Layout, capfd: pytest.CaptureF
     assert f"<td>{', '.join(gone[:3])}, ...</td>" in page
     layout.shard_path(SHARD).write_bytes(b"")
     found = verify(layout, ENGINE)
-    assert [problem.subject for problem in found.told] == ["4 shards", SHARD]
+    assert [problem.subject for problem in found.shown_problems] == ["4 shards", SHARD]
     layout.shard_path(gone[0]).touch()
     found = verify(layout, ENGINE)
-    assert [problem.subject for problem in found.told] == [problem.subject for problem in found.problems]
+    assert [problem.subject for problem in found.shown_problems] == [problem.subject for problem in found.problems]
 
 
 def test_the_rest_of_many_missing_shards_is_not_told_twice(tmp_path: Path) -> None:
     """Of a thousand only some are spelled out in the verdict; a person is told their number, once."""
     (tmp_path / "train-00000-of-01024").touch()
-    first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").told
+    first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").shown_problems
     assert (first.subject, first.count) == ("1,023 shards", 1023)
     assert [problem.kind for problem in others] == [K.WRONG_SIZE]

@@ -1,4 +1,4 @@
-"""What verify found: printed, saved for machines, kept in DATA_DIR, and read again by report and status."""
+"""The Verdict of verify: printed, saved as JSON, kept in DATA_DIR, and loaded by report and status."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from imagenet_prep.text import listed, number_of
 SCHEMA = 1
 
 _FEW_MISSING = 3
-"""Missing shards of which a person is told each by itself."""
+"""How many missing shards are listed one by one."""
 
 Depth = Literal["quick", "full", "decode"]
 
 
 @dataclass(frozen=True, slots=True)
 class SplitReport:
-    """What was found of one split: ``shards`` files of ``bytes`` bytes together, ``records`` of ``expected`` images.
+    """The totals of one split: ``shards`` files of ``bytes`` bytes in total, ``records`` of ``expected`` images.
 
-    ``records``, ``classes`` and ``boxes`` are None where a quick look can't tell.
+    ``records``, ``classes`` and ``boxes`` are None after a quick check, which can't count them.
     """
 
     split: str
@@ -41,21 +41,21 @@ class SplitReport:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What verify found.
+    """The result of verify.
 
     Args:
-        depth: how closely it looked.
-        problems: every finding; of thousands with one cause the first, and how many more.
-        totals: one a split.
-        is_part: the manifest records a part of ILSVRC2012, and the shards were held against that.
-        has_manifest: if not, they were held against ILSVRC2012 as a whole.
-        notes: what is worth knowing and no problem.
-        flavour: who makes records like these; "" after a quick look.
-        differences: in what they depart from that flavour, without breaking what it promises.
+        depth: how thorough the check was.
+        problems: every finding; thousands with one cause are the first few and a count.
+        totals: one per split.
+        is_part: the manifest records a part of ILSVRC2012, and the shards were compared with that part.
+        has_manifest: if not, the shards were compared with all of ILSVRC2012.
+        notes: remarks that are not problems.
+        flavour: the tool that makes records like these; "" after a quick check.
+        differences: how the records differ from that flavour, within its guarantees.
         order: "canonical", "not canonical", or "unknown".
-        fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick look.
+        fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick check.
         dataset: its name.
-        faulty: every shard that is missing or has a problem of its own, and the kinds of them: none is left out.
+        faulty: every shard that is missing or has a problem of its own, with the kinds of its problems.
     """
 
     depth: Depth
@@ -73,14 +73,14 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is all of the data set, with no problem: a quick look can't tell."""
+        """Whether this is the whole data set without a problem; a quick check can't establish it."""
         return not self.problems and not self.is_part and self.depth != "quick"
 
     @property
     def sentence(self) -> str:
-        """What it comes to where there is no problem, in a sentence."""
+        """The conclusion, as one sentence, if there is no problem."""
         if self.depth == "quick":
-            return "A quick look found nothing wrong. What is in the shards was not read."
+            return "A quick check found nothing wrong. It did not read the content of the shards."
         if self.is_part and not self.has_manifest:
             return f"These records of {self.dataset} are right; only a manifest could tell whether any is missing."
         if self.is_part:
@@ -89,10 +89,10 @@ class Verdict:
         return f"The shards of {name} are whole and right."
 
     @property
-    def told(self) -> tuple[Problem, ...]:
-        """The problems as a person is told them: of many missing shards only how many, and the first names."""
+    def shown_problems(self) -> tuple[Problem, ...]:
+        """The problems to print: many missing shards become a count and the first names."""
         missing = [name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds]
-        # one that counts for several stands for those that are not spelled out (``checks.inventory.group``)
+        # a problem that counts for several stands in for those not listed (``checks.inventory.group``)
         each = [
             problem
             for problem in self.problems
@@ -105,7 +105,7 @@ class Verdict:
         return (together, *(problem for problem in self.problems if problem not in each))
 
     def as_dict(self) -> dict[str, Any]:
-        """The verdict for machines (docs/cli.md)."""
+        """The verdict as JSON-ready values."""
         value = dataclasses.asdict(self)
         return {
             "schema": SCHEMA,
@@ -120,7 +120,7 @@ class Verdict:
 
 
 def problem_dict(problem: Problem) -> dict[str, Any]:
-    """A problem for machines."""
+    """A problem as JSON-ready values."""
     return {**dataclasses.asdict(problem), "kind": problem.kind.value, "remedy": str(problem.remedy)}
 
 
@@ -128,7 +128,7 @@ def problem_dict(problem: Problem) -> dict[str, Any]:
 
 
 def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
-    """Keep a verdict, and which files it is about, for status and report; that of a rank is a ``part``."""
+    """Keep a verdict, and the state of the files it covers, for status and report; ``part`` names a rank's."""
     save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
 
 
@@ -141,7 +141,7 @@ class KeptVerdict:
 
 
 def load_verdict(layout: Layout) -> KeptVerdict | None:
-    """The verdict of the last verify, or None if there is none that can be understood."""
+    """The verdict of the last verify; None if none can be read."""
     if not layout.verdict_path.exists():
         return None
     try:
@@ -180,7 +180,7 @@ def _problem(value: dict[str, Any]) -> Problem:
 
 
 def _signature(layout: Layout, verdict: Verdict) -> str:
-    """A digest over name, size and time of shards, indexes and manifest: it changes when one of them is touched."""
+    """A digest over name, size and time of shards, indexes and manifest: it changes when any of them changes."""
     digest = hashlib.sha256()
     shards = layout.find_shards({total.split for total in verdict.totals})
     indexes = (path for name in shards for path in layout.index_paths(name))

@@ -1,6 +1,7 @@
-"""The command line: options to one stage call, print, exit code. The only part that prints, prompts or exits.
+"""The command line: turns options into one stage call, prints the outcome and sets the exit status.
 
-Nothing heavy is imported before a command needs it: ``imagenet-prep --help`` loads click alone.
+This package alone prints, prompts and exits. A command imports its own parts: ``imagenet-prep --help`` loads only
+click.
 """
 
 from __future__ import annotations
@@ -23,47 +24,47 @@ from imagenet_prep.escaping import rerun, traced
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
 ANEW = frozenset(("annotate", "diff", "init", "report", "show", "status", "verify"))
-"""The commands that begin again from the start when they are stopped."""
+"""The commands that start over after a stop."""
 
 _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
 
 
 COMMANDS = {
-    "run": "every stage that is needed, in order",
-    "download": "fetch the archives, with your credentials",
-    "untar": "make image folders; convert needs none",
-    "annotate": "bounding boxes: from the archive to a CSV",
-    "init": "propose a recipe for a folder of your own",
-    "convert": "images to shards",
-    "merge": "finish a set that ranks have made",
-    "verify": "prove the shards right, or say what is wrong",
-    "repair": "make again what is wrong or missing",
-    "diff": "which records of two sets differ, and how",
-    "status": "how far each stage has come, and what is next",
-    "report": "a page to look at: totals, charts, images",
-    "show": "the records of any TFRecord file, readable",
-    "export": "the same records in another container",
-    "demo": "all of it on a small ImageNet, without an account",
+    "run": "run every required stage, in order",
+    "download": "download the archives, with your credentials",
+    "untar": "make image folders; convert does not require them",
+    "annotate": "convert the archive of bounding boxes to a CSV",
+    "init": "propose a recipe for your own folder",
+    "convert": "convert images to shards",
+    "merge": "finish a set whose shards several ranks made",
+    "verify": "prove the shards right, or report what is wrong",
+    "repair": "make wrong or missing shards again",
+    "diff": "list the records that differ between two sets",
+    "status": "show the progress of each stage, and the next command",
+    "report": "make a page with totals, charts and images",
+    "show": "print the records of any TFRecord file",
+    "export": "write the records in another format",
+    "demo": "run everything on a small ImageNet, without an account",
     "completion": "let your shell complete commands and options",
 }
-"""What each command does, in the order of work."""
+"""A summary of each command, in the order of work."""
 
 
 class _Commands(click.Group):
-    """The command line, whose commands are loaded when one of them is called."""
+    """The command line; it imports a command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """The names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them."""
+        """The command of that name."""
         from imagenet_prep.cli import commands
 
         return commands.cli.commands.get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a line for each, without loading it."""
+        """Write a line for each command, without importing it."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -73,22 +74,22 @@ class _Commands(click.Group):
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
-    Each command can be run alone, stopped at any moment, and run again: it does what is missing.
+    You can run each command alone, stop it at any moment, and run it again: it resumes.
 
     \b
     Try it without an account:   imagenet-prep demo demo-data
-    The real thing:              imagenet-prep run DATA_DIR
+    Make the full set:           imagenet-prep run DATA_DIR
     """
 
 
 def main() -> None:
-    """Run the command line and exit with its status (docs/cli.md)."""
+    """Run the command line and exit with its status."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread per core
     prepare_streams()
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries, to whoever calls them: what matters to a user is said by us
+        warnings.simplefilter("ignore")  # libraries warn developers; this package reports what concerns users
     try:
         status = _status()
     except ReaderGoneError:
@@ -139,7 +140,7 @@ _QUOTES_NOTHING = (click.MissingParameter, click.exceptions.NoArgsIsHelpError)
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """What click says of a call: the usage, in lines of its own, and the message, which may quote any name."""
+    """Print click's usage lines, then its message, which may quote any name."""
     shown = io.StringIO()
     error.show(shown)
     usage, is_error, message = shown.getvalue().removesuffix("\n").partition("Error: ")
@@ -150,7 +151,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    """Stop in good order at the first signal, at once at the second."""
+    """Stop cleanly at the first signal, immediately at the second."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda number, frame: os._exit(128 + number))
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
@@ -159,11 +160,11 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 def _stopped(status: int, stop: BaseException) -> int:
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
-    said = f"{word}; everything finished so far is kept. To go on:"
+    said = f"{word}; everything finished so far is kept. To resume:"
     if ANEW.intersection(sys.argv[1:2]):
-        said = f"{word}; nothing was changed. To begin again:"
-    if NOTHING_KEPT in (stop.args or getattr(stop.__cause__, "args", ())):  # click puts its own in the place of one
-        said = f"{word}; {NOTHING_KEPT}. The same command starts over:"
+        said = f"{word}; nothing was changed. To start again:"
+    if NOTHING_KEPT in (stop.args or getattr(stop.__cause__, "args", ())):  # click raises its own exception from ours
+        said = f"{word}; {NOTHING_KEPT}. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", said, f"  {rerun()}", error=True)
     return status

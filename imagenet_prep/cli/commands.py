@@ -1,4 +1,4 @@
-"""The commands: each turns its options into one stage call, prints the outcome and returns the exit status."""
+"""The commands: each turns options into one stage call, prints the outcome and returns the exit status."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ cli.command_class = o.Command
 @o.dry_run
 @o.working
 def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
-    """Every stage that is needed, in order.
+    """Run every required stage, in order: download, annotate, convert, verify.
 
     \b
     imagenet-prep run /data/imagenet
@@ -84,16 +84,16 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 @cli.command()
 @o.data_dir
 @o.only
-@click.option("--classes", metavar="FILE|NAME", help="These classes alone, as of convert.")
+@click.option("--classes", metavar="FILE|NAME", help="Only these classes; the values are those of convert.")
 @o.fetching
 @click.option("--cookies", type=o.existing_file, help="A cookies.txt exported from a browser that is signed in.")
 @o.dry_run
 @o.quiet
 def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
-    """Fetch the archives with your credentials; resumes, and checks what came.
+    """Download the archives with your credentials; resumes, and checks their content.
 
-    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Of Kaggle and Hugging Face:
-    what their own tools use.
+    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Kaggle and Hugging Face
+    use the credentials of their own tools.
 
     \b
     imagenet-prep download /data/imagenet --only train,validation,boxes
@@ -139,7 +139,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
 def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given: Any) -> int:
     """Make image folders: raw-data/train/<wnid>/ and raw-data/validation/<wnid>/.
 
-    convert doesn't need them: it reads the archives in place.
+    convert does not require them: it reads the archives in place.
 
     \b
     imagenet-prep untar /data/imagenet
@@ -158,11 +158,11 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
 @o.data_dir
 @o.raw
 @click.option("--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml.")
-@click.option("--validation-boxes", is_flag=True, help="Validation images get boxes too (the original never did that).")
+@click.option("--validation-boxes", is_flag=True, help="Also annotate validation images (the original never did).")
 @o.workers
 @o.quiet
 def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
-    """Bounding boxes from the annotation archive to raw-data/imagenet_2012_bounding_boxes.csv.
+    """Convert the annotation archive to raw-data/imagenet_2012_bounding_boxes.csv.
 
     \b
     imagenet-prep annotate /data/imagenet
@@ -182,8 +182,8 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 
 @cli.command()
 @o.folder
-@click.option("--output", type=o.NewFile(), help="The recipe.  [default: FOLDER's name with .yaml, here]")
-@click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, where there are several ways.")
+@click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
+@click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
 @o.workers
 @o.quiet
 def init(folder: Path, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
@@ -201,20 +201,20 @@ def init(folder: Path, output: Path | None, as_layout: str | None, quiet: bool, 
 
 @cli.command(cls=o.LongCommand)
 @o.places
-@click.option("--config", "-c", type=o.existing_file, help="A recipe: any data set, not ImageNet (docs/recipes.md).")
+@click.option("--config", "-c", type=o.existing_file, help="A recipe for another data set; init FOLDER proposes one.")
 @o.settings_for("convert")
 @o.rank
 @o.dry_run
 @o.working
 def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
-    """Images to shards: 1024 train and 128 validation, record for record those of 2016.
+    """Convert images to shards: 1024 train and 128 validation, with the same records as in 2016.
 
     \b
     imagenet-prep convert /data/imagenet
     imagenet-prep convert /data/out --raw /data/kaggle
     imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette --relabel 0
     imagenet-prep convert /data/flowers --config flowers.yaml
-    imagenet-prep convert /data/imagenet --rank auto    (in each task of a job array: docs/cluster.md)
+    imagenet-prep convert /data/imagenet --rank auto    (in each task of a Slurm job array)
     """
     from imagenet_prep.registry import ILSVRC2012
     from imagenet_prep.stages.convert import convert, foresee
@@ -236,10 +236,10 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 @o.output
 @o.quiet
 def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
-    """Finish a set whose shards the ranks of convert have made; no raw data is read.
+    """Finish a set whose shards the ranks of convert made; no raw data is read.
 
-    It names the ranks to run again, if shards are missing. The same convert without --rank finishes the set, too: it
-    makes what is missing. Exit status 3, as of convert, if images were set aside.
+    If shards are missing, it names the ranks to run again. convert without --rank also finishes the set: it makes
+    the missing shards. The exit status is 3, as with convert, if images were set aside.
 
     \b
     imagenet-prep merge /data/imagenet
@@ -256,13 +256,13 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 @o.data_dir
 @o.depth
 @o.json_file
-@click.option("--allow-incomplete", is_flag=True, help="Without a manifest: take the shards for a part of ILSVRC2012.")
+@click.option("--allow-incomplete", is_flag=True, help="Without a manifest: treat the shards as a part of ILSVRC2012.")
 @o.rank
 @o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
-    """Prove the shards right, or say exactly what is wrong (exit status 3).
+    """Prove the shards right, or report exactly what is wrong (exit status 3).
 
-    Shards that another tool made can be verified too.
+    It also verifies shards that another tool made.
 
     \b
     imagenet-prep verify /data/imagenet
@@ -287,9 +287,9 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
 @o.depth
 @o.working
 def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
-    """Verify, and make the shards that are wrong or missing again: the same bytes, from the same raw data.
+    """Verify, and make wrong or missing shards again: the same bytes, from the same raw data.
 
-    How they were made, the manifest knows.
+    Settings come from the manifest.
 
     \b
     imagenet-prep repair /data/imagenet
@@ -310,13 +310,13 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 @cli.command()
 @click.argument("first", metavar="A", type=o.set_of_shards)
 @click.argument("second", metavar="B", type=o.set_of_shards)
-@click.option("--limit", type=o.Number(min=0), default=20, show_default=True, help="Look into so many records.")
+@click.option("--limit", type=o.Number(min=0), default=20, show_default=True, help="Compare this many records.")
 @o.json_file
 @o.quiet
 def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: bool) -> int:
-    """Which records of two sets of shards differ, and in which feature (exit status 3 if any does).
+    """List the records that differ between two sets, and the features (exit status 3 if any differ).
 
-    Either may be a manifest.json instead. What manifests and indexes tell is believed; verify proves it.
+    FIRST or SECOND can be a manifest.json. diff trusts manifests and indexes; verify proves them.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
@@ -334,7 +334,7 @@ def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: b
 @o.places
 @o.json_file
 def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Path | None) -> None:
-    """Each stage: done, partly, not begun; and what to run next.
+    """Show each stage as done, partly done or not started, and the next command.
 
     \b
     imagenet-prep status /data/imagenet
@@ -358,10 +358,10 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show.")
-@click.option("--output", "page", type=o.NewFile(o.HTML), help="Where the page goes, instead of beside the shards.")
+@click.option("--output", "page", type=o.NewFile(o.HTML), help="The page's file.  [default: next to the shards]")
 @o.working
 def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
-    """One page to look at: verdict, totals, distributions, sample images with their boxes (exit status as verify).
+    """Make one page: verdict, totals, distributions, sample images with their boxes (exit status as with verify).
 
     \b
     imagenet-prep report /data/imagenet --open
@@ -381,12 +381,12 @@ def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, qui
 
 @cli.command()
 @click.argument("file", type=o.any_file)
-@click.option("--limit", type=o.Number(min=1), help="At most so many records.")
-@click.option("--record", type=o.Number(min=0), help="Only this one; the first is 0.")
+@click.option("--limit", type=o.Number(min=1), help="Show at most this many records.")
+@click.option("--record", type=o.Number(min=0), help="Show only this record; the first is 0.")
 @o.json_file
 @click.option("--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
 def show(file: Path, limit: int | None, record: int | None, json_file: Path | None, image: Path | None) -> None:
-    """Records of any TFRecord file, readable.
+    """Print the records of any TFRecord file.
 
     \b
     imagenet-prep show /data/imagenet/train-00000-of-01024 --limit 3
@@ -403,7 +403,7 @@ class _ExportCommand(o.Command):
     """A command whose help ends with a line for each format."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write these lines."""
+        """Write a line for each format."""
         with formatter.section("Formats"):
             formatter.write_dl(list(describe_formats().items()))
 
@@ -414,9 +414,9 @@ class _ExportCommand(o.Command):
 @o.out
 @o.working
 def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> None:
-    """The same records in another format, in the folder OUT: image bytes as they are, read back, resumable.
+    """Write the records in another format to the folder OUT: the same image bytes, read back, resumable.
 
-    tfds copies nothing: its few files go to OUT, or to DATA_DIR/tfds.
+    tfds copies no records: it writes a few files to OUT, or to DATA_DIR/tfds.
 
     \b
     imagenet-prep export webdataset /data/imagenet /data/imagenet-tars
@@ -433,13 +433,13 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 @cli.command()
 @o.new_data_dir
 @click.option("--classes", type=o.Number(2, facts.CLASSES), default=20, show_default=True)
-@click.option("--per-class", type=o.Number(2, 1300), default=12, show_default=True, help="Train images a class.")
+@click.option("--per-class", type=o.Number(2, 1300), default=12, show_default=True, help="Train images per class.")
 @o.workers
 @o.quiet
 def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **given: Any) -> int:
     """Make a small ImageNet, serve it locally behind credentials, and run every stage on it.
 
-    Without DATA_DIR it works in a temporary folder and removes it afterwards.
+    Without DATA_DIR it uses a temporary folder and removes it afterwards.
 
     \b
     imagenet-prep demo demo-data
@@ -464,7 +464,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
 @cli.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """What makes a shell complete commands, options and paths: print it to where the shell looks for it.
+    """Print the script that lets your shell complete commands, options and paths; save it where the shell looks.
 
     \b
     imagenet-prep completion bash > ~/.local/share/bash-completion/completions/imagenet-prep
@@ -480,24 +480,22 @@ def completion(shell: str) -> None:
     say(*found(whole, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
 
 
-# options -> what the stages take ---------------------------------------------------------------------------------
+# options -> arguments of stages -----------------------------------------------------------------------------------
 
 
 def _engine(given: Mapping[str, Any]) -> Engine:
     from imagenet_prep.engines import make_engine
 
     if given.get("consume") and given.get("engine") == "ray":
-        raise UsageError(
-            "--consume with --engine ray", "expected an engine of this machine, which knows what is durable"
-        )
+        raise UsageError("--consume with --engine ray", "expected a local engine, which knows when shards are durable")
     return make_engine(given.get("engine", "processes"), given["workers"])
 
 
 def _noted(share: Share | None, progress: Progress) -> Share | None:
-    """The rank that is asked for, said in a line."""
+    """Note the requested rank."""
     if share is not None:
         own = ", ".join(str(share.rank + number * share.world) for number in range(3))
-        progress.note(f"{share}: the shards {own}, ... counted over all splits")
+        progress.note(f"{share}: shards {own}, ... counted over all splits")
     return share
 
 
@@ -505,12 +503,12 @@ def _archive_keys(only: str) -> tuple[str, ...]:
     keys = tuple(key.strip() for key in only.split(",") if key.strip())
     unknown = [key for key in keys if key not in facts.ARCHIVES]
     if unknown or not keys:
-        raise UsageError(f"--only {only}", f"expected some of {','.join(facts.ARCHIVES)}")
+        raise UsageError(f"--only {only}", f"expected one or more of {','.join(facts.ARCHIVES)}")
     return keys
 
 
 def _credentials(given: Mapping[str, Any]) -> SignIn | None:
-    """Whom to sign in as; a person is asked for it once the server wants it. A cookies file makes it unnecessary."""
+    """The account to sign in with; it prompts when the server requires one. A cookies file replaces it."""
     from imagenet_prep.fetch.access import find_credentials
 
     if given.get("cookies") is not None:
@@ -521,7 +519,7 @@ def _credentials(given: Mapping[str, Any]) -> SignIn | None:
 
 
 def _prompt() -> tuple[str, str]:
-    say(f"Account of image-net.org (sign up: {SIGN_UP_URL})", error=True)
+    say(f"Account at image-net.org (sign up: {SIGN_UP_URL})", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
@@ -548,7 +546,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
 def _job(
     layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress
 ) -> tuple[Layout, Dataset, MakingOptions]:
-    """Where shards go, of which data set they are, and how they are made: by a recipe, or of ILSVRC2012 by options."""
+    """Where shards are written, their data set, and their settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012
 
     options = _convert_options(given)
@@ -568,38 +566,38 @@ def _job(
     output = shards_dir(file, layout.output_dir)
     layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
     if options.consume:
-        raise UsageError(f"--consume and --config {given['config']}", "expected ImageNet, whose digests are known")
+        raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
     dataset = load(file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
     reading = {name: getattr(file.recipe, name) for name in ("read_order", "memory")}
     return layout, dataset, dataset.options.replace(**call, **reading)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
-    """What a recipe says can't be said by an option too, but for one that only leaves images out."""
+    """Refuse options for settings of a recipe, except one that only leaves images out."""
     from imagenet_prep.datasets.declarations import recipe_keys
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 
     keys = {each.name for each in recipe_keys(ConvertOptions)} - {"skip_bad"}
     for option in o.said_settings(click.get_current_context(), keys):
-        raise UsageError(f"{option} and --config", "expected one of them", f"write it in {given['config']}")
+        raise UsageError(f"{option} with --config", "expected one of them", f"write the setting in {given['config']}")
 
 
 _OF_A_RUN = "expected the DATA_DIR of a run"
 
 
 def _data_must_be_there(folder: AnyPath) -> None:
-    """A slip is not taken for a new folder; what may be done in an object store, the stage says."""
+    """Refuse a mistyped folder. The stages check folders in object stores."""
     if local_or_none(folder) is not None:
         _must_be_there(folder, _OF_A_RUN)
 
 
 def _must_be_there(folder: AnyPath, expected: str = "expected a folder of shards") -> None:
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not there", expected)
+        raise UsageError(f"{folder} does not exist", expected)
 
 
 def _must_be_writable(page: AnyPath) -> None:
-    """The page is written last: that it can't be is better said before the hours of a verify."""
+    """Fail before hours of verify if the page, which is written last, can't be written."""
     local = local_or_none(page)
     if local is None:
         return
@@ -607,8 +605,8 @@ def _must_be_writable(page: AnyPath) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise WriteError(
             f"the page {page} can't be written",
-            f"expected the right to write in {folder}",
-            "get that right, or name another place for the page with --output",
+            f"expected permission to write in {folder}",
+            "get that permission, or choose another place with --output",
         )
 
 
@@ -617,11 +615,11 @@ def _open(page: AnyPath) -> None:
 
     local = local_or_none(page)
     if local is None or not webbrowser.open(local.resolve().as_uri()):
-        say(f"no browser to be found here: open {page} in one", error=True)
+        say(f"no browser found here: open {page} in one", error=True)
 
 
 def _conclude_dry_run(needs: Sequence[Need]) -> int:
-    """Print what is needed; an error if it does not fit."""
+    """Print the needs; report an error if they do not fit."""
     from imagenet_prep.storage.files import refuse_lack
 
     printing.print_needs(needs)

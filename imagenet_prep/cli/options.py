@@ -1,4 +1,4 @@
-"""The options that several commands have, each defined once, and the site that those of a download mean."""
+"""Options that several commands share, each defined once, and the site that download options select."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
-    """The site of ``--source``, for the archives named ``keys``; None for image-net.org, which hands out the originals.
+    """The site of ``--source`` for the archives ``keys``; None for image-net.org, which has the original archives.
 
     Raises:
-        UsageError: an option that the source doesn't have; a file of secrets can't be used.
+        UsageError: the source lacks an option, or a file of secrets can't be used.
     """
     source = given["source"]
     if source == "imagenet":
@@ -43,7 +43,7 @@ def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIV
     if (source == "kaggle" and splits != facts.SPLITS) or not splits:
         raise UsageError(
             f"--only {','.join(keys)} with --source {source}",
-            "Kaggle hands out all in one zip" if splits else f"expected some of {', '.join(facts.SPLITS)}",
+            "Kaggle has only one zip of everything" if splits else f"expected one or more of {', '.join(facts.SPLITS)}",
         )
     from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
 
@@ -57,7 +57,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose examples, the lines after its description, are a section of its help."""
+    """A command whose help has a section of examples, the lines after its description."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description and the examples."""
@@ -71,15 +71,15 @@ class Command(click.Command):
 
 
 class LongCommand(Command):
-    """A command whose help has the options that most people use; --help-all has them all."""
+    """A command whose help shows the common options; --help-all shows all of them."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its options, and that one."""
+        """All its options, and --help-all."""
         return [*super().get_params(ctx)[:-1], _help_all, self.get_help_option(ctx) or _help_all]
 
 
 class _Rare(click.Option):
-    """An option that a LongCommand shows with --help-all only."""
+    """An option of a LongCommand that only --help-all shows."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         is_shown = ctx.meta.get("help-all") or not isinstance(ctx.command, LongCommand)
@@ -110,18 +110,18 @@ class Number(click.IntRange):
 
 
 def _plain(path: Path) -> Path:
-    """A path that begins with a dash made absolute: in a command to copy it would be read as an option."""
+    """Make a path that starts with a dash absolute: otherwise a copied command reads it as an option."""
     return path.absolute() if str(path).startswith("-") else path
 
 
 def _refuse_empty(value: str) -> None:
-    """An empty word would be taken for the folder that the shell is in."""
+    """Refuse an empty word: it would mean the current folder."""
     if not value:
-        raise click.BadParameter("it is empty: is a variable of the shell not set?")
+        raise click.BadParameter("the value is empty; is a shell variable unset?")
 
 
 class _Path(click.Path):
-    """A path that can stand in a command to copy."""
+    """A path that is safe in a command to copy."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         _refuse_empty(os.fsdecode(value))
@@ -130,7 +130,7 @@ class _Path(click.Path):
 
 
 class _Anywhere(_Path):
-    """The same, or a URL of an object store."""
+    """A path, or a URL of an object store."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = os.fsdecode(value)
@@ -138,11 +138,11 @@ class _Anywhere(_Path):
 
 
 class NewFile(_Path):
-    """The path of a file to be written when the work is done: better to say now that it can't.
+    """The path of a file that is written at the end of the work, checked at its start.
 
     Args:
-        beginning: a file that begins so is of the same kind, and is replaced; any other is refused. None: the command
-            decides about a file that is there.
+        beginning: a file with these first bytes is of the same kind and is replaced; any other is refused. None: the
+            command decides what to do with an existing file.
         may_be_output: whether "-" stands for standard output.
     """
 
@@ -151,7 +151,7 @@ class NewFile(_Path):
         self._beginning = beginning
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, once it is known that a file can be written there."""
+        """The path, once a file can be written there."""
         if self.allow_dash and value == "-":
             return Path("-")
         path = super().convert(value, param, ctx)
@@ -161,27 +161,27 @@ class NewFile(_Path):
 
 
 def _fault(path: Path, beginning: bytes | None) -> str:
-    """Why a file can't be written at ``path``, or must not be; empty if it can."""
+    """Why a file can't or must not be written at ``path``; empty if it can."""
     try:
         if not path.parent.is_dir():
-            return f"there is no folder {path.parent}"
+            return f"the folder {path.parent} does not exist"
         if path.is_dir():
             return "it is a folder"
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            return f"no right to write in the folder {path.parent}"
+            return f"no permission to write in the folder {path.parent}"
         if beginning is None or not os.path.lexists(path):
             return ""
         if path.is_file() and not _is_state(path):
             with path.open("rb") as file:
                 if file.read(len(beginning)) == beginning:
                     return ""
-        return "it is there and holds something else; expected a new file"
+        return "it exists and holds something else; expected a new file"
     except OSError as error:
         return error.strerror or str(error)
 
 
 def _is_state(path: Path) -> bool:
-    """Whether a file is one of those that are kept beside shards: a manifest is JSON too."""
+    """Whether a file is state of this program next to shards: a manifest is JSON too."""
     folder = path.resolve().parent
     return folder == Layout(folder.parent).state_dir
 
@@ -199,7 +199,7 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def settings_for(command: str) -> Callable[[F], F]:
-    """The options of all settings that a command has one for, and ``--set`` for the others."""
+    """The options of all settings that a command has one for, and ``--set`` for the other settings."""
     own = [each for each in settings_of(ConvertOptions) if command in each.options]
     others = ", ".join(each.name for each in settings_of(ConvertOptions) if command not in each.options)
     options = [click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each)) for each in own]
@@ -209,16 +209,16 @@ def settings_for(command: str) -> Callable[[F], F]:
         cls=_Rare,
         metavar="NAME=VALUE",
         multiple=True,
-        help=f"Any other setting (docs/recipes.md): {others}.",
+        help=f"Change another setting: {others}.",
     )
     return _all_of(*options, rest)
 
 
 def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options of settings say, by name.
+    """The settings given as options, by name.
 
     Raises:
-        UsageError: ``--set`` names no setting, or a value that it can't have.
+        UsageError: ``--set`` names an unknown setting, or a value that is invalid for it.
     """
     from imagenet_prep.datasets.declarations import read_settings
 
@@ -228,7 +228,7 @@ def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_settings(context: click.Context, names: Collection[str]) -> Iterator[str]:
-    """The options of some settings in a call, as they were written."""
+    """The options of these settings in a call, as the user wrote them."""
     for each in settings_of(ConvertOptions):
         if each.name in names and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE:
             yield _flag(each)
@@ -240,7 +240,7 @@ def _flag(setting: Setting) -> str:
 
 
 def _as_click(setting: Setting) -> dict[str, Any]:
-    """How click takes an option of the setting's type."""
+    """The arguments of click.option for the setting's type."""
     shared = {"default": setting.default, "help": setting.words}
     plain, bounds = _plain_type(setting.type)
     if plain is bool:
@@ -254,7 +254,7 @@ def _as_click(setting: Setting) -> dict[str, Any]:
 
 
 def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
-    """A type without None and without what is said of it; and its bounds."""
+    """A type without None and annotations; and its bounds."""
     bounds: dict[str, int] = {}
     while True:
         said = [each for each in getattr(annotated, "__metadata__", ()) if isinstance(each, Meta)]
@@ -270,7 +270,7 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
 # ranks ---------------------------------------------------------------------------------------------------------
 
 _VARIABLES = ("RANK", "WORLD_SIZE")
-"""What torchrun and many launchers set, and what a script of any scheduler can: docs/cluster.md."""
+"""The variables that torchrun and many launchers set; a script of any scheduler can set them."""
 
 
 class _Rank(click.ParamType[Any]):
@@ -290,10 +290,10 @@ class _Rank(click.ParamType[Any]):
 
 
 def find_share(environment: Mapping[str, str]) -> Share:
-    """The share that the environment tells: of our own variables, or of a Slurm job array or step.
+    """The share that the environment defines: by the variables of launchers, or by a Slurm job array or step.
 
     Raises:
-        UsageError: it tells none, or tasks of the array are missing.
+        UsageError: it defines no share, or tasks of the array are missing.
     """
     from imagenet_prep.shards.share import Share
 
@@ -303,9 +303,9 @@ def find_share(environment: Mapping[str, str]) -> Share:
     task, tasks = _number(environment, "SLURM_ARRAY_TASK_ID"), _number(environment, "SLURM_STEP_NUM_TASKS")
     if task is None and tasks is None:
         raise UsageError(
-            "--rank auto: this is no task of a Slurm job array",
-            f"expected SLURM_ARRAY_TASK_ID, or SLURM_PROCID of srun, or {' and '.join(_VARIABLES)}",
-            "give --rank R/W",
+            "--rank auto: this process is not a task of a Slurm job array",
+            f"expected SLURM_ARRAY_TASK_ID, or SLURM_PROCID from srun, or {' and '.join(_VARIABLES)}",
+            "use --rank R/W",
         )
     rank, world = (0, 1) if task is None else _of_array(task, environment)
     if tasks is not None and tasks > 1:  # several in each job of the array, if there is one
@@ -314,7 +314,7 @@ def find_share(environment: Mapping[str, str]) -> Share:
 
 
 def _of_array(task: int, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Rank and number of ranks of a task of a Slurm array, of which all tasks must be there."""
+    """Rank and number of ranks of a task in a Slurm array, which must have all its tasks."""
     names = (f"SLURM_ARRAY_TASK_{each}" for each in ("MIN", "MAX", "STEP", "COUNT"))
     first, last, step, counted = (_number(environment, name) for name in names)
     first, last, step = first or 0, task if last is None else last, step or 1
@@ -323,7 +323,7 @@ def _of_array(task: int, environment: Mapping[str, str]) -> tuple[int, int]:
         raise UsageError(
             f"--rank auto: the array has {counted} tasks, numbered from {first} to {last} with gaps",
             "expected all of them",
-            "to run some ranks again, give each its --rank R/W",
+            "to run some ranks again, start each with its own --rank R/W",
         )
     return (task - first) // step, count
 
@@ -338,7 +338,7 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
 _folder = _Anywhere(path_type=Path, file_okay=False)
 
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
-"""How the files begin that --image, --json and report's --output write."""
+"""The first bytes of files that --image, --json and report's --output write."""
 
 set_of_shards = _Path(path_type=Path)
 existing = _Path(path_type=Path, exists=True)
@@ -352,34 +352,34 @@ out = click.argument("out", type=_folder, required=False)
 raw = click.option(
     "--raw",
     type=_Anywhere(path_type=Path, file_okay=False, exists=True),
-    help="Raw input, in place of DATA_DIR/raw-data; never written to.",
+    help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
-output = click.option("--output", type=_folder, help="Put the shards here.  [default: DATA_DIR]")
-dry_run = click.option("--dry-run", is_flag=True, help="Say how much space every step needs; do nothing.")
-quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="No progress, no notes.")
-workers = click.option("--workers", type=Number(min=1), help="Workers.  [default: one a CPU this process may use]")
+output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
+dry_run = click.option("--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing.")
+quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes.")
+workers = click.option("--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]")
 engine = click.option(
     "--engine",
     cls=_Rare,
     type=click.Choice(["processes", "ray"]),
     default="processes",
     show_default=True,
-    help="Where work runs; ray: on a cluster (docs/cluster.md).",
+    help="Where work runs; ray: on a cluster.",
 )
-rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only these shards: docs/cluster.md.")
+rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Make only the shards of rank R of W.")
 depth = click.option(
     "--depth",
     type=click.Choice(["quick", "full", "decode"]),
     default="full",
     show_default=True,
-    help="Names and sizes; every byte; or every image decoded too.",
+    help="Check names and sizes; every byte; or also decode every image.",
 )
 json_file = click.option(
     "--json",
     "json_file",
     type=NewFile(JSON, may_be_output=True),
     metavar="FILE|-",
-    help="Write the outcome as JSON to this file; -: print it.",
+    help="Write the outcome as JSON to this file; - prints it.",
 )
 places = _all_of(data_dir, raw, output)
 working = _all_of(workers, engine, quiet)
@@ -390,18 +390,18 @@ fetching = _all_of(
         type=click.Choice(["imagenet", "kaggle", "huggingface"]),
         default="imagenet",
         show_default=True,
-        help="Whose copy to fetch.",
+        help="The site to download from.",
     ),
-    click.option("--base-url", metavar="URL", help="Where it is, if not at the source's own address."),
+    click.option("--base-url", metavar="URL", help="Another address for the source, such as a mirror."),
     click.option(
         "--connections",
         cls=_Rare,
         type=Number(1, 16),
         default=4,
         show_default=True,
-        help="Connections for each archive.",
+        help="Connections per archive.",
     ),
-    click.option("--no-digest", cls=_Rare, is_flag=True, help="Take the server's word for size and content."),
+    click.option("--no-digest", cls=_Rare, is_flag=True, help="Trust the server for size and content."),
 )
 only = click.option(
     "--only",

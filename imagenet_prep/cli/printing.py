@@ -1,4 +1,4 @@
-"""Summaries and tables, as a person reads them."""
+"""Prints summaries and tables for people."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
     from imagenet_prep.storage.files import Need
 
 OUTPUT = Path("-")
-"""What --json takes for standard output."""
+"""The value of --json that means standard output."""
 
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
 
 
 def print_init(summary: InitSummary, quiet: bool) -> None:
-    """What was found, the recipe, and the command that uses it."""
+    """Print the evidence, the recipe, and the command that uses it."""
     if not quiet:
         tell(f"found {summary.found}", *summary.evidence)
         if summary.classes:
             shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
             more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
             tell(f"classes: {shown}{more}", f"labels: {summary.labels}")
-        tell(*(f"left out: {text}" for text in summary.passed))
+        tell(*(f"skipped: {text}" for text in summary.passed))
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
         tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
-    """What each stage of a run did."""
+    """Print the summary of each stage of a run."""
     if summary.download is not None:
         print_download(summary.download, quiet)
     if summary.untar is not None:
@@ -64,7 +64,7 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
 
 
 def print_needs(needs: Sequence[Need]) -> None:
-    """What each step takes of each file system, and what is free there."""
+    """Print the needs of each step per file system, and the free space there."""
     from imagenet_prep.storage.files import rooms_for
 
     for room in rooms_for(needs):
@@ -78,13 +78,13 @@ def print_needs(needs: Sequence[Need]) -> None:
         tell(f"on the file system of {room.folder}:")
         _print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
-        tell("Of what was not listed yet, space and files are estimates.")
+        tell("Space and files are estimates where an archive is not listed yet.")
     if not needs:
-        tell("Nothing is left to fetch or to make.")
+        tell("Nothing is left to download or make.")
 
 
 def _print_table(rows: Sequence[Sequence[str]], *, left: int, indent: str = "") -> None:
-    """Columns, the first ``left`` of them with their text on the left."""
+    """Print columns; the first ``left`` of them are aligned left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)
@@ -93,7 +93,7 @@ def _print_table(rows: Sequence[Sequence[str]], *, left: int, indent: str = "") 
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
-    """What was fetched, what was there."""
+    """Print the archives that were downloaded, and those that existed."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
         present = f"; {number_of(len(summary.present), 'archive')} already there" if summary.present else ""
@@ -101,7 +101,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:
-    """Images and classes of each split."""
+    """Print images and classes of each split."""
     if not quiet:
         for split in summary.splits:
             count = f"{number_of(split.images, 'image')} in {number_of(split.classes, 'class', 'classes')}"
@@ -109,9 +109,9 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
 
 
 def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str]) -> None:
-    """Shards and images of each split, and what was unusual; splits that are ``expected`` and absent come first."""
+    """Print shards and images of each split and unusual events, after splits that are ``expected`` and absent."""
     made = {split.split for split in summary.splits}
-    tell(*(f"convert: {split}: no image at all" for split in expected if split not in made))
+    tell(*(f"convert: {split}: no images" for split in expected if split not in made))
     if quiet:
         return
     for split in summary.splits:
@@ -121,11 +121,11 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
         )
         _print_changes(split.repairs)
         _print_set_aside(split.set_aside)
-    _print_findings(summary.problems)  # they are set aside: nothing is left to do
+    _print_findings(summary.problems)  # set aside: they require no action
 
 
 def print_merge(summary: MergeSummary, quiet: bool) -> None:
-    """Shards and images of each split, and how many images were set aside."""
+    """Print shards and images of each split, and how many images were set aside."""
     for split in () if quiet else summary.shards:
         images, shards = number_of(summary.images[split], "image"), number_of(summary.shards[split], "shard")
         tell(f"merge: {split}: {images} in {shards}")
@@ -138,7 +138,7 @@ def _print_set_aside(count: int) -> None:
 
 
 def _print_changes(repairs: Sequence[str]) -> None:
-    """What was done to images beside encoding; ``repairs`` are those of ShardInfo."""
+    """Print changes to images other than encoding; ``repairs`` are those of ShardInfo."""
     from imagenet_prep.images.prepare import TURNED, count_changes
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
@@ -147,14 +147,14 @@ def _print_changes(repairs: Sequence[str]) -> None:
     counts = count_changes(repairs)
     if counts["png"]:
         lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
-        what = f"{number_of(counts['png'], 'PNG')} became {'a JPEG' if counts['png'] == 1 else 'JPEGs'} of 8 bits"
+        what = f"{number_of(counts['png'], 'PNG')} became {'an 8-bit JPEG' if counts['png'] == 1 else '8-bit JPEGs'}"
         tell(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
     if counts[TURNED]:
-        tell(f"  turned upright, as their EXIF asks: {number_of(counts[TURNED], 'image')}")
+        tell(f"  rotated by their EXIF orientation: {number_of(counts[TURNED], 'image')}")
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
-    """Files and boxes of each split, the original's totals beside ours, and the files that can't be read."""
+    """Print files and boxes of each split, with the original's totals, and unreadable files."""
     if quiet:
         return
     for split in summary.splits:
@@ -180,7 +180,7 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """A table of the splits, what was noticed, every finding, and the verdict in one line."""
+    """Print a table of splits, notes, every finding, and the verdict in one line."""
     rows: list[tuple[str, ...]] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
     for total in verdict.totals:
         numbers = (total.shards, total.records, total.expected, total.classes, total.boxes)
@@ -195,41 +195,41 @@ def print_verdict(verdict: Verdict) -> None:
         tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
         tell(f"note: {note}")
-    _print_problems(verdict.told)
+    _print_problems(verdict.shown_problems)
     if verdict.problems:
-        count = len(verdict.told)
+        count = len(verdict.shown_problems)
         tell(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
     else:
         tell(verdict.sentence, colour="green")
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
-    """Each shard that was made again, and what was wrong with it."""
+    """Print each shard that was made again, and what was wrong with it."""
     if quiet:
         return
     for name in run.repair.made:
         kinds = ", ".join(kind.value for kind in run.found.faulty.get(name, ()))
         tell(f"repair: {name} made again ({kinds})")
     for name in run.repair.unchanged:
-        tell(f"repair: {name} left alone: it is as convert made it")
+        tell(f"repair: {name} unchanged: it is as convert made it")
     for name in run.repair.corrected:
-        tell(f"repair: the entry of {name} in the manifest corrected: journal and index agree on another")
+        tell(f"repair: corrected the manifest's entry of {name} from the journal and the index")
     if not run.repair.made:
         tell("repair: nothing to make again")
 
 
 def print_report(summary: ReportSummary, quiet: bool) -> None:
-    """Where the page is, that it has problems to show, and what is worth knowing."""
+    """Print where the page is, whether it shows problems, and notes."""
     say(str(summary.path))
     for note in () if quiet else summary.verdict.notes:
         tell(f"note: {note}", error=True)
     if summary.verdict.problems and not quiet:
-        count = number_of(len(summary.verdict.told), "problem")
+        count = number_of(len(summary.verdict.shown_problems), "problem")
         tell(f"{count} found: see the page.", colour="red", error=True)
 
 
 def print_export(summary: ExportSummary, quiet: bool) -> None:
-    """What each split of an export holds."""
+    """Print the content of each split of an export."""
     if not quiet:
         for split in summary.splits:
             what = (
@@ -241,11 +241,11 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
 
 
 def print_diff(found: Difference, limit: int) -> None:
-    """What differs in each split: counts, then the first records by name, each feature with both values."""
+    """Print the differences of each split: counts, then the first records by name, each feature with both values."""
     for split in found.splits:
         _print_split_diff(split, found.places, limit)
     if found.is_same:
-        tell("The two hold the same records in the same places.", colour="green")
+        tell("Both sets hold the same records in the same places.", colour="green")
 
 
 def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: int) -> None:
@@ -253,7 +253,7 @@ def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: 
     say(f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, {second} in {split.shards[1]:,}")
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
-        say(f"  {number_of(len(split.other_shards), 'shard')} not the same: {shown}")
+        say(f"  {number_of(len(split.other_shards), 'shard')} differ: {shown}")
     if split.moved:
         say(f"  {number_of(split.moved, 'record')} in another place")
     for place, names in zip(places, split.only, strict=True):
@@ -270,7 +270,7 @@ def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: 
 
 
 def print_status(status: Status) -> None:
-    """One line a stage, and what to run next."""
+    """Print one line per stage, and the next command."""
     if status.running:
         tell(f"running: {status.running}")
     for stage in status.stages:
@@ -279,7 +279,7 @@ def print_status(status: Status) -> None:
 
 
 def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
-    """Print the features of records, one line each, or write each as a line of JSON; returns how many there were."""
+    """Print the features of records, one line each, or each record as a line of JSON; returns the number of records."""
     count = 0
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(json_file.open("w")) if json_file and json_file != OUTPUT else None
@@ -292,7 +292,7 @@ def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int
 
 
 def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
-    """Write an outcome to the file of --json, if one is given; whether it took the place of what is printed."""
+    """Write an outcome to the file of --json, if given; returns whether it replaces the printed outcome."""
     if target is not None and target != OUTPUT:
         from imagenet_prep.storage.files import save_json
 
@@ -303,7 +303,7 @@ def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
 
 
 def print_demo(summary: RunSummary, quiet: bool) -> None:
-    """What each stage of the demo did, without what is odd on purpose."""
+    """Print each stage of the demo, without its intended oddities."""
     if quiet:
         return
     if summary.download is not None:
@@ -318,7 +318,7 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
 
 
 def print_demo_end(data_dir: Path | None) -> None:
-    """What to do for the real thing."""
+    """Print the next commands, for the demo and for ImageNet."""
     called = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
@@ -326,32 +326,32 @@ def print_demo_end(data_dir: Path | None) -> None:
         tell(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
     tell(
         "",
-        f"For the real ImageNet, which takes some 330 GB, sign up at {SIGN_UP_URL}, then:",
+        f"The real ImageNet requires about 330 GB. Sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
         f"  {'make imagenet DATA_DIR=/data/imagenet' if _is_in_checkout() else f'{called} run /data/imagenet'}",
     )
 
 
 def _is_in_checkout() -> bool:
-    """Whether this package runs from a checkout of its project, and the shell stands in that."""
+    """Whether this package runs from a checkout of its project, which is also the shell's folder."""
     home = Path(__file__).parents[2]
     return (home / "Makefile").exists() and Path.cwd() == home
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    """A value as JSON, which writes out by itself all but DEL of what a terminal must not get."""
+    """A value as JSON, which escapes everything that controls a terminal, except DEL."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
-    """The first problems, then what to do about them, each remedy once."""
+    """Print the first problems, then each of their remedies once."""
     _print_findings(problems)
     for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
         tell(f"to do: {remedy}")
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:
-    """The first problems."""
+    """Print the first problems."""
     for problem in problems[:SHOWN_PROBLEMS]:
         tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
     if len(problems) > SHOWN_PROBLEMS:

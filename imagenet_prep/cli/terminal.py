@@ -1,6 +1,6 @@
-"""Where everything goes that a person reads, bars too: each line with what steers a terminal written out.
+"""Prints everything that a person reads, bars included, with terminal controls escaped.
 
-The one place of the package that writes to standard output and standard error.
+This module alone writes to standard output and standard error.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _AS_SHOWN = "imagenet_prep.as_shown"
 
 
 class ReaderGoneError(BaseException):
-    """Whoever read our output has gone: ``| head``. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
+    """The reader of the output exited: ``| head``. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
 
 
 def say(*lines: str, error: bool = False, colour: str | None = None, end: str = "\n") -> None:
-    """Print lines, escaped one by one, to standard output, or to standard error.
+    """Print lines, each escaped, to standard output or standard error.
 
     Raises:
-        ReaderGoneError: nobody reads there any more.
-        SpaceError, WriteError: standard output can't be written. That standard error can't is nothing to stop for.
+        ReaderGoneError: the reader has exited.
+        SpaceError, WriteError: standard output can't be written. Failures of standard error are ignored.
     """
     stream = sys.stderr if error else sys.stdout
     is_coloured = colour is not None and stream.isatty() and not os.environ.get("NO_COLOR")
@@ -49,9 +49,9 @@ def say(*lines: str, error: bool = False, colour: str | None = None, end: str = 
 
 
 def tell(*lines: str, error: bool = False, colour: str | None = None, lead: str = "", hang: int = 2) -> None:
-    """Print lines of prose as ``say`` does, each broken at spaces where a terminal is narrower (see ``fitted``).
+    """Print lines of prose like ``say``, wrapped at spaces to fit the terminal (see ``fitted``).
 
-    With ``lead``, which goes before the first line, that alone is in ``colour``.
+    ``lead`` goes before the first line, and only ``lead`` is in ``colour``.
     """
     width = terminal_width(sys.stderr if error else sys.stdout)
     for line, before in zip(lines, (lead, *[""] * len(lines)), strict=False):
@@ -62,7 +62,7 @@ def tell(*lines: str, error: bool = False, colour: str | None = None, lead: str 
 
 
 def terminal_width(stream: TextIO) -> int:
-    """The columns of the terminal that a stream goes to; 0 of any other, or where it doesn't say."""
+    """The columns of a stream's terminal; 0 if it is no terminal or its width is unknown."""
     try:
         return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
     except (OSError, ValueError):
@@ -70,13 +70,13 @@ def terminal_width(stream: TextIO) -> int:
 
 
 _COMMAND = re.compile(r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)")
-"""A command to copy, which stands at the beginning or behind a colon; a command's name in a sentence is none."""
+"""A command to copy, at the start of a line or after a colon; a command's name within a sentence is not one."""
 
 
 def fitted(text: str, width: int, hang: int = 2) -> list[str]:
-    """A line as lines of at most ``width`` columns, but for longer words; all but the first are indented by ``hang``.
+    """Wrap a line to at most ``width`` columns, except longer words; later lines are indented by ``hang``.
 
-    A command has a line of its own, however long, so that it can be copied. With a width of 0 nothing is broken.
+    A command keeps a line of its own, however long, so that it can be copied. A width of 0 disables wrapping.
     """
     if not width or len(text) <= width:
         return [text]
@@ -106,9 +106,9 @@ def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
 
 
 def prepare_streams() -> None:
-    """Put streams of ours in the place of the standard ones; where one is closed, nothing else gets its number."""
+    """Replace the standard streams with streams that raise this package's errors; a closed one keeps its number."""
     while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass  # else the next file opened, a shard say, would get what a library prints
+        pass  # otherwise the next open file, such as a shard, would receive a library's output
     os.close(null)
     codecs.register_error(_AS_SHOWN, _as_shown)
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - as long as the process lives
@@ -118,7 +118,7 @@ def prepare_streams() -> None:
 
 
 class _Stream(io.TextIOWrapper):
-    """A standard stream that says in an error of ours what the system has against writing to it."""
+    """A standard stream that turns the system's write errors into errors of this package."""
 
     def __init__(self, stream: io.TextIOWrapper, refusal: Callable[[OSError], PrepError | None]) -> None:
         encoding = stream.encoding
@@ -139,7 +139,7 @@ class _Stream(io.TextIOWrapper):
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """Let what is still to be written go nowhere: Python would try it once more at its end, and complain."""
+        """Discard pending output: otherwise Python tries to write it again at exit, and complains."""
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self.fileno())
         os.close(null)
@@ -151,13 +151,13 @@ class _Stream(io.TextIOWrapper):
 
 
 class _Closed(io.StringIO):
-    """Standard output that was closed before we began: an error as soon as there is something to say."""
+    """Standard output that was closed at the start: it raises an error at the first write."""
 
     def write(self, text: str, /) -> int:
         raise WriteError(
             "standard output is closed",
-            "expected somewhere to print the outcome; what was done is kept",
-            "send it somewhere: > FILE, or > /dev/null",
+            "expected somewhere to print the outcome; finished work is kept",
+            "redirect it: > FILE, or > /dev/null",
         )
 
 
@@ -167,12 +167,12 @@ def _ours(stream: TextIO, refusal: Callable[[OSError], PrepError | None]) -> Tex
 
 def _cannot_write(error: OSError) -> PrepError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return SpaceError("no space left while writing the output")
+        return SpaceError("no space left while writing to standard output")
     return WriteError("standard output can't be written", error.strerror or str(error))
 
 
 def _as_shown(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What a stream's encoding can't hold: a byte of a name as that byte, anything else written out."""
+    """Replace a character that a stream can't encode: a byte of a name by that byte, any other by its escape."""
     assert isinstance(error, UnicodeEncodeError)
     char = error.object[error.start]
     if "\udc80" <= char <= "\udcff":
@@ -181,7 +181,7 @@ def _as_shown(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 PLAIN_SECONDS = 10.0
-"""How often a plain line is written."""
+"""Seconds between plain lines."""
 
 
 class Bars:
@@ -195,7 +195,7 @@ class Bars:
 
     @classmethod
     def abandon(cls) -> None:
-        """Leave the bar as it is: tqdm would draw it once more when Python ends, below the last words."""
+        """Leave the bar unchanged: tqdm would draw it again at Python's exit, below the last line."""
         if cls._drawn is not None and cls._drawn._bar is not None:
             cls._drawn._bar.disable = True
 
@@ -203,10 +203,10 @@ class Bars:
         """Start a bar."""
         from tqdm import tqdm
 
-        tqdm.monitor_interval = 0  # its monitor is a thread, and workers are forked
+        tqdm.monitor_interval = 0  # its monitor is a thread, and workers fork
 
         class Narrow(tqdm):  # type: ignore[type-arg]
-            """Leaves the last columns free: what the terminal shows of Ctrl-C breaks no line."""
+            """A bar that leaves the last columns free, so that the echo of Ctrl-C breaks no line."""
 
             @staticmethod
             def format_meter(  # type: ignore[override]
@@ -231,7 +231,7 @@ class Bars:
             self._bar.update(amount)
 
     def end(self) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar at its last value."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -245,7 +245,7 @@ class Bars:
 
 
 class Lines:
-    """Writes a plain line every ten seconds, and one at each end: for logs."""
+    """Writes a plain line every ten seconds, and one at each end, for logs."""
 
     def __init__(self) -> None:
         self._label = ""
@@ -261,7 +261,7 @@ class Lines:
         self._started = self._written = time.monotonic()
 
     def advance(self, amount: int = 1) -> None:
-        """Count, and write a line if it is time to."""
+        """Count, and write a line when one is due."""
         self._done += amount
         now = time.monotonic()
         if now - self._written >= PLAIN_SECONDS:
@@ -307,7 +307,7 @@ def _duration(seconds: float) -> str:
 
 
 def make_progress(quiet: bool) -> Progress:
-    """The progress that suits where standard error goes."""
+    """The progress display that suits standard error."""
     if quiet:
         return Silent()
-    return Bars() if terminal_width(sys.stderr) else Lines()  # in one that says 0, as some containers' do, no bar shows
+    return Bars() if terminal_width(sys.stderr) else Lines()  # a width of 0, as in some containers, shows no bar

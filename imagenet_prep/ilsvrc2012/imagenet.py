@@ -126,16 +126,16 @@ class ImageNet(KnownSet):
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         astray = (find_astray(layout, split) for split, source in sources.items() if source is None)
-        if (move := next(filter(None, astray), None)) and states["convert"] == "not begun":
+        if (move := next(filter(None, astray), None)) and states["convert"] == "not started":
             return move_command(*move)
         found = list(sources.values())
-        if not all(found) and states["convert"] == "not begun":
+        if not all(found) and states["convert"] == "not started":
             own = own_images(layout)
             return command("init", own) if own else command("download", layout.data_dir, fetched_from(layout))
-        if any(source.damage for source in found if source) and states["convert"] == "not begun":
+        if any(source.damage for source in found if source) and states["convert"] == "not started":
             return command("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
-        if states["convert"] == states["annotate"] == "not begun" and has_boxes:
+        if states["convert"] == states["annotate"] == "not started" and has_boxes:
             return command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
         plan = load_plan(layout)
         settings: Settings = plan.options if plan else ()

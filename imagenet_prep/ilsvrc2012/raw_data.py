@@ -323,7 +323,7 @@ def _count_classes(folder: AnyPath) -> int:
 
 def _annotate(layout: Layout) -> StageStatus:
     if not layout.boxes_csv.is_file():
-        return StageStatus("annotate", "not begun", "no boxes")
+        return StageStatus("annotate", "not started", "no boxes")
     with open_file(layout.boxes_csv) as file:
         boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
@@ -332,7 +332,7 @@ def _annotate(layout: Layout) -> StageStatus:
 def _state(done: int, expected: int, begun: bool = False) -> State:
     if expected and done >= expected:
         return "done"
-    return "partly" if done or begun else "not begun"
+    return "partly" if done or begun else "not started"
 
 
 def _count(folder: AnyPath, suffix: str) -> int:

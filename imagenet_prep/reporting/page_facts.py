@@ -127,7 +127,7 @@ def summary(facts: Facts) -> str:
 
 def banner(facts: Facts) -> dict[str, Any]:
     """The verdict, and the notes; ``kind`` is good, part or bad."""
-    verdict, count = facts.verdict, len(facts.verdict.told)
+    verdict, count = facts.verdict, len(facts.verdict.shown_problems)
     if count:
         kind, title = "bad", f"{number_of(count, 'problem')} found"
         text = "These shards have problems, listed below with their remedies."
@@ -188,7 +188,7 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
 def problem_groups(facts: Facts) -> list[dict[str, Any]]:
     """The problems by kind, in the order in which they were found; SHOWN_PROBLEMS of them are listed."""
     found: defaultdict[str, list[Problem]] = defaultdict(list)
-    for problem in facts.verdict.told:
+    for problem in facts.verdict.shown_problems:
         found[problem.kind.value].append(problem)
     return [_group(kind, problems, SHOWN_PROBLEMS // len(found), facts) for kind, problems in found.items()]
 

@@ -69,7 +69,7 @@ def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes
     recorded = _recorded(layout, manifest)
     if not recorded:
         words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
-        return StageStatus("convert", "unknown" if sizes else "not begun", words)
+        return StageStatus("convert", "unknown" if sizes else "not started", words)
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
     planned = len(recorded) if manifest else _planned(layout, recorded, dataset)
     detail = f"{len(done):,} of {number_of(planned, 'shard')}"
@@ -108,20 +108,20 @@ def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
 
 def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
     if not dataset.is_known_before_its_end and manifest is None:
-        return StageStatus("verify", "not begun", "the conversion is not finished")
+        return StageStatus("verify", "not started", "the conversion is not finished")
     if not sizes:
-        return StageStatus("verify", "not begun", "no shards")
+        return StageStatus("verify", "not started", "no shards")
     kept = load_verdict(layout)
     if kept is None:
-        return StageStatus("verify", "not begun", "the shards have not been verified yet")
+        return StageStatus("verify", "not started", "the shards have not been verified yet")
     lacking = () if kept.verdict.problems else layout.without_index(_recorded(layout, manifest))
     if not kept.is_current or lacking:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
-        detail = f"{number_of(len(verdict.told), 'problem')} found: {layout.problems_path}"
+        detail = f"{number_of(len(verdict.shown_problems), 'problem')} found: {layout.problems_path}"
         if not _is_mendable(layout, manifest):
-            first = verdict.told[0]
+            first = verdict.shown_problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
