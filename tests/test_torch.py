@@ -203,6 +203,63 @@ def test_an_epoch_is_resumed(torch: Any, numbered: Path, world: int, before: int
         assert (resumed.epoch, resumed.given) == (2, 0)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_fresh_iterator_starts_the_epoch(torch: Any, numbered: Path, workers: int) -> None:
+    """After a break too, as of a DataLoader; a state that was just loaded is the exception, and counts once."""
+    train = loader(numbered, num_workers=workers)
+    expected = labels(loader(numbered))
+    next(iter(train))
+    found = [batch[1].tolist() for _, batch in zip(range(5), train, strict=False)]
+    assert found == expected[:5]
+    state = train.state_dict()
+    assert (state["epoch"], state["given"]) == (0, 5)
+    train.load_state_dict({**state, "given": 70})
+    assert next(iter(train))[1].tolist() == expected[70]
+    assert labels(train) == expected
+    assert (train.epoch, train.given) == (1, 0)
+
+
+def test_iterators_count_for_themselves(torch: Any, numbered: Path) -> None:
+    """A look at a batch within an epoch, and two epochs side by side: each has its own place."""
+    train = loader(numbered)
+    expected = labels(loader(numbered))
+    found = []
+    for number, (_, batch) in enumerate(train):
+        if number == 3:
+            next(iter(train))
+        found.append(batch.tolist())
+        if number == 4:
+            assert train.state_dict()["given"] == 5
+    assert found == expected
+    train.set_epoch(0)
+    pairs = [(one[1].tolist(), two[1].tolist()) for one, two in zip(train, train, strict=True)]
+    assert pairs == list(zip(expected, expected, strict=True))
+    assert (train.epoch, train.given) == (1, 0)
+
+
+def test_persistent_workers_serve_one_iterator(torch: Any, numbered: Path) -> None:
+    """They give the first one the batches of the second: that is an error, and no other order."""
+    train = loader(numbered, num_workers=1, persistent_workers=True)
+    next(iter(train))
+    assert labels(train) == labels(loader(numbered))
+    first = iter(train)
+    next(first)
+    next(iter(train))
+    with pytest.raises(UsageError, match="a later iterator has the workers"):
+        next(first)
+
+
+def test_the_epoch_is_chosen(torch: Any, numbered: Path) -> None:
+    """set_epoch starts another epoch, and keeps the place within the one that is current."""
+    train, expected = loader(numbered), loader(numbered)
+    labels(expected)
+    train.set_epoch(1)
+    assert labels(train) == labels(expected)
+    train.load_state_dict({**train.state_dict(), "epoch": 3, "given": 70})
+    train.set_epoch(3)
+    assert len(labels(train)) == len(train) - 70
+
+
 def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> None:
     """It would mean other records."""
     state = loader(numbered).state_dict()

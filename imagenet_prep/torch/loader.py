@@ -87,8 +87,9 @@ class Loader:
     Shuffled, each epoch has an order of its own, the same on all ranks, of which each takes its part: no record comes
     twice. Shards are read a few at a time (``window``): disks that turn, and those behind a network, stay sequential.
 
-    ``state_dict()`` tells how many batches of which epoch were given; a new Loader that gets it by ``load_state_dict``
-    goes on with the next record, whatever its ``num_workers``.
+    ``state_dict()`` tells how many batches of which epoch the latest iterator gave. A new Loader that gets it by
+    ``load_state_dict`` continues with the next record, whatever its ``num_workers``. Every other ``iter()`` starts the
+    epoch: after a ``break`` the same one, ``set_epoch`` chooses another.
 
     Args:
         dataset: the images.
@@ -144,6 +145,9 @@ class Loader:
             what = f"{number_of(len(dataset), 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
             raise UsageError(what, "expected enough for one", "name a smaller batch_size, or drop_last=False")
         begin = partial(_begin, options.pop("worker_init_fn", None))
+        self._is_loaded = False
+        self._place = (0, 0)  # epoch and batches given, of the iterator that starts
+        self._latest: object = None
         self._loader = DataLoader(dataset, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
 
     def __len__(self) -> int:
@@ -152,10 +156,25 @@ class Loader:
         return count // size if self._settings["drop_last"] else -(-count // size)
 
     def __iter__(self) -> Iterator[Any]:
+        first = self.given if self._is_loaded else 0
+        self._is_loaded = False
+        return self._iterate(self.epoch, first)
+
+    def _iterate(self, epoch: int, given: int) -> Iterator[Any]:
+        self._place = epoch, given
+        self._latest = mine = object()
         for batch in self._loader:
-            self.given += 1
+            given += 1
+            self.epoch, self.given = epoch, given
             yield batch
-        self.epoch, self.given = self.epoch + 1, 0
+            if self._latest is not mine and self._loader.persistent_workers:
+                raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
+        self.epoch, self.given = epoch + 1, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Start this epoch next; the current one keeps its place."""
+        if epoch != self.epoch:
+            self.epoch, self.given = epoch, 0
 
     def state_dict(self) -> dict[str, Any]:
         """What a new Loader needs to go on from here."""
@@ -168,24 +187,25 @@ class Loader:
                 what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
                 raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
         self.epoch, self.given = state["epoch"], state["given"]
+        self._is_loaded = True
 
-    def batches(self) -> Iterator[list[int]]:
-        """The numbers of the records in each batch that is left of this epoch."""
+    def _batches(self, epoch: int, given: int) -> Iterator[list[int]]:
+        """The numbers of the records in each batch that is left of an epoch."""
         size, count = self._settings["batch_size"], self._of_a_rank()
-        order = self._order()
+        order = self._order(epoch)
         first = self.rank * count
-        for at in range(self.given * size, len(self) * size, size):
+        for at in range(given * size, len(self) * size, size):
             yield [int(order[(first + k) % len(order)]) for k in range(at, min(at + size, count))]
 
     def _of_a_rank(self) -> int:
         count, world = self._settings["records"], self._settings["world"]
         return int(count // world if self._settings["drop_last"] else -(-count // world))
 
-    def _order(self) -> Any:
+    def _order(self, epoch: int) -> Any:
         if not self._settings["shuffle"]:
             return range(len(self.dataset))
         settings = {name: self._settings[name] for name in ("seed", "window")}
-        return epoch_order(self.dataset.records.starts, epoch=self.epoch, **settings)
+        return epoch_order(self.dataset.records.starts, epoch=epoch, **settings)
 
 
 def _begin(then: Callable[[int], None] | None, number: int) -> None:
@@ -208,10 +228,10 @@ class _Batches(Sampler[list[int]]):
         self._loader = loader
 
     def __iter__(self) -> Iterator[list[int]]:
-        return self._loader.batches()
+        return self._loader._batches(*self._loader._place)
 
     def __len__(self) -> int:
-        return len(self._loader) - self._loader.given
+        return len(self._loader) - self._loader._place[1]
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
