@@ -1,15 +1,15 @@
-"""How long each command takes, beside its limit and beside the obvious other ways: one program, one table.
+"""Times each command, its lower limit and the obvious alternatives in one run, and prints a table.
 
 python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--markdown FILE] [--against CHECKOUT]
 
 All figures are of whole processes, from start to end, on a warm page cache. Within a row the commands take turns: ours,
-the limit, the rivals, and again. Before each one the outputs are cleared away and the disk is synced. A ratio is the
-median of the rounds' ratios, so that what else the machine does meanwhile falls on both sides of it.
+the limit, the rivals, and again. Before each one the outputs are removed and the disk is synced. A ratio is the
+median of the rounds' ratios, so other load on the machine affects both sides of it.
 
 growth: as-is on a tenth and on a third of the images, and with more and more workers.
-rehearsal: tiny images, 13 for each that is asked for: what planning and each image cost beside their bytes.
---against: another checkout of this project, an earlier version, is the one rival of each row, on shards of its own. It
-runs in the same environment, so that only the code differs. Without --only: as-is, verify, rehearsal and help.
+rehearsal: tiny images, 13 for each requested one: the cost of planning and of each image without its bytes.
+--against: another checkout of this project, such as an earlier version, is the only rival of each row, on its own
+shards. It runs in the same environment, so only the code differs. Without --only: as-is, verify, rehearsal and help.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from statistics import median
 
 from bench_data import image_count, make_input
 
-# Neither Pillow nor TensorFlow is imported here: what this process holds in memory when it starts another one counts as
-# that one's peak.
+# Neither Pillow nor TensorFlow is imported here: this process's memory when it starts another one would count towards
+# the other one's peak.
 
 PROJECT = Path(__file__).resolve().parent.parent
 CPUS = len(os.sched_getaffinity(0))
 WORKERS = sorted({CPUS, *(1 << power for power in range(CPUS.bit_length()))})
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Of every command: where that one is set, Python compiles all modules anew at each start, as no installed one does."""
+"""Settings for every command: with this one set, Python compiles all modules at each start, unlike installed ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A command that ours is held against, and its name in the table. Words in braces: see ``places``."""
+    """A command to compare ours with, and its name in the table. Words in braces: see ``places``."""
 
     name: str
     command: str
@@ -58,13 +58,13 @@ class Row:
     """A line of the table.
 
     Args:
-        name: its name; the first word is what ``--only`` takes.
-        ours: the command of ours.
-        limit: what no such command could be faster than: the same bytes moved, the same codec calls made.
-        rivals: other ways to the same end.
-        on: the data set it runs on: "images", "annotations", "rehearsal", or "" for none.
+        name: its name; ``--only`` selects it by the first word.
+        ours: our command.
+        limit: a lower bound for any such command: the same bytes moved, the same codec calls made.
+        rivals: other ways to the same result.
+        on: the data set that it uses: "images", "annotations", "rehearsal", or "" for none.
         part: 10 if it runs on a tenth of the images.
-        workers: how many, if that is the point of it.
+        workers: their number, if the row is about that.
         before: a command that makes ``{shards}``, run once before the first round.
     """
 
@@ -152,11 +152,11 @@ ROWS = (
 )
 
 COMPARED = ["as-is", "verify", "rehearsal", "help"]
-"""The rows that another version takes part in, unless others are asked for."""
+"""The default rows for another version."""
 
 
 def main() -> None:
-    """Make what is needed, time the rows, print the table."""
+    """Make the inputs, time the rows, print the table."""
     given = parse_arguments()
     rows = [row for row in ROWS if not given.only or group(row) in given.only]
     make_inputs(rows, given)
@@ -176,14 +176,14 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=PROJECT / ".bench", help="for inputs (kept) and outputs (removed)")
-    parser.add_argument("--images", type=int, default=10_000, help="10,000 are 1.0 GB, and minutes to make, once")
+    parser.add_argument("--images", type=int, default=10_000, help="10,000 are 1.0 GB, made once within minutes")
     parser.add_argument("--repeat", type=int, default=5, help="rounds")
     parser.add_argument("--warm-up", type=int, default=1, help="rounds before them that don't count")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="ROW,ROW", help=", ".join(groups()))
-    parser.add_argument("--workers", type=int, default=CPUS, help="of ours and of the codec loops")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="an earlier version: one more rival")
+    parser.add_argument("--workers", type=int, default=CPUS, help="of our commands and of the codec loops")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="an earlier version, as the only rival")
     parser.add_argument("--no-tensorflow", action="store_true", help="leave out the rivals that need it")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there too, the machine named")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the table there, with the machine")
     given = parser.parse_args()
     if unknown := set(given.only or ()) - set(groups()):
         parser.error(f"no row {', '.join(sorted(unknown))}: expected some of {', '.join(groups())}")
@@ -193,12 +193,12 @@ def parse_arguments() -> argparse.Namespace:
     if given.against:
         given.only = given.only or COMPARED
         if not (given.against / "imagenet_prep").is_dir():
-            parser.error(f"{given.against} is no checkout of this project")
+            parser.error(f"{given.against} is not a checkout of this project")
     return given
 
 
 def group(row: Row) -> str:
-    """The word that ``--only`` knows a row by."""
+    """The word that selects a row with ``--only``."""
     return row.name.partition(",")[0]
 
 
@@ -212,7 +212,7 @@ def groups() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What a process took: seconds, user and system seconds with those of its children, MB of the largest of them."""
+    """The cost of a process: seconds, user and system seconds with its children, MB of the largest of them."""
 
     seconds: float
     cpu: float
@@ -221,28 +221,28 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The rounds of a row, each with what ours took, then what the limit (if there is one) and the rivals did."""
+    """The rounds of a row, each with the cost of our command, then of the limit (if any) and the rivals."""
 
     row: Row
     rivals: tuple[Run, ...]
     rounds: list[list[Took]]
 
     def seconds(self, column: int = 0) -> float:
-        """How long a command took: the median of the rounds."""
+        """The duration of a command: the median of the rounds."""
         return median(each[column].seconds for each in self.rounds)
 
     def ratio(self, column: int, to: int) -> float:
-        """How many times as long as another a command took: the median of the rounds' ratios."""
+        """The duration of a command relative to another: the median of the rounds' ratios."""
         return median(each[column].seconds / each[to].seconds for each in self.rounds)
 
     def against(self) -> str:
-        """How many times as much wall and processor time as the other version ours took."""
+        """Our wall and processor time relative to the other version's."""
         wall = 1 / self.ratio(-1, 0)
         cpu = median(each[0].cpu / each[-1].cpu for each in self.rounds)
         return f"{self.row.name}: {wall:.3f} of the earlier version's wall time, {cpu:.3f} of its processor time"
 
     def times(self, column: int) -> str:
-        """How many times as long as ours a rival took; near 1 the second digit counts."""
+        """A rival's duration relative to ours; near 1 the second digit counts."""
         ratio = self.ratio(column, 0)
         return f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}"
 
@@ -287,12 +287,12 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
 
 
 def version(command: str, checkout: Path) -> str:
-    """A command of ours with the code of a checkout."""
+    """Our command with the code of a checkout."""
     return command.replace("{prep}", f"env PYTHONPATH={shlex.quote(str(checkout.resolve()))} {{prep}}")
 
 
 def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
-    """What the words in braces stand for in a row's commands."""
+    """The values for the words in braces in a row's commands."""
     data, images = input_dir(row, given), given.images // row.part
     return {
         "prep": str(Path(sysconfig.get_path("scripts"), "imagenet-prep")),
@@ -313,12 +313,12 @@ def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
 
 
 def fill(command: str, where: dict[str, str]) -> list[str]:
-    """A command's words, each place put in only after they are taken apart: paths may have blanks."""
+    """A command's words; each place is filled in after splitting, since paths may contain blanks."""
     return [word.format_map(where) for word in shlex.split(command)]
 
 
 def timed(command: Sequence[str], out: Path) -> Took:
-    """Run a command as a whole process that finds ``out`` empty and nothing waiting to be written."""
+    """Run a command as a whole process, with ``out`` empty and no pending writes."""
     clear(out)
     os.sync()
     with tempfile.TemporaryFile() as errors:
@@ -335,15 +335,15 @@ def timed(command: Sequence[str], out: Path) -> Took:
 
 
 def clear(out: Path) -> None:
-    """Make ``out`` an empty folder. What was in it is emptied, and removed only when the row ends.
+    """Make ``out`` an empty folder. Its former content is emptied, and removed only when the row ends.
 
-    ext4 does not give out an inode anew within minutes of its removal, and passes over such inodes one by one: 10,000
-    files made right after 10,000 were removed take two seconds longer, whoever makes them. For the same reason untar
-    comes before annotate, whose rival leaves 54,454 files a round.
+    ext4 does not reuse an inode within minutes of its removal, and skips such inodes one by one: 10,000 files made
+    right after 10,000 were removed need two more seconds, with any program. For the same reason untar comes before
+    annotate, whose rival leaves 54,454 files per round.
     """
     if out.exists():
         files = [path for path in out.rglob("*") if path.is_file() and not path.is_symlink()]
-        with ThreadPoolExecutor(16) as threads:  # where freed blocks are discarded at once, each one waits for the disk
+        with ThreadPoolExecutor(16) as threads:  # a disk may discard freed blocks at once: each removal waits
             list(threads.map(lambda path: os.truncate(path, 0), files))
         trash_dir(out).mkdir(exist_ok=True)
         out.rename(trash_dir(out) / str(time.monotonic_ns()))
@@ -351,7 +351,7 @@ def clear(out: Path) -> None:
 
 
 def trash_dir(out: Path) -> Path:
-    """Where the outputs of earlier commands of a row wait for their removal."""
+    """The folder for outputs of a row's earlier commands until their removal."""
     return out.with_name(f"{out.name}.trash")
 
 
@@ -359,18 +359,18 @@ def trash_dir(out: Path) -> Path:
 
 
 def make_inputs(rows: Sequence[Row], given: argparse.Namespace) -> None:
-    """Make the data sets that the rows run on and that aren't there yet, each in a process of its own."""
+    """Make the missing data sets of the rows, each in a process of its own."""
     wanted = {(row.on, given.images // row.part, input_dir(row, given)) for row in rows if row.on}
     missing = sorted(each for each in wanted if not each[-1].exists())
     with ProcessPoolExecutor(CPUS) as pool:
         for *_, folder in missing:
-            print(f"making {folder}: once, some 15 ms an image", file=sys.stderr)
+            print(f"making {folder}: once, some 15 ms per image", file=sys.stderr)
         for making in [pool.submit(make_input, *each) for each in missing]:
             making.result()
 
 
 def input_dir(row: Row, given: argparse.Namespace) -> Path:
-    """Where the data set of a row is kept."""
+    """The folder of a row's data set."""
     return Path(given.dir, f"{row.on}-{given.images // row.part}")
 
 
@@ -385,10 +385,10 @@ HEADINGS = (
     "rival s",
     "user+sys s",
     "peak MB",
-    "us an image",
+    "us per image",
 )
 TEXTS = 3
-"""So many columns are aligned to the left, the others to the right."""
+"""The number of columns aligned to the left; the others are aligned to the right."""
 
 
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
@@ -403,7 +403,7 @@ def pad(index: int, cell: str, width: int) -> str:
 
 
 def markdown(results: Sequence[Result], given: argparse.Namespace) -> str:
-    """The table for a page, and what it was measured on."""
+    """The table for a page, and the machine that it was measured on."""
     lines = [HEADINGS, [":--"] * TEXTS + ["--:"] * (len(HEADINGS) - TEXTS)]
     lines += [result.cells(given.images) for result in results]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -411,10 +411,10 @@ def markdown(results: Sequence[Result], given: argparse.Namespace) -> str:
 
 
 def about(given: argparse.Namespace) -> str:
-    """What was run, and how to read it."""
+    """The settings of the run, and how to read it."""
     return (
-        f"{image_count(given.images):,} images; medians; rounds: {given.repeat}. ours / limit: how many times as long"
-        " as its limit ours took; rival / ours: how many times as long as ours a rival took."
+        f"{image_count(given.images):,} images; medians; rounds: {given.repeat}. ours / limit: our duration relative to"
+        " the limit's; rival / ours: the rival's duration relative to ours."
     )
 
 

@@ -1,4 +1,4 @@
-"""What bench.py runs on: archives of photographs nested as the official ones are, and an annotation archive."""
+"""The inputs of bench.py: archives of photographs nested as the official ones are, and an annotation archive."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from imagenet_prep.demo.annotations import MadeAnnotation
 
 ANNOTATIONS_PER_IMAGE = 5.4454
-"""10,000 images, 54,454 annotations: a tenth of the real ones, so that the work outweighs the start."""
+"""10,000 images, 54,454 annotations: a tenth of the real ones, so the work outweighs the start."""
 
 BOXES_PER_ANNOTATION = 615_299 / 544_546
 
 
 def make_input(on: str, images: int, folder: Path) -> None:
-    """Make a data set of "images", "annotations" or "rehearsal"; the folder has its name only when it is whole."""
+    """Make a data set of "images", "annotations" or "rehearsal"; the folder gets its name when it is complete."""
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     if on == "images":
@@ -36,13 +36,13 @@ def make_input(on: str, images: int, folder: Path) -> None:
 
 
 def shape(images: int) -> tuple[int, int, int]:
-    """Classes, train images a class, validation images: 95, 100 and 500 for 10,000 images."""
+    """Classes, train images per class, validation images: 95, 100 and 500 for 10,000 images."""
     classes = min(95, max(1, images // 10))
     return classes, max(1, round(0.95 * images / classes)), max(1, images // 20)
 
 
 def image_count(images: int) -> int:
-    """How many images there really are when so many are asked for: every class has as many as the next."""
+    """The actual number of images for a requested number: every class has equally many."""
     classes, per_class, validation = shape(images)
     return classes * per_class + validation
 
@@ -56,7 +56,7 @@ def make_images(images: int, folder: Path) -> None:
 
 
 def make_rehearsal(images: int, folder: Path) -> None:
-    """A DATA_DIR as a rehearsal has it: all classes, 13 tiny images for each that is asked for, their boxes."""
+    """A DATA_DIR like a rehearsal's: all classes, 13 tiny images for each requested one, their boxes."""
     from rehearsal import build
 
     build(folder / "raw-data", images / 100_000)
@@ -65,7 +65,7 @@ def make_rehearsal(images: int, folder: Path) -> None:
 
 
 def make_annotations(files: int, folder: Path) -> None:
-    """An annotation archive with as many boxes a file as the real one."""
+    """An annotation archive with as many boxes per file as the real one."""
     folder.mkdir(parents=True)
     with tarfile.open(folder / "ILSVRC2012_bbox_train_v2.tar.gz", "w:gz", compresslevel=6) as tar:
         for wnid, annotations in groupby(iter_annotations(files), attrgetter("wnid")):
@@ -79,7 +79,7 @@ def make_annotations(files: int, folder: Path) -> None:
 
 
 def iter_annotations(files: int) -> Iterator[MadeAnnotation]:
-    """So many annotations of one box or two, class by class."""
+    """This many annotations of one box or two, class by class."""
     from imagenet_prep.demo.annotations import annotation
     from imagenet_prep.demo.photographs import photograph_size
     from imagenet_prep.ilsvrc2012.facts import synsets

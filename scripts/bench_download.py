@@ -1,12 +1,12 @@
-"""How fast a download is, digest included, beside curl, in one interleaved run; and how much several connections help.
+"""Times a download, digest included, against curl in one interleaved run, with one and several connections.
 
     python scripts/bench_download.py                  # 2 GB on loopback, 200 MB throttled, 3 rounds: minutes
     python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
 
-The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Ours
-writes it, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
-show what a system's own tools make of the same work. Each round has an order of its own; ratios are medians of those
-within rounds.
+The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Our
+engine writes it, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
+show the cost of the same work with a system's own tools. Each round has its own order; ratios are medians of the
+rounds' ratios.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from paced_server import paced_server  # noqa: E402 -- it is found beside the tests
+from paced_server import paced_server  # noqa: E402 -- it is in tests/
 from syscalls import environment  # noqa: E402
 
 MEGABYTE = 1_000_000
@@ -50,9 +50,9 @@ def main() -> None:
     """Measure, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=2000, help="MB on loopback")
-    parser.add_argument("--throttled", type=int, default=200, help="MB at 5 MB/s a connection; 0: leave that out")
+    parser.add_argument("--throttled", type=int, default=200, help="MB at 5 MB/s per connection; 0: leave that out")
     parser.add_argument("--repeat", type=int, default=3, help="rounds")
-    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder")
+    parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
     if not shutil.which("curl"):
         sys.exit("curl is needed to compare with")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
-    """curl, then ours with 1 and 4 connections, in turn."""
+    """Time curl, then our engine with 1 and 4 connections, in turn."""
     digests = make_file(folder / "served", megabytes)
     with paced_server(folder / "served") as url:
         ways: dict[str, Callable[[], None]] = {
@@ -80,18 +80,18 @@ def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
 
 
 def throttled(folder: Path, megabytes: int, rounds: int) -> None:
-    """1 and 4 connections of 5 MB/s each."""
+    """Time 1 and 4 connections of 5 MB/s each."""
     digests = make_file(folder / "served", megabytes)
     with paced_server(folder / "served", 5 * MEGABYTE) as url:
         ways: dict[str, Callable[[], None]] = {
             "ours, 1 connection": lambda: ours(url, folder / "came", 1, digests),
             "ours, 4 connections": lambda: ours(url, folder / "came", 4, digests),
         }
-        table(f"{megabytes:,} MB at 5 MB/s a connection", ways, folder / "came", rounds)
+        table(f"{megabytes:,} MB at 5 MB/s per connection", ways, folder / "came", rounds)
 
 
 def make_file(folder: Path, megabytes: int) -> list[str]:
-    """Serve a file of random bytes; its digests, each behind its name."""
+    """Make a file of random bytes to serve; returns its digests, each after its name."""
     folder.mkdir(exist_ok=True)
     md5, sha256 = hashlib.md5(), hashlib.sha256()
     with (folder / "a.tar").open("wb") as file, open("/dev/urandom", "rb") as noise:
@@ -114,17 +114,17 @@ def shell(line: str, folder: Path) -> None:
 
 
 def ours(url: str, folder: Path, connections: int, digests: list[str]) -> None:
-    """Fetch with the engine."""
+    """Fetch with our engine."""
     command = [sys.executable, "-c", OURS, url, str(folder / "a.part"), str(connections), *digests]
     subprocess.run(command, env=environment(), check=True)
 
 
 def table(heading: str, ways: dict[str, Callable[[], None]], folder: Path, rounds: int) -> None:
-    """Run each way once a round; print seconds, those of processors, and throughput relative to the first way."""
+    """Run each way once per round; print wall and processor seconds, and throughput relative to the first way."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     processor: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        # in an order of its own: what ran before leaves pages of memory that are dear or cheap to get on some machines
+        # in random order: on some machines an earlier way changes the cost of getting pages of memory
         for name, way in random.sample(list(ways.items()), len(ways)):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -143,7 +143,7 @@ def table(heading: str, ways: dict[str, Callable[[], None]], folder: Path, round
 
 
 def processor_seconds() -> float:
-    """What the programs that were run so far took of the processors, in user and system mode."""
+    """The processor time of the programs run so far, in user and system mode."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

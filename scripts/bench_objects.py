@@ -1,20 +1,19 @@
-"""How fast a set is made in an object store, and from one to another, beside bare loops of obstore, in one run.
+"""Times making a set in an object store, and from one to another, against bare loops of obstore in one run.
 
     python scripts/bench_objects.py                    # 6,000 photographs, 0.6 GB, 5 rounds: minutes
     python scripts/bench_objects.py --images 12000 --repeat 3 --folder /data/bench     # kept there for the next time
 
-The store is SeaweedFS on this machine as it comes, so that the network is none and the server shares the processors. It
-reads the whole list of an object's chunks for each request, so a range of a large object takes longer there: the train
-images are converted from their one archive, and from a tar a class. Both were put there in parts of 8 MiB, as convert
-and `aws s3 cp` send them.
+The store is SeaweedFS on this machine with default settings: there is no network, and the server shares the
+processors. It reads the whole list of an object's chunks for each request, so a range of a large object is slower. The
+train images are therefore converted from their one archive, and from one tar per class. Both were uploaded in parts
+of 8 MiB, as convert and `aws s3 cp` send them.
 
 The bare loops move the same bytes with as many threads: they upload the finished shards, or download the archives and
-then upload the shards. The archives come from front to back there; a third loop asks for the range of each image in the
-order of the shards, as whoever makes shuffled shards must. Conversions run by the command line, its start included;
-what that takes whatever the size of the set shows in the row of a set of 40 images. Images are looked at by their
-headers: to decode them would take longer than all else. Each way runs once a round, in turn; ratios are medians of
-those within rounds. Processor time is that of the client, its workers included, and not the server's. It takes what
-`dev` installs.
+then upload the shards. They read the archives from front to back. A third loop requests the range of each image in
+the order of the shards, as any program that makes shuffled shards must. Conversions run from the command line, start
+included; the row of a set of 40 images shows the fixed cost. Images are checked by their headers: decoding would
+outweigh everything else. Each way runs once per round, in turn; ratios are medians of the rounds' ratios. Processor
+time is the client's, its workers included, and not the server's. The script needs the extra `dev`.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def main() -> None:
 
 
 def make_set(data_dir: Path, images: int, workers: int) -> None:
-    """Archives of photographs in 20 classes, and their shards here; as they are, if they are there."""
+    """Archives of photographs in 20 classes, and their shards here; existing ones are kept."""
     if not Layout(data_dir).raw_dir.is_dir():
         Layout(data_dir).raw_dir.mkdir(parents=True)
         make(Layout(data_dir).raw_dir, classes=20, per_class=images // 20, validation=max(20, images // 60))
@@ -80,7 +79,7 @@ def make_set(data_dir: Path, images: int, workers: int) -> None:
 
 
 def command_line(data_dir: Path | Location, workers: int, *options: str) -> None:
-    """Convert by a process of its own."""
+    """Convert in a process of its own."""
     command = [sys.executable, "-m", "imagenet_prep", "convert", str(data_dir), *OPTIONS, f"--workers={workers}"]
     subprocess.run([*command, *options], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
@@ -104,7 +103,7 @@ def take_turns(
 
 
 def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -> None:
-    """Every way in turn, ``repeat`` times and once before; prints seconds, speeds, processor time and ratios."""
+    """Time every way in turn, ``repeat`` times after one warm-up; print seconds, speeds, processor time and ratios."""
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
@@ -156,7 +155,7 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
 
 
 def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
-    """Of each archive: its images' ranges in an order by chance, 32 at a time."""
+    """The ranges of each archive's images in random order, in groups of 32."""
     found = []
     for path in archives:
         with tarfile.open(path) as outer:
@@ -172,7 +171,7 @@ def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
 
 
 def upload_classes(layout: Layout, to: AnyPath) -> list[Location]:
-    """Put the raw data there with a tar a class in place of the train archive; all tars of it."""
+    """Upload the raw data with one tar per class in place of the train archive; returns all tars."""
     boxes, validation = layout.boxes_csv, layout.archive_path(ARCHIVES["validation"])
     for path in (boxes, validation):
         upload(path, below(to, f"raw-data/{path.name}"))
@@ -193,7 +192,7 @@ def below(folder: AnyPath, name: str) -> Location:
 
 
 def in_threads(workers: int, function: Callable[[T], object], given: Iterable[T]) -> None:
-    """Do it for every one, some at a time; nothing of it is kept."""
+    """Call the function on every item, some at a time; results are dropped."""
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(lambda each: function(each) and None, given):
             pass
@@ -213,7 +212,7 @@ def upload(path: Path, to: Location) -> None:
 
 
 def download(path: Location) -> None:
-    """obstore's own download, piece by piece, kept nowhere."""
+    """obstore's own download, piece by piece, discarded."""
     import obstore
 
     for _ in obstore.get(client_of(path), path.key).stream(min_chunk_size=8 << 20):

@@ -1,11 +1,11 @@
-"""Plans a set that is not there: processor time of each step, and the most memory, for millions of files.
+"""Plans a made-up set of millions of files: processor time of each step, and peak memory.
 
     python scripts/bench_planning.py --images 13153500 --classes 19167 --shards 10240
 
-What is made up is the listing: in place of looking into a folder and asking the system about each file, which no
-planning can avoid, each class folder gives names like ImageNet's, with lengths and times. That time is not counted. All
-else is what convert does with a recipe of class folders: each part is pickled as a worker would send it, joined,
-checked, labelled, divided, shuffled, cut into shards with their fingerprints; then every task is made and pickled.
+Only the listing is made up: reading folders and file status, which no planning can avoid, is replaced. Each class
+folder returns names like ImageNet's, with lengths and times. That time is not counted. The rest is what convert does
+with a recipe of class folders: each part is pickled as a worker would send it, joined, checked, labelled, divided,
+shuffled, cut into shards with their fingerprints; then every task is made and pickled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _running: list[tuple[str, float]] = []
 
 
 def timed(where: Any, name: str, step: str) -> None:
-    """Count the processor time of a function as that of a step, and of no other one."""
+    """Count the processor time of a function as that of one step only."""
     function = getattr(where, name)
 
     @functools.wraps(function)
@@ -52,7 +52,7 @@ def timed(where: Any, name: str, step: str) -> None:
 
 
 def _switch(step: str | None) -> None:
-    """Begin a step within the one that runs, or end it."""
+    """Start a step within the running one, or end it."""
     now = time.process_time()
     if _running:
         SPENT[_running[-1][0]] += now - _running[-1][1]
@@ -70,7 +70,7 @@ class Here:
     workers = 1
 
     def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        """One task after the other."""
+        """Run one task after the other."""
         for task in tasks:
             _switch("(made up)")
             value = pickle.dumps(function(task))
@@ -79,7 +79,7 @@ class Here:
 
 
 def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], Any]]:
-    """The folders of classes, and what a walk of one finds."""
+    """The class folders, and a function that lists one."""
     folders = [f"n{number:08d}" for number in range(classes)]
 
     def walk(self: Any, folder: str) -> Any:
@@ -95,7 +95,7 @@ def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], 
 
 
 def main() -> int:
-    """Plan, and print what it took."""
+    """Plan, and print the cost."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--images", type=int, default=1_000_000)
     parser.add_argument("--classes", type=int, default=19_167)
@@ -107,8 +107,8 @@ def main() -> int:
     folders_module._Walk._below = walk  # type: ignore[method-assign]
     for where, name, step in (
         (loading, "find_inputs", "list: join the parts"),
-        (loading, "_decide", "look at the endings"),
-        (loading, "_keep", "look at the endings"),
+        (loading, "_decide", "check file name endings"),
+        (loading, "_keep", "check file name endings"),
         (loading, "_labelled", "label"),
         (loading, "_catalog", "pick each split"),
         (fingerprint, "names_and_sizes", "digest the listing"),

@@ -1,10 +1,10 @@
-"""What Ray costs: `--check decode` by its workers on this machine, beside the local engine with as many.
+"""Times Ray against the local engine: `--check decode` on this machine, with as many workers.
 
     python scripts/bench_ray.py [--images 10000] [--repeat 3] [--workers 2] [--dir .bench]
 
 Both run in this process in turn, on a warm page cache: the local engine, Ray, and again. Each time is that of a whole
-conversion, planning included; Ray's start is told by itself and is no part of it. Then tasks that do nothing, of the
-sizes that those of shards have, tell what Ray takes for a task. Wants the extra: imagenet-prep[ray].
+conversion, planning included; Ray's start is reported separately. Tasks that do nothing, as large as those of shards,
+then show Ray's cost per task. The script needs the extra: imagenet-prep[ray].
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Nothing(Portable[bytes]):
     """Does nothing with bytes."""
 
     def meeting_point(self, task: bytes, token: str) -> Path | None:
-        """None is needed."""
+        """No file is needed."""
         return None
 
     def __call__(self, task: bytes) -> int:
@@ -44,7 +44,7 @@ class Nothing(Portable[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Seconds; processor seconds of this process; those of all processes of this machine, whoever's."""
+    """Seconds; processor seconds of this process; those of all processes of this machine, of any user."""
 
     wall: float
     here: float
@@ -53,7 +53,7 @@ class Took:
 
 @contextmanager
 def timed(times: list[Took]) -> Iterator[None]:
-    """Append what a block takes."""
+    """Append the cost of a block."""
     os.sync()
     wall, here, everywhere = time.perf_counter(), time.process_time(), busy()
     yield
@@ -61,13 +61,13 @@ def timed(times: list[Took]) -> Iterator[None]:
 
 
 def busy() -> float:
-    """Processor seconds that this machine has spent since it started, on anything."""
+    """Processor seconds of this machine since it started, for any purpose."""
     user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    """Make the input if need be, run, print."""
+    """Make the input if it does not exist, run, print."""
     given = parse_arguments()
     data = given.dir / f"images-{given.images}"
     if not data.exists():
@@ -76,7 +76,7 @@ def main() -> None:
     started: list[Took] = []
     with timed(started):
         assert engines["ray"].workers >= 1  # it connects
-        list(engines["ray"].map(Nothing(), [b""] * given.workers))  # and has its workers
+        list(engines["ray"].map(Nothing(), [b""] * given.workers))  # and starts its workers
     times: dict[str, list[Took]] = {name: [] for name in engines}
     for _ in range(given.repeat):
         for name, engine in engines.items():
@@ -85,7 +85,7 @@ def main() -> None:
     for name, found in times.items():
         print(f"{name}: {table_row(found)}")
     ratio = median(ray.wall / local.wall for ray, local in zip(times["ray"], times["local"], strict=True))
-    print(f"Ray / local: {ratio:.2f} (median of {given.repeat} rounds' ratios; at most 1.3 is wanted)")
+    print(f"Ray / local: {ratio:.2f} (median of {given.repeat} rounds' ratios; the goal is at most 1.3)")
     for size in (1_000, 50_000, 100_000):
         one_task(engines["ray"], size)
     print(f"{image_count(given.images):,} images, {given.workers} workers\n\n{machine()}")
@@ -102,7 +102,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def one_round(engine: Engine, data: Path, given: argparse.Namespace) -> Took:
-    """A whole conversion, in 72 shards for 10,000 images, as bench.py has it."""
+    """A whole conversion, in 72 shards for 10,000 images, as in bench.py."""
     out = given.dir / "out-ray"
     shutil.rmtree(out, ignore_errors=True)
     shards = {
@@ -118,7 +118,7 @@ def one_round(engine: Engine, data: Path, given: argparse.Namespace) -> Took:
 
 
 def table_row(times: list[Took]) -> str:
-    """Medians in words."""
+    """The medians as text."""
     wall, everywhere = median(each.wall for each in times), median(each.machine for each in times)
     return f"{wall:.2f} s wall, {everywhere:.2f} s of processors on the whole machine"
 

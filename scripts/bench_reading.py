@@ -1,11 +1,11 @@
-"""How fast finished shards are read and decoded, beside bare loops and other readers, in one interleaved run.
+"""Times reading and decoding finished shards against bare loops and other readers, in one interleaved run.
 
     python scripts/bench_reading.py                       # 5,000 records of 110 kB, 5 rounds: minutes
     python scripts/bench_reading.py --records 10000 --repeat 7 --folder /mnt/disk
 
-The page cache is warm. First processor time a record within one process: what is beside a bare loop costs what it does
-beyond the loop. Then whole processes, start and imports included. Then decoded images a second. Ratios are medians of
-those within rounds. It takes what the extra `dev` installs.
+The page cache is warm. The first table has processor time per record within one process, compared with a bare loop.
+The second has whole processes, start and imports included, and the third decoded images per second. Ratios are medians
+of the rounds' ratios. The script needs the extra `dev`.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def main() -> None:
     """Measure, and print three tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=5000)
-    parser.add_argument("--images", type=int, default=2000, help="that are decoded")
+    parser.add_argument("--images", type=int, default=2000, help="the number of images to decode")
     parser.add_argument("--repeat", type=int, default=5, help="rounds")
-    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder")
+    parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def make_set(folder: Path, count: int) -> None:
-    """Records of photographs as convert would lay them out, each with a label and a name of its own."""
+    """Make records of photographs in convert's layout, each with a label and a name of its own."""
     photographs = [photograph_bytes(seed) for seed in range(PHOTOGRAPHS)]
     with records.ShardWriter(folder / "train", shards=SHARDS) as shards:
         for number in range(count):
@@ -160,7 +160,7 @@ def make_set(folder: Path, count: int) -> None:
 
 
 def within_one_process(folder: Path, count: int, rounds: int) -> None:
-    """Processor time a record, in order and at random."""
+    """Processor time per record, in order and at random."""
     paths = sorted(folder.glob("train-*-of-*"))
     kept = imagenet_prep.open(folder, "train")
     order = random.Random(1).sample(range(count), count)
@@ -172,7 +172,7 @@ def within_one_process(folder: Path, count: int, rounds: int) -> None:
         "the same set again": lambda: look(kept),
         "records.read": lambda: sum(1 for _ in records.read(paths)),
     }
-    table("in order, us of processor time a record", in_order, count, rounds)
+    table("in order, us of processor time per record", in_order, count, rounds)
     at_random: dict[str, Callable[[], Any]] = {
         "bare slice + crc32c": lambda: [crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)],
         "open: label, view, CRC": lambda: look(kept[k] for k in order),
@@ -180,7 +180,7 @@ def within_one_process(folder: Path, count: int, rounds: int) -> None:
     with contextlib.ExitStack() as stack:
         arrays = stack.enter_context(array_records(folder))
         at_random["array_record"] = lambda: [arrays[k] for k in order]
-        table("at random, us of processor time a record", at_random, count, rounds)
+        table("at random, us of processor time per record", at_random, count, rounds)
 
 
 def mapped(path: Path) -> memoryview:
@@ -190,7 +190,7 @@ def mapped(path: Path) -> memoryview:
 
 
 def data_of(view: memoryview) -> list[tuple[int, int]]:
-    """Where the data of each record begin and end."""
+    """Where each record's data starts and stops."""
     found, offset = [], 0
     while offset < len(view):
         (length,) = struct.unpack_from("<Q", view, offset)
@@ -200,7 +200,7 @@ def data_of(view: memoryview) -> list[tuple[int, int]]:
 
 
 def bare(path: Path) -> None:
-    """Map a shard, and compute the CRC of each record's data: no reader that checks them can do less."""
+    """Map a shard, and compute the CRC of each record's data: any reader that checks them must do this."""
     view, offset, unpack = mapped(path), 0, struct.Struct("<Q").unpack_from
     end = len(view)
     while offset < end:
@@ -210,9 +210,9 @@ def bare(path: Path) -> None:
 
 
 def look(found: Any) -> None:
-    """Ask each record for its label and its image."""
+    """Read each record's label and image."""
     for record in found:
-        record.label, record.encoded  # noqa: B018 - asking is what is measured
+        record.label, record.encoded  # noqa: B018 - the access is measured
 
 
 @contextlib.contextmanager
@@ -226,7 +226,7 @@ def array_records(folder: Path) -> Any:
 
 
 def table(heading: str, ways: Mapping[str, Callable[[], Any]], count: int, rounds: int) -> None:
-    """Run each way once a round; print its processor time, and that over the first one's."""
+    """Run each way once per round; print its processor time, also relative to the first way."""
     took: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds + 1):
         for name, way in ways.items():
@@ -255,13 +255,13 @@ def processes(
     rounds: int,
     measure: Callable[[list[Any]], tuple[float, float]] | None = None,
 ) -> None:
-    """Run each command once a round; print wall and processor time, items a second, and that over the first one's."""
+    """Run each command once per round; print wall and processor time, items per second, and the ratio to the first."""
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
             took[name].append((measure or timed)(command))
     first = next(iter(commands))
-    print(f"{heading}; rounds: {rounds}\n{'':34}{'wall s':>10}{'CPU s':>10}{'a second':>10}{'/ first':>10}")
+    print(f"{heading}; rounds: {rounds}\n{'':34}{'wall s':>10}{'CPU s':>10}{'per second':>12}{'/ first':>8}")
     for name, each in took.items():
         ratio = median(one[0] / other[0] for one, other in zip(took[first], each, strict=True))
         wall, used = (median(values) for values in zip(*each, strict=True))
@@ -279,7 +279,7 @@ def timed(command: list[Any]) -> tuple[float, float]:
 
 
 def told(command: list[Any]) -> tuple[float, float]:
-    """The same as the command prints them: of its loop alone, starting its workers included."""
+    """The seconds that the command prints: of its loop alone, including the start of its workers."""
     wall, used = map(float, run(command).split())
     return wall, used
 

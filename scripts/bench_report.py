@@ -1,12 +1,12 @@
-"""A report at scale: how long the command takes, how large the page is, how soon a browser shows it.
+"""Times a report at scale: the command, the size of the page, and the time until a browser shows it.
 
-    python scripts/bench_report.py                     # made for it: 1,000 classes, 8 photographs each: minutes
+    python scripts/bench_report.py                     # a new set: 1,000 classes, 8 photographs each: minutes
     python scripts/bench_report.py DIR                 # of finished shards, such as those of make rehearsal DIR=...
 
-The page goes to a folder of its own. It is opened a few times, 1280 and 390 CSS pixels wide, each time in a context of
-its own; medians are told of the time to the first paint with content, and to the end of loading. Processor time is that
-of the command, its workers included. Exit status 1: the page is larger than 8 MB, or takes longer than a second to its
-first paint. It takes Debian's chromium and playwright.
+The page goes to a folder of its own. It is opened a few times, 1280 and 390 CSS pixels wide, each time in a new browser
+context. The script prints the median time to the first paint with content, and to the end of loading. Processor time
+is that of the command, its workers included. Exit status 1: the page is larger than 8 MB, or needs more than a second
+to its first paint. The script needs Debian's chromium and playwright.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def main() -> int:
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--per-class", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--largest", type=int, default=LARGEST, help="bytes that a page may have")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="the largest allowed page, in bytes")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         data_dir = given.data_dir or made(Path(name), given.classes, given.per_class)
-        prep("verify", data_dir)  # whose time is its own
+        prep("verify", data_dir)  # timed separately from the report
         page = Path(name) / "page.html"
         wall, cpu = prep("report", data_dir, "--output", page)
         size = page.stat().st_size
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def made(folder: Path, classes: int, per_class: int) -> Path:
-    """Finished shards of a set in ``folder``."""
+    """Make the finished shards of a set in ``folder``."""
     data_dir = folder / "data"
     (data_dir / "raw-data").mkdir(parents=True)
     make(data_dir / "raw-data", classes=classes, per_class=per_class, validation=classes)
@@ -71,19 +71,19 @@ def made(folder: Path, classes: int, per_class: int) -> Path:
 
 
 def prep(*words: object) -> tuple[float, float]:
-    """Run one of our commands; its seconds, and its seconds of processor time."""
+    """Run one of our commands; returns wall and processor seconds."""
     call = [sys.executable, "-m", "imagenet_prep", *map(str, words), "--quiet"]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(call, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths})
-    if done.returncode not in (0, 3):  # 3: there are problems, which a page shows
+    if done.returncode not in (0, 3):  # 3: problems were found, and the page shows them
         raise SystemExit(f"{words[0]} ended with status {done.returncode}")
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def shown(page_path: Path, width: int, repeat: int) -> float:
-    """Open the page in windows of this width; the median of the seconds to the first paint."""
+    """Open the page in windows of this width; returns the median seconds to the first paint."""
     painted, loaded = [], []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -13,11 +13,11 @@ from imagenet_prep.cli.commands import cli
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 SHARED = 3
-"""An option that so many commands have with the same help is explained once."""
+"""An option that this many commands share with the same help is explained once."""
 
 
 def name_of(option: click.Option) -> str:
-    """An option as it is typed, with its value."""
+    """An option as you type it, with its value."""
     kind = option.type
     choices = "|".join(map(str, kind.choices)) if isinstance(kind, click.Choice) else ""
     value = "" if option.is_flag else f" {choices or option.metavar or kind.name.split()[0].upper()}"
@@ -32,12 +32,12 @@ def row(option: click.Option) -> str:
 
 
 def options_of(command: click.Command) -> list[click.Option]:
-    """Its options, as it declares them; --help is click's own."""
+    """Its declared options, without click's own --help."""
     return [each for each in command.params if isinstance(each, click.Option)]
 
 
 def render(page: str) -> str:
-    """The page with every table made again."""
+    """The page with every table generated again."""
     head = "| option | default | meaning |\n|---|---|---|\n"
     counted = Counter(row(each) for command in cli.commands.values() for each in options_of(command))
     shared = [text for text, count in counted.items() if count >= SHARED]

@@ -1,8 +1,8 @@
-"""Orders of durable writing broken by hand, one at a time, in a copy of the project: a test must fail each time.
+"""Breaks the order of durable writing, one place at a time, in a copy of the project: a test must fail each time.
 
     python scripts/durable_mutants.py [--only WORD]
 
-mutmut breaks what a module computes; that a sync comes before a rename only tests of recorded system calls can tell.
+mutmut changes what a module computes. Only tests of recorded system calls notice a sync in the wrong order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTIAL = f"{POWER}test_a_partial_file_never_says_too_much"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module of the package, a text that occurs in it once, what takes its place, and the test that must fail."""
+    """A module of the package, a text that occurs once in it, its replacement, and the test that must fail."""
 
     module: str
     old: str
@@ -109,7 +109,7 @@ def tried(project: Path, mutant: Mutant) -> bool:
 def main() -> int:
     """Try the mutants; the exit status is 1 if one survived."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD", help="those whose module or test has this in its name")
+    parser.add_argument("--only", default="", metavar="WORD", help="mutants with this in their module or test")
     only = parser.parse_args().only
     survived = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:

@@ -1,8 +1,8 @@
-"""make fuzz: every parser of the package meets strange input, for a given time or number of inputs (scripts/README.md).
+"""make fuzz: feeds strange input to every parser of the package, for a given time or number of inputs.
 
-Each target (fuzzing/targets.py) runs in a process of its own under atheris, which goes after inputs that reach code not
-reached before. What it learns is kept in .fuzz/corpus, what it finds in .fuzz/found; tests/corpus holds the seeds and
-the inputs that once were findings. Exit status 0: nothing found; 3: something was.
+Each target (fuzzing/targets.py) runs in its own process under atheris, which searches for inputs that reach new code.
+The learned inputs are kept in .fuzz/corpus, the findings in .fuzz/found. tests/corpus has the seeds and former
+findings. Exit status 0: no findings; 3: some. scripts/README.md explains more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEEDS = ROOT / "tests" / "corpus"
 KEPT = ROOT / ".fuzz"
 
 HANG = 20
-"""Seconds on the wall after which an input is stopped; the bound itself is one of processor time (bounds.py)."""
+"""Wall seconds after which an input is stopped; the bound itself is one of processor time (bounds.py)."""
 
 MEMORY = 1024
 """MB at which libFuzzer stops a process between two inputs, so that the machine stays usable."""
@@ -32,9 +32,9 @@ MEMORY = 1024
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one target: ``found`` are the inputs that are findings.
+    """The result of one target: ``found`` are the inputs that are findings.
 
-    ``failed``: the fuzzer ended with a finding, or otherwise than it should; ``tail`` is the last of what it said.
+    ``failed``: the fuzzer ended with a finding, or abnormally; ``tail`` is the end of its output.
     """
 
     target: str
@@ -58,7 +58,7 @@ HEADER = f"{'target':<20} {'inputs':>9} {'inputs/s':>9} {'slowest ms':>10} {'mor
 
 
 def fuzz(name: str, runs: int, seconds: float, seed: int) -> Outcome:
-    """Fuzz one target in a process of its own; a process that ends at a finding is one outcome."""
+    """Fuzz one target in its own process; a process that ends at a finding is one outcome."""
     learned, found = KEPT / "corpus" / name, KEPT / "found" / name
     summary = KEPT / f"{name}.json"
     for folder in (learned, found):
@@ -82,12 +82,12 @@ def fuzz(name: str, runs: int, seconds: float, seed: int) -> Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fuzz one target after the other, and print what each cost and found."""
+    """Fuzz one target after the other, and print the cost and the findings of each."""
     options = _options(arguments)
     names = options.only or list(TARGETS)
     strange = sorted(set(names) - TARGETS.keys())
     if strange:
-        print(f"no such target: {', '.join(strange)}; there are {', '.join(TARGETS)}", file=sys.stderr)
+        print(f"no such target: {', '.join(strange)}; expected some of {', '.join(TARGETS)}", file=sys.stderr)
         return 2
     if options.list:
         print(*(f"{name:<20} {TARGETS[name].run.__doc__}" for name in names), sep="\n")
@@ -107,11 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1e9, help="in all, the same for each target")
+    parser.add_argument("--seconds", type=float, default=1e9, help="in total, divided equally among the targets")
     parser.add_argument("--runs", type=int, help="inputs for each target")
     parser.add_argument("--only", type=lambda text: text.split(","), help="names of targets, with commas")
-    parser.add_argument("--seed", type=int, default=0, help="of chance; 0 for another one every time")
-    parser.add_argument("--list", action="store_true", help="say which targets there are")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers; 0 for a new one every time")
+    parser.add_argument("--list", action="store_true", help="list the targets")
     options = parser.parse_args(arguments)
     if options.runs is None and options.seconds == 1e9 and not options.list:
         parser.error("expected --seconds, --runs, or both")

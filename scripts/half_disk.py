@@ -1,10 +1,10 @@
-"""``--consume`` on a disk that can't hold raw data and shards: done, verified, its peak; then killed again and again.
+"""Tests ``--consume`` on a disk too small for raw data and shards: it finishes, also when killed again and again.
 
     python scripts/half_disk.py [--kills 50] [--megabytes 2000] [--free 400]
 
-Takes root: a file system is mounted that holds the raw data and ``--free`` megabytes more. The set is the photographs
-of the demo, each many times under other names. Exit status 1: shards differ, or
-more than 1.1 times their size was used.
+Requires root: it mounts a file system that holds the raw data and ``--free`` megabytes more. The set is the photographs
+of the demo, each many times under other names. Exit status 1: shards differ, or the peak was more than 1.1 times their
+size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
 
-from running import prep  # noqa: E402 -- it is found beside the tests
+from running import prep  # noqa: E402 -- it is in tests/
 
 from imagenet_prep.demo.photographs import photograph_bytes  # noqa: E402
 from imagenet_prep.fetch.target import Target  # noqa: E402
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--megabytes", type=int, default=2000)
     parser.add_argument("--free", type=int, default=400)
-    parser.add_argument("--dir", type=Path, help="where there is room for three times that  [default: a temporary one]")
+    parser.add_argument("--dir", type=Path, help="a folder with room for three times that (default: a temporary one)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="half-disk-") as folder:
         plain = Path(folder, "plain")
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def write_archives(folder: Path, size: int) -> None:
-    """The two archives of images, of ``size`` bytes in all; 1 in 20 is of validation."""
+    """Write the two archives of images, ``size`` bytes in total; 1 in 20 is a validation image."""
     photographs = [photograph_bytes(seed)[0] for seed in range(48)]
     folder.mkdir(parents=True)
     mean = sum(map(len, photographs)) // len(photographs)
@@ -98,7 +98,7 @@ def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[Path]:
-    """An ext4 file system of just this size, in a file."""
+    """An ext4 file system of exactly this size, in a file."""
     image, mounted = folder / "disk", folder / "mounted"
     mounted.mkdir(exist_ok=True)
     with image.open("wb") as file:
@@ -113,7 +113,7 @@ def small_disk(folder: Path, size: int) -> Iterator[Path]:
 
 
 def fill(disk: Path, plain: Path) -> None:
-    """Copy the archives there, and let their digests be seen."""
+    """Copy the archives there, and let download check their digests."""
     layout = Layout(disk)
     layout.raw_dir.mkdir()
     for path in sorted((plain / "raw-data").glob("*.tar")):
@@ -136,7 +136,7 @@ def used(disk: Path) -> int:
 
 
 def watch(process: subprocess.Popen[bytes], disk: Path) -> int:
-    """The most bytes in use while a process runs, looked at every 20 ms."""
+    """The most bytes in use while a process runs, measured every 20 ms."""
     peak = 0
     while process.poll() is None:
         peak = max(peak, used(disk))
@@ -146,7 +146,7 @@ def watch(process: subprocess.Popen[bytes], disk: Path) -> int:
 
 
 def kill_again_and_again(disk: Path, count: int, draw: random.Random) -> int:
-    """Kill the conversion up to ``count`` times on its way, then let it end; how many times it was killed."""
+    """Kill the conversion up to ``count`` times, then let it finish; returns the number of kills."""
     for kills in range(count):
         process = convert(disk, "--consume")
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,9 +1,9 @@
-"""Does another version of this project make the same bytes? Each set is made twice, from the same input, and compared.
+"""Checks that another version of this project makes the same bytes: makes each set twice and compares them.
 
     python scripts/identity.py CHECKOUT [--dir FOLDER] [--only imagenet,recipe-folders]
 
-The input is that of the demo. Shards, their indexes, and exports are compared byte by byte; what is kept beside them
-(manifest, journal, plan) is not: it may name versions and times. One line a set; exit status 1 if any is different.
+The input is that of the demo. Shards, their indexes, and exports are compared byte by byte. Manifest, journal and plan
+are not: they may contain versions and times. It prints a line per set; exit status 1 means that one differs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RECIPE = "convert {out} --raw {raw} --config {raw}/"
 
 @dataclass(frozen=True, slots=True)
 class MadeBy:
-    """A set and the command lines that make it, one after the other."""
+    """A set and the command lines that make it, in order."""
 
     name: str
     commands: tuple[str, ...]
@@ -100,7 +100,7 @@ max_val: 3.0
 
 
 def make_input(raw: Path) -> None:
-    """Archives, folders of some of their images, a file of labels, arrays, recipes."""
+    """Make archives, folders of some of their images, a labels file, arrays, recipes."""
     made = make(raw, classes=12, per_class=10, validation=40)
     (raw / "classes.txt").write_text("".join(f"{wnid}\n" for wnid in made.wnids[:7]))
     untarred = raw / "untarred"
@@ -123,7 +123,7 @@ def make_input(raw: Path) -> None:
 
 
 def run(checkout: Path, command: str) -> str:
-    """Run a command of a version; what it said if it failed."""
+    """Run a command of a version; returns its error output if it failed."""
     environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
     call = [sys.executable, "-m", "imagenet_prep", *command.split(), "--quiet"]
     done = subprocess.run(call, capture_output=True, text=True, env=environment, cwd="/")
@@ -131,7 +131,7 @@ def run(checkout: Path, command: str) -> str:
 
 
 def made(checkout: Path, made_by: MadeBy, raw: Path, out: Path) -> str:
-    """Make a set with a version; what went wrong, if anything."""
+    """Make a set with a version; returns the error, if any."""
     said = (run(checkout, command.format(raw=raw, out=out)) for command in made_by.commands)
     return next(filter(None, said), "")
 
@@ -145,7 +145,7 @@ def contents(out: Path) -> dict[str, Path]:
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """The names of files that only one folder has, or whose bytes are different."""
+    """The names of files that only one folder has, or whose bytes differ."""
     here, there = contents(one), contents(other)
     different = here.keys() ^ there.keys()
     different |= {
@@ -155,7 +155,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def compared(made_by: MadeBy, checkout: Path, raw: Path, folder: Path) -> tuple[bool, str]:
-    """Make a set with both versions; whether all is the same, and a line about it."""
+    """Make a set with both versions; returns whether they are equal, and a line about it."""
     ours, theirs = folder / "ours", folder / "theirs"
     if said := made(PROJECT, made_by, raw, ours):
         return False, f"this version can't make it: {said}"
@@ -169,14 +169,14 @@ def compared(made_by: MadeBy, checkout: Path, raw: Path, folder: Path) -> tuple[
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare the sets asked for; the exit status."""
+    """Compare the requested sets; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="another version of this project")
-    parser.add_argument("--dir", type=Path, help="work in this folder, and leave everything there")
+    parser.add_argument("--dir", type=Path, help="work in this folder, and keep everything there")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="SET,SET")
     given = parser.parse_args(arguments)
     if not (given.checkout / "imagenet_prep").is_dir():
-        parser.error(f"{given.checkout} is no checkout of this project")
+        parser.error(f"{given.checkout} is not a checkout of this project")
     chosen = [each for each in SETS if not given.only or each.name in given.only]
     with tempfile.TemporaryDirectory(prefix="identity-") as temporary:
         root = given.dir or Path(temporary)

@@ -33,14 +33,14 @@ PLAIN = {
     r"lies|lie|lay|lain": "is, are",
     r"thus|hence|thereof|therein|whence|wherein": "so",
 }
-"""A phrase, as a pattern, and what to write in its place."""
+"""A phrase, as a pattern, and its replacement."""
 
 HEADLESS = re.compile(r"(?:^|(?<=[.!?:] )|(?<=\n))(Of|What|Those|Who|That of|Such|The same,|Where it) (?!.*\?)\S+ \S+")
 """A sentence that opens without its subject; questions may."""
 
 
 def findings(text: str) -> Iterator[str]:
-    """What is wrong with a text, each with what to write."""
+    """The faults of a text, each with its replacement."""
     for pattern, plain in PLAIN.items():
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.I):
             yield f"{match[0]!r}: write {plain}"
@@ -70,7 +70,7 @@ def code() -> Iterator[tuple[str, int, str]]:
 
 
 def main() -> int:
-    """Print every finding; 1 if there is one."""
+    """Print every finding; returns 1 if there is one."""
     found = [f"{path}:{line}: {each}" for path, line, text in (*pages(), *code()) for each in findings(text)]
     print("\n".join(found))
     return 1 if found else 0

@@ -2,11 +2,11 @@
 
     python scripts/rehearsal.py DIR
 
-Builds in DIR/raw-data an ImageNet under its official names and with its true counts: 1,281,167 train images in 1000
-classes of 732 to 1300, 50,000 validation images, 544,546 annotation files with 615,299 boxes. Each image is a real JPEG
-of some 330 bytes. Then runs the three commands on it as anybody would, with no allowance for missing images, measures
-time and memory, and holds the totals against the official ones. Needs 3.5 GB in DIR and Linux (memory is read from
-/proc). Archives that are there are kept; everything made from them is made anew.
+Builds an ImageNet in DIR/raw-data with its official names and true counts: 1,281,167 train images in 1000 classes of
+732 to 1300, 50,000 validation images, 544,546 annotation files with 615,299 boxes. Each image is a real JPEG of some
+330 bytes. Then it runs the three commands as a user would, with no allowance for missing images, measures time and
+memory, and compares the totals with the official ones. It needs 3.5 GB in DIR, and Linux (memory is read from /proc).
+Existing archives are kept; everything made from them is made again.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 
 SMALLEST, LARGEST = 732, 1300
-"""Images in a class."""
+"""Images per class."""
 
 SAMPLE_SECONDS = 0.02
-"""How often memory is looked at; which of it is shared, every tenth time, since the system must walk all pages."""
+"""Seconds between memory checks; shared memory is checked every tenth time, since the system must walk all pages."""
 
 _HIGHEST_NUMBER = 32_000
 _DISTINCT = 300  # JPEGs, and annotations of each number of boxes
 _MTIME = 1_339_545_600  # 13 June 2012
-_STAND_IN = "n02092002"  # the class that a template of an annotation is made for
+_STAND_IN = "n02092002"  # the class of every annotation template
 
 
-# what to build -------------------------------------------------------------------------------------------------
+# the counts ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much of everything: train images by class, validation images, annotation files, boxes, shards by split."""
+    """The amount of everything: train images by class, validation images, annotation files, boxes, shards by split."""
 
     classes: tuple[int, ...]
     validation: int
@@ -72,7 +72,7 @@ class Counts:
 
 
 def official(scale: float) -> Counts:
-    """The counts of ILSVRC2012, or about ``scale`` times as much of everything but classes."""
+    """The counts of ILSVRC2012, or about ``scale`` times as much of everything except classes."""
     whole = scale == 1
     classes = tuple(max(1, round(size * scale)) for size in _class_sizes())
     validation = round(facts.IMAGES["validation"] * scale)
@@ -83,7 +83,7 @@ def official(scale: float) -> Counts:
 
 
 def _class_sizes() -> Iterator[int]:
-    """Most classes are full, as in the real set; what is lacking to that is spread over some of them."""
+    """The size of each class: most are full, as in the real set; the shortfall is spread over some of them."""
     rng = random.Random("class sizes")
     lacking = facts.CLASSES * LARGEST - facts.IMAGES["train"]
     spread = LARGEST - SMALLEST
@@ -96,14 +96,14 @@ def _class_sizes() -> Iterator[int]:
 
 
 def train_names(counts: Counts) -> Iterator[tuple[str, list[bytes]]]:
-    """Each class with the names of its images without suffix, in no order."""
+    """Each class with the names of its images without suffix, shuffled."""
     rng = random.Random("train names")
     for wnid, size in zip(facts.synsets(), counts.classes, strict=True):
         yield wnid, [b"%s_%d" % (wnid.encode(), number) for number in rng.sample(range(1, _HIGHEST_NUMBER), size)]
 
 
 def annotated(counts: Counts) -> Iterator[tuple[str, list[tuple[bytes, int]]]]:
-    """Each class with the names of its annotations and how many boxes each gives, spread evenly over all images."""
+    """Each class with the names of its annotations and their number of boxes, spread evenly over all images."""
     chosen = _evenly(counts.box_files, counts.train)
     boxes = _evenly(counts.boxes, counts.box_files)
     for wnid, names in train_names(counts):
@@ -111,15 +111,15 @@ def annotated(counts: Counts) -> Iterator[tuple[str, list[tuple[bytes, int]]]]:
 
 
 def _evenly(total: int, parts: int) -> Iterator[int]:
-    """``total`` in ``parts`` whole numbers that differ by one at most."""
+    """``total`` as a sum of ``parts`` whole numbers that differ by one at most."""
     return (after - before for before, after in itertools.pairwise(i * total // parts for i in range(parts + 1)))
 
 
-# building it ---------------------------------------------------------------------------------------------------
+# building the archives -----------------------------------------------------------------------------------------
 
 
 def build(raw_dir: Path, scale: float) -> None:
-    """Write the archives that are not there yet, on two processes."""
+    """Write the missing archives, on two processes."""
     raw_dir.mkdir(parents=True, exist_ok=True)
     writers = {"train": write_train, "boxes": write_boxes, "validation": write_validation}
     paths = {key: raw_dir / facts.ARCHIVES[key].filename for key in writers}
@@ -135,7 +135,7 @@ def build(raw_dir: Path, scale: float) -> None:
 
 
 def write_train(path: Path, counts: Counts) -> None:
-    """A tar of one tar a class."""
+    """Write a tar with one tar per class."""
     jpegs = itertools.cycle(_jpegs())
     with _whole(path) as partial, partial.open("wb") as file:
         for wnid, names in train_names(counts):
@@ -145,7 +145,7 @@ def write_train(path: Path, counts: Counts) -> None:
 
 
 def write_validation(path: Path, counts: Counts) -> None:
-    """A flat tar, in no order."""
+    """Write a flat tar in shuffled order."""
     jpegs = itertools.cycle(_jpegs())
     numbers = random.Random("validation").sample(range(1, counts.validation + 1), counts.validation)
     with _whole(path) as partial, partial.open("wb") as file:
@@ -154,7 +154,7 @@ def write_validation(path: Path, counts: Counts) -> None:
 
 
 def write_boxes(path: Path, counts: Counts) -> None:
-    """A compressed tar of <wnid>/<name>.xml."""
+    """Write a compressed tar of <wnid>/<name>.xml."""
     templates = {boxes: itertools.cycle(_templates(boxes)) for boxes in (0, 1, 2)}
     with _whole(path) as partial, gzip.open(partial, "wb", compresslevel=1) as file:
         for wnid, files in annotated(counts):
@@ -167,7 +167,7 @@ def write_boxes(path: Path, counts: Counts) -> None:
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Where to write what shall appear as ``path`` when it is whole."""
+    """A temporary path; its file is renamed to ``path`` when it is complete."""
     partial = path.with_suffix(".partial")
     yield partial
     partial.replace(path)
@@ -175,12 +175,12 @@ def _whole(path: Path) -> Iterator[Path]:
 
 @functools.cache
 def _jpegs() -> list[tuple[int, bytes]]:
-    """The length of each image, and its bytes as a tar holds them."""
+    """The length of each image, and its bytes as in a tar."""
     return [(len(content), _padded(content)) for content in map(photographs.tiny, range(_DISTINCT))]
 
 
 def _templates(boxes: int) -> list[bytes]:
-    """Annotations that give that many boxes, every tenth of them odd in some way, with @name and @wnid to fill in."""
+    """Annotations with that many boxes, every tenth of them odd in some way, with @name and @wnid to fill in."""
     odd = itertools.cycle(quirk for quirk in QUIRKS if quirk not in BAD_QUIRKS)
     found: list[bytes] = []
     for seed in itertools.count():
@@ -193,7 +193,7 @@ def _templates(boxes: int) -> list[bytes]:
     return found
 
 
-# tar: POSIX.1-2017, "ustar Interchange Format"; tarfile itself would take minutes for so many members
+# tar: POSIX.1-2017, "ustar Interchange Format"; tarfile itself would need minutes for so many members
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)
@@ -210,7 +210,7 @@ def _header(name: bytes, size: int) -> bytes:
 
 @functools.cache
 def _frame(size: int) -> tuple[bytes, bytes, int]:
-    """What stands before and after the checksum in the header of a nameless file, and the checksum."""
+    """The parts before and after the checksum in the header of a nameless file, and the checksum."""
     entry = tarfile.TarInfo()
     entry.size, entry.mtime = size, _MTIME
     header = entry.tobuf(tarfile.GNU_FORMAT)
@@ -226,10 +226,10 @@ def _padded(content: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Usage:
-    """What a command took: seconds, and the peak memory in bytes of the parent and of its largest worker.
+    """The cost of a command: seconds, and the peak memory in bytes of the parent and of its largest worker.
 
-    A worker starts as a fork and shares the parent's pages: ``worker`` counts all its memory but mapped files (these
-    are the system's cache), ``worker_own`` what it doesn't share with others.
+    A worker is forked and shares the parent's pages. ``worker`` counts all its memory except mapped files (these are
+    the system's cache), ``worker_own`` only the memory that it doesn't share.
     """
 
     name: str
@@ -243,7 +243,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """The commands, one after the other."""
+    """Runs the commands in order."""
 
     folder: Path
     counts: Counts
@@ -251,7 +251,7 @@ class Rehearsal:
     usages: list[Usage] = field(default_factory=list)
 
     def run(self) -> list[str]:
-        """Run all; returns what is wrong."""
+        """Run all commands; returns the faults."""
         _clear(Layout(self.folder))
         shards = [f"--{split}-shards={count}" for split, count in self.counts.shards.items()]
         part = [] if self.scale == 1 else [*shards, "--allow-incomplete"]
@@ -263,7 +263,7 @@ class Rehearsal:
         return list(self.differences())
 
     def differences(self) -> Iterator[str]:
-        """Where the totals are not those that were built."""
+        """The totals that differ from those that were built."""
         manifest = load_manifest(Layout(self.folder).manifest_path)
         totals = manifest.totals if manifest else {}
         annotate = load_json(Layout(self.folder).annotate_path)["train"]["totals"]
@@ -295,7 +295,7 @@ def _clear(layout: Layout) -> None:
 
 
 def measure(command: list[str], name: str) -> Usage:
-    """Run a command to its end, looking at its memory all the while."""
+    """Run a command to its end, and track its memory."""
     usage = Usage(name)
     start = time.perf_counter()
     parent = subprocess.Popen(command).pid
@@ -303,7 +303,7 @@ def measure(command: list[str], name: str) -> Usage:
         ended = os.wait4(parent, os.WNOHANG)
         if ended[0]:
             break
-        with contextlib.suppress(OSError):  # a process may end while it is looked at
+        with contextlib.suppress(OSError):  # a process may end at any moment
             usage.parent = max(usage.parent, _kilobytes(parent, "status", "VmHWM"))
             for worker in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
                 usage.worker = max(usage.worker, _kilobytes(worker, "status", "RssAnon"))
@@ -317,13 +317,13 @@ def measure(command: list[str], name: str) -> Usage:
 
 
 def _kilobytes(process: int | str, file: str, key: str) -> int:
-    """Bytes, as a line "key:  123 kB" in /proc/PROCESS says; 0 if it doesn't."""
+    """Bytes, from a line "key:  123 kB" in /proc/PROCESS; 0 if there is none."""
     lines = Path(f"/proc/{process}/{file}").read_text().splitlines()
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith(f"{key}:")), 0)
 
 
 def print_table(usages: list[Usage], images_: int) -> None:
-    """Print what each command took."""
+    """Print the cost of each command."""
     print(f"{'':10}{'wall s':>9}{'CPU s':>9}{'us/image':>10}{'parent MB':>11}{'worker MB':>11}{'its own':>9}")
     for usage in usages:
         memory = f"{usage.parent / 1e6:11.0f}{usage.worker / 1e6:11.0f}{usage.worker_own / 1e6:9.0f}"
@@ -334,7 +334,7 @@ def main() -> int:
     """Build, run, print; the exit status is 0 if the totals are right."""
     parser = argparse.ArgumentParser(description="annotate, convert and verify an ImageNet of tiny images")
     parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("--scale", type=float, default=1, help="a part of everything: 0.001")
+    parser.add_argument("--scale", type=float, default=1, help="build a fraction of everything, such as 0.001")
     given = parser.parse_args()
     counts = official(given.scale)
     start = time.perf_counter()

@@ -1,9 +1,9 @@
-"""What verify says of a full-count set that lacks one image in 1.3 million, or one class: after a rehearsal.
+"""Tests verify on a full-count set that lacks one image in 1.3 million, or one class: run it after a rehearsal.
 
     python scripts/rehearsal_damage.py DIR
 
-Takes the shards that rehearsal.py left in DIR, does one kind of damage after the other, and holds what verify finds
-against what was done; in the end repair makes everything as it was. Exit status 0 if each was called by its name.
+It takes the shards that rehearsal.py left in DIR, damages them in one way after the other, and compares verify's
+findings with the damage. Finally repair restores everything. Exit status 0 if each damage was identified.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
 
-from made_sets import data_of, write  # noqa: E402 -- they are found beside the tests
+from made_sets import data_of, write  # noqa: E402 -- both modules are in tests/
 from running import prep  # noqa: E402
 
 from imagenet_prep.storage.layout import Layout  # noqa: E402
@@ -28,7 +28,7 @@ LOST_CLASS = "n01440764"
 
 
 def drop_one(layout: Layout) -> str:
-    """Take one record out; returns the name of its image."""
+    """Remove one record; returns the name of its image."""
     path = layout.shard_path(SHARD)
     records = data_of(path)
     write(path, records[:RECORD] + records[RECORD + 1 :])
@@ -36,7 +36,7 @@ def drop_one(layout: Layout) -> str:
 
 
 def drop_class(layout: Layout) -> str:
-    """Take all images of a class out of train; returns its wnid."""
+    """Remove all images of a class from train; returns its wnid."""
     for path in layout.output_dir.glob("train-*"):
         records = data_of(path)
         kept = [data for data in records if not read_record(memoryview(data)).filename.startswith(LOST_CLASS)]
@@ -55,7 +55,7 @@ def look(layout: Layout) -> tuple[int, list[dict[str, object]]]:
 
 
 def expect(name: str, check: Callable[[], bool]) -> bool:
-    """Run one check, and print how it went."""
+    """Run one check, and print the result."""
     start = time.perf_counter()
     is_right = check()
     print(f"{'right' if is_right else 'WRONG'}  {time.perf_counter() - start:6.1f} s  {name}", flush=True)
@@ -63,8 +63,8 @@ def expect(name: str, check: Callable[[], bool]) -> bool:
 
 
 def main() -> int:
-    """Every damage in turn."""
-    parser = argparse.ArgumentParser(description="damage the shards of a rehearsal, and see what verify says")
+    """Run every damage in turn."""
+    parser = argparse.ArgumentParser(description="damage the shards of a rehearsal, and check verify's findings")
     parser.add_argument("folder", type=Path, metavar="DIR")
     layout = Layout(parser.parse_args().folder)
     state, aside = layout.state_dir, layout.data_dir / "state-aside"

@@ -1,8 +1,8 @@
-"""make release: wheel and sdist, their metadata and contents, and the demo from the wheel on each Python at hand.
+"""make release: builds wheel and sdist, checks their metadata and contents, and runs the demo from the wheel.
 
     python scripts/release.py [PYTHON ...]      default: every python3.10 to python3.13 that is found
 
-Nothing is uploaded. What is in dist/ at the end is what was tried.
+Nothing is uploaded. The files in dist/ at the end are the tested ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STRANGE = re.compile(r"\.(JPEG|jpg|tfrecord|pyc|part)$|__pycache__|demo-data|\.e
 
 
 def main() -> None:
-    """Build, look, install, run; the first thing that is wrong ends it."""
+    """Build, check, install, run; the first fault ends it."""
     version = _version()
     shutil.rmtree(DIST, ignore_errors=True)
     _run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
@@ -67,7 +67,7 @@ def _look(package: str, names: list[str], needed: tuple[str, ...]) -> None:
 
 
 def _try(python: str, wheel: Path, version: str) -> None:
-    """Install the wheel where nothing else is, and run the demo and its report from an empty folder."""
+    """Install the wheel in an empty environment, and run the demo and its report from an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         _run(python, "-m", "venv", f"{folder}/venv")
         _run(f"{folder}/venv/bin/python", "-m", "pip", "install", "--quiet", wheel)

@@ -1,9 +1,9 @@
-"""The pictures of a report in docs/images: the demo's, in chromium, on a laptop and a phone, light and dark.
+"""Takes the pictures of a report in docs/images: the demo's, in chromium, on a laptop and a phone, light and dark.
 
     make screenshots
     python scripts/screenshots.py [DATA_DIR]     of another set of shards
 
-It takes Debian's chromium and playwright. Each picture is the first part of the page, in 256 colours.
+The script needs Debian's chromium and playwright. Each picture is the top of the page, in 256 colours.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ GAP = 24
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 CHROMIUM = "/usr/bin/chromium"
 PARTS = {1280: ("body",), 390: ("body", "#samples")}
-"""By width of the window in CSS pixels: where the parts of the page begin that are shown side by side."""
+"""By window width in CSS pixels: the start of each part of the page in the picture, from left to right."""
 
 HEIGHTS = {1280: 2400, 390: 1500}
-"""How much of the page such a part is, in CSS pixels."""
+"""The height of such a part, in CSS pixels."""
 
 SCALES = {1280: 1.0, 390: 1.5}
-"""Pixels of the picture a CSS pixel."""
+"""Pixels of the picture per CSS pixel."""
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def take(browser: Any, page_path: Path, width: int, scheme: str) -> None:
 
 
 def side_by_side(shots: list[Image.Image]) -> Image.Image:
-    """Pictures of one size in a row, with some grey between them."""
+    """Pictures of one size in a row, separated by some grey."""
     width, height = shots[0].size
     picture = Image.new("RGB", (len(shots) * (width + GAP) - GAP, height), (128, 128, 128))
     for number, shot in enumerate(shots):

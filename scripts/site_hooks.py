@@ -1,4 +1,4 @@
-"""What `make docs` adds to the pages in docs/: those that lie elsewhere in the project, and one of public names."""
+"""Hooks of `make docs`: add the project's pages outside docs/, and a page of public names."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ELSEWHERE = {
     "scripts/README.md": "benchmarks.md",
     "README.md": "index.md",
 }
-"""Pages outside docs/, and what they are called in the site."""
+"""Pages outside docs/, and their names in the site."""
 
 BOOSTS = {"howto/": 8, "tutorial": 4, "changes": 0.2, "choices": 0.2, "performance": 0.2, "benchmarks": 0.2, "api": 0.2}
-"""How much earlier the search lists a page than others, by how its name starts."""
+"""The boost of a page in the search, by the start of its name."""
 
 MODULES = ("imagenet_prep.records", "imagenet_prep.torch", "imagenet_prep.tensorflow")
 
@@ -38,14 +38,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead links out of docs/ to where those pages are in the site, and rank the page for the search."""
+    """Point links out of docs/ to those pages' places in the site, and rank the page for the search."""
     source = page.file.src_uri
     page.meta["search"] = {"boost": next((boost for start, boost in BOOSTS.items() if source.startswith(start)), 1)}
     return markdown if source in ELSEWHERE.values() else _relinked(markdown, ROOT / "docs" / source, source)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Give the search a name: a screen reader says of a dialog without one that it is a dialog."""
+    """Name the search dialog for screen readers, which announce an unnamed one only as a dialog."""
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
     )
@@ -62,7 +62,7 @@ def _moved(path: Path, name: str) -> str:
 
 
 def _relinked(text: str, path: Path, name: str) -> str:
-    """The links of the page at ``path`` as they must be where it is called ``name`` in the site."""
+    """The text with the links that the page at ``path`` needs as ``name`` in the site."""
     here = Path(name).parent
 
     def link(match: re.Match[str]) -> str:
@@ -75,7 +75,7 @@ def _relinked(text: str, path: Path, name: str) -> str:
         else:
             at = ELSEWHERE.get(str(found), "")
         if not at or not Path(at).suffix:
-            return "](" + os.path.relpath("index.md", here) + ")"  # a folder, or a file that no page shows
+            return "](" + os.path.relpath("index.md", here) + ")"  # a folder, or a file without a page
         return f"]({os.path.relpath(at, here)}{mark}{fragment})"
 
     return re.sub(r"\]\(([^)\s]+)\)", link, text)

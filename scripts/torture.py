@@ -1,21 +1,21 @@
-"""Every command broken off in every way, on a disk of its own, and run again: it must end with the same bytes.
+"""Interrupts every command in every way, on a disk of its own, and runs it again: the bytes must be the same.
 
     python scripts/torture.py                               # 200 rounds, then every recorded power cut
     python scripts/torture.py --rounds 50 --only cut,full   # kinds of rounds, or commands, by name
     python scripts/torture.py --seed 7                      # other moments
 
-The disk is a file with ext4 on it, mounted by a loop device: that takes root. Where it can't be mounted, that is said,
-and only what needs no disk of its own is run. Each round makes a new one and runs a command on a tiny set:
+The disk is a file with ext4 on it, mounted by a loop device, which requires root. If it can't be mounted, the script
+says so, and runs only the rounds that need no disk. Each round makes a new disk and runs a command on a tiny set:
 
-    cut        the power goes in mid-run: the file system stops, and what it did not write is lost
-    after      the power goes right after exit status 0: all must be there
-    full       so much space is left as the round's number draws; some is made free, and the command run again
-    readonly   the file system finds a fault in mid-run and lets nothing more be written
+    cut        the power fails in mid-run: the file system stops, and unwritten data is lost
+    after      the power fails right after exit status 0: everything must be on the disk
+    full       a random amount of space is left; then some is freed, and the command runs again
+    readonly   the file system finds a fault in mid-run and refuses further writes
     inject     the system refuses one call (strace)
     replay     a run is recorded (strace), and each state that a power cut may leave on any file system is made
 
-After each round the command is run again: exit status 0, and every shard, index, list and manifest, every image and
-box is, to the byte, what an unbroken run made. Exit status 1 if a round ends otherwise.
+After each round the command runs again. It must exit with status 0, and every shard, index, list, manifest, image and
+box must be, to the byte, that of an uninterrupted run. Exit status 1 if a round ends otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from power_cut import Commands, build, read  # noqa: E402 -- they are found beside the tests
+from power_cut import Commands, build, read  # noqa: E402 -- these modules are in tests/
 from scenarios import FOLDER, Recording, differing, record_scenario, run_after, scenarios  # noqa: E402
 from syscalls import environment  # noqa: E402
 
@@ -51,9 +51,9 @@ KINDS = (*MOUNTED, "inject", "replay")
 
 _SIZE = 48 << 20
 _OPTIONS = ("defaults", "noauto_da_alloc", "noauto_da_alloc,data=writeback", "noauto_da_alloc,commit=1")
-"""ext4 syncs a file that is renamed over another on its own account; most file systems don't, so it is told not to."""
+"""ext4 syncs a file that replaces another on rename; most file systems don't, so this option turns it off."""
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
-_NO_LOG_FLUSH = 2  # what it has not written by now is lost
+_NO_LOG_FLUSH = 2  # unwritten data is lost
 _CALLS = ("fsync", "syncfs", "rename", "write", "writev", "pwrite64", "unlink", "mkdir", "ftruncate", "copy_file_range")
 _ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 
@@ -93,12 +93,12 @@ class Disk:
             os.close(descriptor)
 
     def fail(self) -> None:
-        """Let the file system find a fault: it allows no more writing."""
+        """Let the file system find a fault: it then refuses all writes."""
         device = Path(_call("findmnt", "-no", "SOURCE", str(self.path)).strip()).name
         Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("torture\n")
 
     def check(self) -> None:
-        """Clear the mark of a fault, as one does before mounting again."""
+        """Clear the mark of a fault, as an administrator does before mounting again."""
         subprocess.run(["e2fsck", "-fy", str(self._image)], capture_output=True, check=False)
 
 
@@ -111,7 +111,7 @@ def _call(*command: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """What every round needs: a folder, what runs commands, chance, and how long each scenario takes."""
+    """The means of every round: a folder, a command runner, a random generator, and each scenario's duration."""
 
     folder: Path
     commands: Commands
@@ -120,7 +120,7 @@ class Bench:
 
     @contextlib.contextmanager
     def disk(self, recording: Recording) -> Iterator[tuple[Disk, Path]]:
-        """A new disk with what lies there before the command, all of it safe; and the folder to run in."""
+        """A new disk with the files that precede the command, all of them durable; and the folder to run in."""
         disk = Disk(self.folder, self.draw.choice(_OPTIONS))
         try:
             shutil.copytree(recording.before, disk.path / FOLDER)
@@ -131,7 +131,7 @@ class Bench:
             disk.unmount()
 
     def run_beside(self, recording: Recording, folder: Path, act: Callable[[], None]) -> tuple[int, str]:
-        """Run the command, and ``act`` at some moment of it."""
+        """Run the command, and call ``act`` at some moment of its run."""
         ended: list[tuple[int, str]] = []
         thread = threading.Thread(
             target=lambda: ended.append(self.commands.run(recording.scenario.command, folder)), daemon=True
@@ -144,7 +144,7 @@ class Bench:
 
 
 def cut(bench: Bench, recording: Recording) -> str:
-    """The power goes in mid-run."""
+    """Cut the power in mid-run."""
     with bench.disk(recording) as (disk, folder):
         status, _ = bench.run_beside(recording, folder, disk.cut)
         disk.unmount()
@@ -154,7 +154,7 @@ def cut(bench: Bench, recording: Recording) -> str:
 
 
 def after(bench: Bench, recording: Recording) -> str:
-    """The power goes right after exit status 0."""
+    """Cut the power right after exit status 0."""
     with bench.disk(recording) as (disk, folder):
         status, printed = bench.commands.run(recording.scenario.command, folder)
         disk.cut()
@@ -165,7 +165,7 @@ def after(bench: Bench, recording: Recording) -> str:
 
 
 def full(bench: Bench, recording: Recording) -> str:
-    """The disk is full sooner or later."""
+    """Let the disk fill up at some point."""
     grown = sum(map(len, recording.expected.values()))
     with bench.disk(recording) as (disk, folder):
         ballast = disk.path / "ballast"
@@ -181,7 +181,7 @@ def full(bench: Bench, recording: Recording) -> str:
 
 
 def readonly(bench: Bench, recording: Recording) -> str:
-    """Nothing more can be written from some moment on."""
+    """Refuse all writes from some moment on."""
     with bench.disk(recording) as (disk, folder):
         status, printed = bench.run_beside(recording, folder, disk.fail)
         disk.unmount()
@@ -192,7 +192,7 @@ def readonly(bench: Bench, recording: Recording) -> str:
 
 
 def inject(bench: Bench, recording: Recording) -> str:
-    """The system refuses one call, of which the command may make another attempt."""
+    """Let the system refuse one call, which the command may retry."""
     folder = bench.folder / "inject" / FOLDER
     shutil.rmtree(folder.parent, ignore_errors=True)
     shutil.copytree(recording.before, folder)
@@ -222,7 +222,7 @@ def _end(printed: str) -> str:
 
 
 def replay_all(bench: Bench, recording: Recording, most: int | None) -> Iterator[str]:
-    """Each state that a power cut may leave after each operation; what is wrong after each."""
+    """Make each state that a power cut may leave after each operation; yields the fault of each."""
     found = list(recording.replay())
     if most is not None and most < len(found):
         found = bench.draw.sample(found, most)
@@ -236,7 +236,7 @@ def replay_all(bench: Bench, recording: Recording, most: int | None) -> Iterator
 
 
 class Tally:
-    """How many rounds there were of each kind and command, and how many ended wrong."""
+    """The number of rounds of each kind and command, and of faults among them."""
 
     def __init__(self) -> None:
         self.rounds: Counter[tuple[str, str]] = Counter()
@@ -256,7 +256,7 @@ class Tally:
         return f"{kind}: {rounds:,} rounds, {faults} faults"
 
     def table(self, kinds: list[str], names: list[str]) -> str:
-        """Rounds by command and kind; faults after a slash, where there are some."""
+        """Rounds by command and kind, with faults after a slash if there are any."""
         rows = [["", *kinds]]
         for name in names:
             cells = ((self.rounds[kind, name], self.faults[kind, name]) for kind in kinds)
@@ -265,7 +265,7 @@ class Tally:
 
 
 def why_no_mount(folder: Path) -> str:
-    """Why a disk of one's own can't be had here; "" if it can."""
+    """The reason that no disk can be mounted here; "" if one can."""
     try:
         disk = Disk(folder, _OPTIONS[0])
         disk.unmount()
@@ -277,14 +277,14 @@ def why_no_mount(folder: Path) -> str:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=200, help="of cut, after, full, readonly, inject together")
-    parser.add_argument("--replays", type=int, help="of each command at most; default: all")
+    parser.add_argument("--replays", type=int, help="the most per command; default: all")
     parser.add_argument("--only", default="", help="kinds of rounds and commands, with commas; default: all")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 def _chosen(only: str, names: list[str]) -> tuple[list[str], list[str]]:
-    """The kinds and the commands that were asked for."""
+    """The requested kinds and commands."""
     words = [word for word in only.split(",") if word]
     unknown = [word for word in words if word not in (*KINDS, *names)]
     if unknown:
@@ -294,19 +294,19 @@ def _chosen(only: str, names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _available(kinds: list[str], folder: Path) -> list[str]:
-    """The kinds that this machine can do; says which it can't, and why."""
+    """The kinds that this machine can run; prints the others, and why."""
     reason = why_no_mount(folder) if {*kinds} & {*MOUNTED} else ""
     if reason:
         print(
             f"NOT RUN: {', '.join(kind for kind in kinds if kind in MOUNTED)}: no disk can be mounted here ({reason})"
         )
     if not shutil.which("strace"):
-        raise SystemExit("there is no strace: apt-get install strace")
+        raise SystemExit("strace is not installed: apt-get install strace")
     return [kind for kind in kinds if not (reason and kind in MOUNTED)]
 
 
 def _timed(recording: Recording, commands: Commands, folder: Path) -> float:
-    """How many seconds a scenario takes."""
+    """The duration of a scenario in seconds."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(recording.before, folder / FOLDER)
     began = time.monotonic()
@@ -315,7 +315,7 @@ def _timed(recording: Recording, commands: Commands, folder: Path) -> float:
 
 
 def main() -> int:
-    """Torture; the exit status."""
+    """Run all rounds; returns the exit status."""
     options = _parse()
     large, small = scenarios(shards=24, workers=2), scenarios(shards=2, workers=1)
     kinds, names = _chosen(options.only, list(large))

@@ -103,7 +103,7 @@ def test_an_earlier_version_takes_its_turn(tmp_path: Path) -> None:
     assert (tmp_path / "called").exists()
     refused = run(sys.executable, SCRIPTS / "bench.py", "--against", tmp_path)
     assert refused.returncode == 2
-    assert "is no checkout of this project" in refused.stderr
+    assert "is not a checkout of this project" in refused.stderr
 
 
 def test_a_row_that_is_not_there_is_refused() -> None:
