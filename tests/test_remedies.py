@@ -150,7 +150,7 @@ def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
     options = PART.replace(train_shards=1)
     said = remedy(Layout(tmp_path), options)
-    assert "--check header takes it as it is" in said
+    assert "--check header accepts it unchanged" in said
     assert "recipe images" not in said
     convert(Layout(tmp_path), ENGINE, options.replace(check="header"))
     (folder / f"{folder.name}_1.JPEG").write_bytes(broken()[:200])
@@ -180,7 +180,7 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     text = f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{record}"
     recipe.write_text(text)
     said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
-    assert "check: header in the recipe takes it as it is" in said
+    assert "check: header in the recipe accepts it unchanged" in said
     assert "--check" not in said
     recipe.write_text(f"{text}check: header\n")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))

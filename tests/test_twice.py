@@ -137,7 +137,7 @@ def test_a_later_run_is_not_overwritten(task: ShardTask, tmp_path: Path) -> None
             expected = made(task.layout)
             status, said = orphan.go_on()
             assert made(task.layout) == expected
-        assert (status, said.splitlines()[0]) == (8, f"{NAME} was not finished: what was written of it is gone")
+        assert (status, said.splitlines()[0]) == (8, f"{NAME} was not finished: its partial file is gone")
 
 
 def test_a_maker_far_from_who_journals_makes_all_of_it_durable(task: ShardTask, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What a data set is, and how it is cut into the shards to make."""
+"""Data sets, and how they are cut into the shards to make."""

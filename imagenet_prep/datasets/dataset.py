@@ -1,4 +1,4 @@
-"""A data set, as convert and repair see it: where its images are and what is made of them, it plans itself."""
+"""Dataset: a data set as convert and repair see it. It knows the place of its images, and plans its own shards."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from imagenet_prep.storage.layout import Layout
 
 
 class Dataset(Protocol):
-    """What convert makes shards of: ILSVRC2012, or what a recipe says."""
+    """The source of convert's shards: ILSVRC2012, or a recipe's data set."""
 
     @property
     def options(self) -> MakingOptions:
-        """How its shards are made, if nothing else is said."""
+        """The default settings of its shards."""
         ...
 
     @property
     def recipe_file(self) -> Mapping[str, str] | None:
-        """Where the recipe lies, and what its relative paths begin with, to be kept beside the shards."""
+        """The recipe's path, and the base of its relative paths, to be kept with the shards."""
         ...
 
     def ask(self, layout: Layout, options: Any) -> Asked | None:
-        """What a plan would be made from, seen without a look at any image; None: only ``plan`` tells."""
+        """The inputs of a plan, without a look at any image; None if only ``plan`` can tell."""
         ...
 
     def plan(self, layout: Layout, engine: Engine, options: Any, progress: Progress) -> PlannedSet:
-        """All its shards, to be made as ``options`` (of the type of its own) say; called with the folder held.
+        """Plan all its shards, by ``options`` of its own type; called while the folder is locked.
 
         Raises:
             IncompleteError: images are missing, and that is not allowed.
             InputError: there is nothing to convert, or an input is damaged.
-            UsageError: an option can't be, or the folder holds another data set.
+            UsageError: an option is invalid, or the folder holds another data set.
         """
         ...
 
     def prepare(self) -> None:
-        """Write what the data set itself makes before its first shard."""
+        """Write the files that the data set needs before its first shard."""

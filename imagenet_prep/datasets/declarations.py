@@ -1,7 +1,7 @@
 """Settings: how shards are made. Each is declared once, with its type, bounds, default and help.
 
-The options of the command line, the keys of a recipe, what a manifest records and the command to run again are made
-from these declarations: a new setting is a field of the class of its data set.
+These declarations define the options of the command line, the keys of a recipe, the settings in a manifest, and the
+command to run again. To add a setting, add a field to the class of its data set.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def about(
     only_images: bool = False,
     is_rare: bool = False,
 ) -> Meta:
-    """What there is to know of a setting.
+    """The metadata of a setting.
 
     Args:
         words: its help.
-        decides: whose bytes: those of each record, or of the set alone, by what goes where. Both are recorded.
-        options: the commands that have an option for it; any other takes it with ``--set``.
-        only_images: whether it says how image files are treated: a recipe of arrays can't have it.
-        is_rare: whether its option is only in the help that shows all.
+        decides: whether it decides the bytes of each record, or only of the set, by their order. Both are recorded.
+        options: the commands with an option for it; any other accepts it as ``--set``.
+        only_images: whether it is about image files: a recipe of arrays can't have it.
+        is_rare: whether only --help-all shows its option.
     """
     extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare}
     return Meta(description=words, extra=extra)
@@ -92,11 +92,11 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return Reencode(self.resize, self.max_side, QUALITY if self.quality is None else self.quality)
 
     def replace(self: S, **changes: Any) -> S:
-        """The same settings but for some."""
+        """The same settings with some changes."""
         return msgspec.structs.replace(self, **changes)
 
     def deciding(self, *sorts: str) -> dict[str, Any]:
-        """What decides bytes of ``sorts``, by name, as fingerprints and manifests have it; None stays out."""
+        """The settings that decide bytes of ``sorts``, by name, as in fingerprints and manifests; None is left out."""
         named = {each.name: getattr(self, each.name) for each in settings_of(type(self)) if each.decides in sorts}
         found = {name: value for name, value in named.items() if value is not None}
         if self.reencode is not None and "records" in sorts:
@@ -104,7 +104,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return found
 
     def chosen(self) -> Settings:
-        """What differs from the defaults, as options of convert: for the command to run again."""
+        """The settings that differ from the defaults, as options of convert: for the command to run again."""
         return tuple(each.as_option(value) for each, value in self._changed() if value is not None)
 
     def _changed(self) -> Iterator[tuple[Setting, Any]]:
@@ -114,7 +114,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How shards are made, of whatever data set: its settings, and those of one call."""
+    """The settings of any data set's shards, and those of a single call."""
 
     overwrite: Annotated[
         bool, about("Make shards again that were made with other settings.", options=("run", "convert"), is_rare=True)
@@ -150,7 +150,7 @@ class Setting:
 
 
 def settings_of(kind: type[CommonSettings]) -> Iterator[Setting]:
-    """The settings that a class declares, in their order; fields that ``about`` says nothing of are none."""
+    """The settings that a class declares, in order; fields without ``about`` are not settings."""
     for field in msgspec.structs.fields(kind):
         for known in getattr(field.type, "__metadata__", ()):
             if known.extra is not None:
@@ -158,7 +158,7 @@ def settings_of(kind: type[CommonSettings]) -> Iterator[Setting]:
 
 
 def recipe_keys(kind: type[CommonSettings]) -> list[Setting]:
-    """The settings that a recipe can say: all but those of one call."""
+    """The settings that a recipe can have: all except those of a single call."""
     of_a_call = set(MakingOptions.__struct_fields__) - set(CommonSettings.__struct_fields__)
     return [each for each in settings_of(kind) if each.name not in of_a_call]
 
@@ -167,7 +167,7 @@ def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str,
     """Settings by name from texts such as "seed=7".
 
     Raises:
-        UsageError: there is no such setting, or it can't have such a value.
+        UsageError: the setting does not exist, or can't have this value.
     """
     known, found = {each.name: each for each in settings_of(kind)}, {}
     for text in texts:

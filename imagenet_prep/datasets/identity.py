@@ -1,9 +1,9 @@
-"""Which finished shards are those of a plan: same items, same settings, and nothing that they lie in was written to.
+"""find_changed: the finished shards that a plan would not make again, since items, settings or files changed.
 
-A shard is known by its fingerprint, which holds no file times. So images may move: from archives to folders, to a copy.
-The plan on the disk has a stamp of each container that held them. The same container with another stamp may hold other
-images: its shards are not those of the plan. Of images that lie elsewhere some are compared with the shards that hold
-them: names and lengths don't tell, arrays are all of one length, whatever they hold.
+A shard is identified by its fingerprint, which holds no file times. So images may move: from archives to folders, to
+a copy. The plan on the disk has a stamp of each container that held them. The same container with another stamp may
+hold other images: its shards are not those of the plan. If images are in a new place, some are compared with the shards
+that hold them. Names and lengths don't prove them equal: arrays all have one length, whatever they hold.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, decode, frame
 
 LOOKED_AT = 4096
-"""About how many images in all, at least one a shard: of a small set, or of a few shards, every one."""
+"""The approximate number of images to compare, at least one per shard: every one of a small set, or of a few shards."""
 
 Moved = tuple[ShardPlan, PlannedSplit, ShardInfo]
-"""A plan whose images lie elsewhere than those of its finished shard did."""
+"""A plan whose images are in another place than those of its finished shard were."""
 
 
 def find_changed(
     splits: Sequence[PlannedSplit], kept: Plan | None, layout: Layout, journal: Journal, engine: Engine
 ) -> dict[str, str]:
-    """The names of the shards on record that the plans would not make.
+    """The names of the recorded shards that the plans would not make.
 
-    Each with what tells that its images are others, where names, lengths and settings are the same, else with "".
+    Each has the evidence of other images if names, lengths and settings are the same, otherwise "".
 
     Raises:
-        InputError: an image that lies elsewhere than it did can't be read.
+        InputError: a moved image can't be read.
     """
     changed: dict[str, str] = {}
     moved: list[Moved] = []
@@ -58,26 +58,26 @@ def find_changed(
                 elif not known.keys() >= now.keys():
                     moved.append((plan, split, info))
     for name, place in find_others(moved, layout, engine).items() if moved else ():
-        changed[name] = f"{place} has the name and the length that it had elsewhere, and other bytes"
+        changed[name] = f"{place} has the same name and length as before the move, but other bytes"
     return changed
 
 
 def _written(container: object) -> str:
-    """How an image file or an archive of other times is called; an object has a new time only if it was replaced."""
+    """A description of a changed image file or archive; an object has a new time only if it was replaced."""
     if scheme_of(container) is not None:
         return f"{container} was replaced by another object"
     return f"only file times differ, of {container}: a copy that did not keep them?"
 
 
-# images that lie elsewhere -------------------------------------------------------------------------------------
+# images in another place ---------------------------------------------------------------------------------------
 
 
 _Known = tuple[int, str, int]
-"""A row of a catalog, the shard that it is in, and the CRC of its record there."""
+"""A row of a catalog, the shard that holds it, and the CRC of its record there."""
 
 
 def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[str, str]:
-    """By the name of a shard, an image of its plan that has other bytes than the one that the shard holds.
+    """By shard name, an image of its plan whose bytes differ from those in the shard.
 
     Raises:
         InputError: an image can't be read.
@@ -94,7 +94,7 @@ def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class _Some:
-    """Some images of a split, and for each the shard that it is in, and the CRC of the record that was made of it."""
+    """Some images of a split, and for each its shard and the CRC of its record."""
 
     catalog: Catalog
     recorder: Recorder
@@ -103,7 +103,7 @@ class _Some:
 
 
 def _tasks(moved: Sequence[Moved], layout: Layout, few: int) -> Iterator[_Some]:
-    """A task a shard; but of containers that are read in order a task each, the images of all shards in that order."""
+    """A task per shard; a container that is read in order has one task, for the images of all shards in that order."""
     ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
     for plan, split, info in moved:
         known = _known(plan, split, info, layout, few)
@@ -124,7 +124,7 @@ def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
 
 
 def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int) -> list[_Known]:
-    """None where the index doesn't tell (the shard is made again then); no repaired ones: another codec differs."""
+    """Rows to compare, none if the index is missing (the shard is made again then) and none that a codec repaired."""
     crcs: dict[str, int] = {}
     try:
         written = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(info.name)))
@@ -140,7 +140,7 @@ def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout
 
 @dataclass(frozen=True, slots=True)
 class _Comparer:
-    """Says by shard where the first image lies that gives another record; picklable."""
+    """Returns by shard the place of the first image with another record; picklable."""
 
     reader: Reader = field(default_factory=Reader, repr=False)
 
@@ -150,7 +150,7 @@ class _Comparer:
             if shard in others:
                 continue
             data = some.catalog.read(row, self.reader)
-            try:  # a look at headers took it, perhaps, and it doesn't decode
+            try:  # a header check may have accepted an image that can't be decoded
                 _, footer, _ = frame(*some.recorder.of_headers().record(some.catalog.item(row), data).parts)
                 is_other = FOOTER.unpack(footer) != (crc,)
             except ImageError:

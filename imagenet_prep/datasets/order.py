@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from imagenet_prep.sources.names import Column
 
 SEED = 12345
-"""Of the shuffle of 2016."""
+"""The seed of 2016."""
 
 LANES = 8
-"""The threads of the original: it cut the images in 8 lanes, and each lane in shards/8 shards."""
+"""The threads of the original: it cut the images into 8 lanes, and each lane into shards/8 shards."""
 
 
-_DRAWN = 1 << 16  # numbers at a time
-_APART = 8  # of the square root of what is left an eighth is exchanged at once: 2 in 100 times two of them meet
+_DRAWN = 1 << 16  # numbers drawn at a time
+_APART = 8  # an eighth of the square root of the rest is swapped at once: in 2 of 100 batches two swaps collide
 _FEWEST = 64  # fewer are faster one by one
 
 
 def most_shards(count: int) -> int:
-    """The most shards for ``count`` images: one each, or the 1024 of 2016, of which some are empty then."""
+    """The most shards for ``count`` images: one each, or the 1024 of 2016, some of them empty."""
     return max(count, 1024)
 
 
@@ -50,9 +50,9 @@ def shuffled(count: int, seed: int) -> array[int]:
 
 
 def _swap(order: Column, last: int, others: Column) -> None:
-    """Exchange what is at ``last``, at the place before, ... with what is at each of ``others``, one after the other.
+    """Swap the items at ``last``, ``last`` - 1, ... with the items at each of ``others``, in order.
 
-    As many of them at once as hardly ever meet: then it is all the same in which order they are exchanged.
+    Batches are small enough that swaps in one rarely collide: without a collision their order makes no difference.
     """
     each = memoryview(order.data)
     step = max(math.isqrt(last) // _APART, 1)
@@ -72,10 +72,10 @@ def _swap(order: Column, last: int, others: Column) -> None:
 
 
 def bounds(count: int, shards: int) -> list[int]:
-    """Where each shard starts: ``shards`` + 1 numbers from 0 to ``count``.
+    """The start of each shard, and the end: ``shards`` + 1 numbers from 0 to ``count``.
 
-    [0, count) is cut in 8 lanes and each lane in shards/8 shards, both at ``int(start + k * (stop - start) / parts)``;
-    a number of shards that is not divisible by 8 uses one lane.
+    [0, count) is cut into 8 lanes and each lane into shards/8 shards, both at ``int(start + k * (stop - start) /
+    parts)``; a number of shards that is not divisible by 8 uses one lane.
     """
     lanes = LANES if shards % LANES == 0 else 1
     lane_edges = _cut(0, count, lanes)

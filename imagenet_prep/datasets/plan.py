@@ -1,4 +1,4 @@
-"""Catalogs -> shards to make, and what makes their records; Plan, what was decided, on the disk and claimed."""
+"""Catalogs -> shards to make, and the recorders of their images; Plan: the decisions, on the disk and claimed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOOSELY = "--check header"
 
 
 class Recorded(NamedTuple):
-    """A record: the pieces that follow each other, and what was done to its image beside encoding ("" for nothing)."""
+    """A record: its pieces in order, and the change to its image other than encoding ("" for none)."""
 
     parts: tuple[Buffer, ...]
     repair: str = ""
@@ -47,29 +47,29 @@ class Recorder(Protocol):
 
     @property
     def keeps_size(self) -> bool:
-        """Whether a record takes about the bytes of its file; if not, how many can't be known before it is made."""
+        """Whether a record is about as large as its file; if not, its size is unknown before it is made."""
         ...
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The record of an item whose file holds ``data``.
 
         Raises:
-            ImageError: the file is damaged, or isn't what it should be.
+            ImageError: the file is damaged, or has the wrong kind.
         """
         ...
 
     @property
     def loosely(self) -> str:
-        """How to ask for a check of headers alone."""
+        """The setting that checks headers alone, as the user writes it."""
         ...
 
     def of_headers(self) -> Recorder:
-        """The recorder of the same records that checks headers alone."""
+        """A recorder of the same records that checks headers alone."""
         ...
 
 
 def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
-    """Whether a recorder makes a record of an item."""
+    """Whether a recorder can make a record of an item."""
     try:
         recorder.record(item, data)
     except ImageError:
@@ -79,14 +79,14 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class InceptionRecorder:
-    """Records of 2016's layout.
+    """Makes records of 2016's layout.
 
     Args:
-        check: how closely each image is looked at.
-        how: how to encode every image again, or None to take them as they are.
-        numbers: the labels to write for 1, 2, ...; None: those themselves.
+        check: how closely each image is checked.
+        how: how to encode every image again, or None to keep them.
+        numbers: the labels to write for 1, 2, ...; None: the same labels.
         upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
-        loosely: how to ask for a ``check`` of headers alone.
+        loosely: the setting that checks headers alone, as the user writes it.
     """
 
     check: Check = "decode"
@@ -97,11 +97,11 @@ class InceptionRecorder:
 
     @property
     def keeps_size(self) -> bool:
-        """Not if images are made smaller."""
+        """False if images are made smaller."""
         return self.how is None or not self.how.may_shrink
 
     def record(self, item: Item, data: Buffer) -> Recorded:
-        """The fifteen features around the image's own bytes, or around what a repair made of them."""
+        """The fifteen features around the image's own bytes, or around its repaired bytes."""
         image = prepare(data, self.check, self.how, upright=self.upright)
         if image.orientation != UPRIGHT and item.boxes:
             item = dataclasses.replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
@@ -110,11 +110,11 @@ class InceptionRecorder:
         return Recorded((head, image.encoded, tail), image.changes)
 
     def numbered(self, item: Item) -> Item:
-        """The item with the label that its record has."""
+        """The item with the label of its record."""
         return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
 
     def of_headers(self) -> InceptionRecorder:
-        """The recorder of the same records that checks headers alone."""
+        """A recorder of the same records that checks headers alone."""
         return dataclasses.replace(self, check="header")
 
 
@@ -122,9 +122,9 @@ class InceptionRecorder:
 class PlannedSplit:
     """One split, planned.
 
-    The rows of ``catalog`` are in record order: those of a shard lie together. ``order`` tells where each stood in the
-    listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records. ``stamps`` are
-    those of the containers that hold the images, by path.
+    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``order`` has the position of each in
+    the listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records. ``stamps``
+    are those of the containers that hold the images, by path.
     """
 
     catalog: Catalog
@@ -137,7 +137,7 @@ class PlannedSplit:
 
     @property
     def times(self) -> Iterator[str]:
-        """A digest of the modification times of what holds the images of each shard, in order."""
+        """A digest of the modification times of each shard's image files or archives, in order."""
         return (self.catalog.times(self.rows(plan)) for plan in self.plans)
 
     def rows(self, plan: ShardPlan) -> range:
@@ -150,12 +150,12 @@ class PlannedSet:
     """A whole data set, planned.
 
     Args:
-        entry: what the manifest says of the data set.
+        entry: the manifest's entry for the data set.
         splits: each cut into plans.
         settings: those that decide bytes.
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
-        notes: what to tell the user before the work, and ``closing`` after it.
+        notes: messages for the user before the work, and ``closing`` after it.
     """
 
     entry: DatasetEntry
@@ -170,12 +170,12 @@ class PlannedSet:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a data set is planned from, but for the images themselves: where it is the same, so is the plan.
+    """The inputs of a plan, except for the images themselves: if they are equal, so is the plan.
 
     Args:
         options: all settings.
-        raw: by split, which copy of it was found, and the files beside it that count.
-        recorders: what makes the records of each split.
+        raw: by split, the copy that was found, and the other files that count.
+        recorders: the recorders of each split.
         deciding: the settings that decide bytes.
     """
 
@@ -186,7 +186,7 @@ class Asked:
 
 
 def plan_name(plan: ShardPlan) -> str:
-    """The name of the shard that a plan makes."""
+    """The name of a plan's shard."""
     return shard_name(plan.split, plan.index, plan.count)
 
 
@@ -210,12 +210,12 @@ def cut(
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
-    """What a manifest says of a split's images: from where, how many, and a digest of their names, sizes and labels."""
+    """A manifest's entry for a split's images: their source, number, and a digest of their names, sizes and labels."""
     return {"name": planned.source.name, "images": len(planned.catalog), "names_and_sizes": planned.digest}
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
-    """Names, sizes and labels must be those of then; times and whether they lie in an archive make no difference."""
+    """Raise unless names, sizes and labels are the recorded ones; times and the kind of container may differ."""
     split, source = planned.catalog.split, planned.source
     expected, found = manifest.sources.get(split), source_record(planned)
     if not isinstance(expected, dict):
@@ -224,11 +224,11 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         return
     detail = f"expected {expected.get('images')} images, got {found['images']}"
     if expected.get("images") == found["images"]:
-        detail = f"there are {found['images']} images, as there were, but some have other names or sizes"
+        detail = f"their number is the same, {found['images']}, but some have other names or sizes"
     raise InputError(
         f"the {split} images in {source} are not those that the shards were made from",
         detail,
-        "get those back or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
+        "restore those or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
     )
 
 
@@ -236,7 +236,7 @@ SCHEMA = 1
 """Of plan.json."""
 
 MOST_BYTES = 1 << 33
-"""Of its file, of which a million shards take 70 MB."""
+"""The largest plan file that is read; a million shards need 70 MB."""
 
 Stamps = Mapping[str, Mapping[str, str]]
 """By split, the stamp of each container that holds its images, by path."""
@@ -244,24 +244,24 @@ Stamps = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a set will be, and where its images lie.
+    """The decisions about a set, and the place of its images.
 
     Args:
-        dataset: what its manifest will say of the data set.
+        dataset: the manifest's entry for the data set.
         settings: those that decide bytes.
-        sources: what the manifest will say of each split's images.
-        totals: what is to be made of each split.
+        sources: the manifest's entry for each split's images.
+        totals: the planned totals of each split.
         fingerprints: of the shards of each split, in order.
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
         raw: the folder that was given for raw data.
-        recipe: where the recipe lies, and what its relative paths begin with.
+        recipe: the recipe's path, and the base of its relative paths.
         stamps: of all containers that were found to hold the images.
-        times: of the shards of each split, a digest of the modification times of what holds their images.
-        rows: the name of the folder beside plan.json that holds the images of each split in record order.
-        origins: where the images of each split lie.
-        notes: what to tell the user.
-        asked: ``options`` of what it was planned from, and ``raw``, as Asked has them.
+        times: per shard of each split, a digest of the modification times of its image files or archives.
+        rows: the name of the folder next to plan.json that holds the images of each split in record order.
+        origins: the places of each split's images.
+        notes: messages for the user.
+        asked: ``options`` and ``raw`` of the Asked that it was planned from.
     """
 
     dataset: DatasetEntry
@@ -282,7 +282,7 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """A digest of which shards are to be made, and of what: that of two plans of one and the same set."""
+        """A digest of the shards to make and their inputs: two plans of one set have the same."""
         digest = hashlib.sha256()
         for split, fingerprints in sorted(self.fingerprints.items()):
             digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
@@ -299,14 +299,14 @@ class Plan:
         return [shard_name(split, number, count) for number in range(count)]
 
     def knows(self, shard: ShardPlan, times: str) -> bool:
-        """Whether it is of these very items in files of these times."""
+        """Whether a shard is planned from exactly these items, in files of these times."""
         fingerprints, known = self.fingerprints.get(shard.split, ()), self.times.get(shard.split, ())
         if shard.index >= min(len(fingerprints), len(known)):
             return False
         return (fingerprints[shard.index], known[shard.index]) == (shard.fingerprint, times)
 
     def shards(self) -> dict[str, ShardInfo]:
-        """Each shard by name, with what is known of it before it is made."""
+        """Each shard by name, with the facts known before it is made."""
         found = {}
         for split, fingerprints in self.fingerprints.items():
             edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
@@ -315,9 +315,9 @@ class Plan:
         return found
 
     def read(self, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
-        """What was planned: all of it, or the shards of these names. None: raw data was written to, or rows are lost.
+        """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
 
-        Of all shards files of their own may have changed: then there is None, too.
+        None also if all shards are requested and images are in files of their own, each of which may have changed.
         """
         try:
             splits = tuple(self._split(split, layout, asked, names) for split in asked.recorders)
@@ -350,21 +350,21 @@ class Plan:
         return PlannedSplit(catalog, origin, (), digest, asked.recorders[split], tuple(plans), self.stamps[split])
 
     def manifest(self) -> Manifest:
-        """The manifest to come, but for what only finished shards tell."""
+        """The manifest to come, except for facts of finished shards."""
         values = dict(self.settings), dict(self.sources), dict(self.totals)
         return Manifest(__version__, self.dataset, *values, self.shards())
 
     def encode(self) -> bytes:
-        """Its file: one line of JSON with a seal."""
+        """The content of its file: one line of JSON with a seal."""
         import msgspec  # here, so that a command without a plan starts without it
 
         return sealed_line({"schema": SCHEMA, **msgspec.to_builtins(self, str_keys=True)})
 
     def save(self, layout: Layout, before: Plan | None, packed: Mapping[str, PackedCatalog], *, replaces: bool) -> None:
-        """Keep the rows, then claim the set, unless ``before`` is this plan; ``replaces``: take another one's place.
+        """Keep the rows, then claim the folder, unless ``before`` is this plan; ``replaces``: replace another plan.
 
         Raises:
-            UsageError: another plan has been claimed.
+            UsageError: the folder is claimed for another plan.
         """
         content = self.encode()
         for each in packed.values():
@@ -375,7 +375,7 @@ class Plan:
             save_bytes(layout.plan_path, content)
             return
         other = _decode(claim(layout.plan_path, content))
-        if other is None:  # what nobody can understand claims nothing
+        if other is None:  # an unreadable plan claims nothing
             save_bytes(layout.plan_path, content)
         elif other.key != self.key:
             raise UsageError(
@@ -385,7 +385,7 @@ class Plan:
             )
 
     def remove_other_rows(self, layout: Layout) -> None:
-        """Remove what earlier plans kept: nobody reads it once the set is finished."""
+        """Remove the rows of earlier plans: they are not needed once the set is finished."""
         for path in layout.plan_path.parent.glob("*/*"):
             if path.parent.name not in self.rows.values():
                 path.unlink(missing_ok=True)
@@ -394,7 +394,7 @@ class Plan:
                         folder.rmdir()
 
     def differences(self, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
-        """In what a set differs from another one, in words; ``or_else`` where settings and totals are the same."""
+        """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
         ours, theirs = self.settings, other.settings
         found = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
         found += ["classes"] if self.dataset.classes != other.dataset.classes else []
@@ -411,12 +411,12 @@ class Plan:
 
 
 def _content(source: object) -> object:
-    """What a source record says but for its name: the same images may lie in an archive or in folders."""
+    """A source record without its name: the same images may be in an archive or in folders."""
     return {key: source[key] for key in source if key != "name"} if isinstance(source, dict) else source
 
 
 def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> list[ShardPlan]:
-    """The plans of shards whose rows alone a catalog has; raises InputError if they are not the rows of then."""
+    """The plans of shards whose rows a catalog has; raises InputError if they are not the planned rows."""
     from imagenet_prep.sources.fingerprint import Fingerprints
 
     found, start, fingerprints = [], 0, Fingerprints(catalog, settings)
@@ -436,7 +436,7 @@ def plan_of(
     before: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
-    """The plan of a set that was listed, ``packed`` by split; what is known of places from ``before`` is kept."""
+    """The plan of a set that was listed, ``packed`` by split; known places from ``before`` are kept."""
     splits = {split.catalog.split: split for split in planned.splits}
     known = before.stamps if before else {}
     return Plan(
@@ -468,7 +468,7 @@ def plan_of(
 
 
 def load_plan(layout: Layout) -> Plan | None:
-    """The plan of the set, or None if there is none that can be understood.
+    """The plan of the set, or None if it does not exist or can't be understood.
 
     Raises:
         InputError: it can't be read.

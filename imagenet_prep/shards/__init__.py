@@ -1,1 +1,1 @@
-"""Shards made of tasks: one by one, many at once."""
+"""Tasks -> shards: one at a time, or many at once."""

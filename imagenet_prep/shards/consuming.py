@@ -1,6 +1,6 @@
-"""What convert asks before raw data gives its space to the shards: whether it may, fits, and can go on.
+"""Checks and steps of ``--consume``: raw data gives its space to the shards, if that is allowed, fits and can resume.
 
-The giving back itself is in ``sources/consumption.py``.
+``sources/consumption.py`` frees the space itself.
 """
 
 from __future__ import annotations
@@ -28,62 +28,62 @@ from imagenet_prep.storage.refusals import writing
 
 
 def is_gone(split: PlannedSplit) -> bool:
-    """Whether the raw data of a split is on record only: it was consumed, or is being consumed."""
+    """Whether the raw data of a split exists only on record: it was consumed, or is being consumed."""
     return any(isinstance(each, Gone) for each in split.catalog.containers)
 
 
-# whether it may ------------------------------------------------------------------------------------------------
+# whether it is allowed -----------------------------------------------------------------------------------------
 
 
 def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Refuse to consume raw data that could not be had again, or whose space can't be given back; nothing is written.
+    """Refuse to consume raw data that can't be fetched again, or whose space can't be freed; nothing is written.
 
     Raises:
-        UsageError: it lies outside DATA_DIR/raw-data, or holds more than one split, or its file system can't do it.
-        InputError: no digest of it was seen.
+        UsageError: it is outside DATA_DIR/raw-data, or holds several splits, or its file system can't free the space.
+        InputError: none of its digests is known.
     """
     layout.refuse_urls()
     if layout.output_dir.resolve() != layout.data_dir.resolve():
         raise UsageError(
             f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
             "expected --consume without --output",
-            "leave one of the two out",
+            "leave out one of the two",
         )
     whole = [each for split in splits if not is_gone(split) for each in split.catalog.containers]
     for path in {each.path for each in whole}:
         if sum(each.path == path for each in whole) > 1:
-            raise _refused(path, "it holds several splits, so nothing of it is free before the last one is made")
+            raise _refused(path, "it holds several splits, so none of it can be freed before the last one is made")
     for each in whole:
         _check_place(each, layout)
         if not seen_digests(layout, _below(layout.raw_dir, each.path), each.path):
             raise InputError(
-                f"{each.path} can't be consumed: nothing proves that it is what could be fetched again",
-                "expected a digest that was seen, by a download or by a check of what is there",
+                f"{each.path} can't be consumed: nothing proves that it can be fetched again",
+                "expected a digest from a download, or from a check of the existing file",
                 f"check it: {command('download', layout.data_dir)}    (with the site that it is from)",
             )
     for folder in {each.path.parent for each in whole}:
         with writing(folder):
             if not can_punch(local_path(folder)):
                 raise UsageError(
-                    f"the file system of {folder} can't give back space within a file",
+                    f"the file system of {folder} can't free space within a file",
                     "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
-                    "convert without --consume, where there is space for both",
+                    "convert without --consume, on a disk with space for both",
                 )
 
 
 def _check_place(container: Container, layout: Layout) -> None:
     path, own = container.path, layout.own_raw_dir
     if not is_consumable(container):
-        raise _refused(path, "it is a folder, or of a kind whose space can't be given back")
+        raise _refused(path, "it is a folder, or a kind of file whose space can't be freed")
     below = _below(own, path)
     real = layout.data_dir.resolve() / own.name / below
     if not below or path.is_symlink() or path.resolve() != real:
-        raise _refused(path, f"it lies outside {own}, and is only read there; or it is a link")
+        raise _refused(path, f"it is outside {own}, which is read-only for --consume; or it is a link")
     status = path.stat()
     if status.st_nlink > 1:
-        raise _refused(path, "it has another name elsewhere (a hard link), where it would be lost too")
+        raise _refused(path, "it has another name elsewhere (a hard link), which would lose it too")
     if status.st_dev != layout.data_dir.stat().st_dev:
-        raise _refused(path, f"it lies on another file system than {layout.data_dir}, where its space is of no use")
+        raise _refused(path, f"it is on another file system than {layout.data_dir}, which can't use its space")
 
 
 def _below(folder: AnyPath, path: AnyPath) -> str:
@@ -96,23 +96,23 @@ def _refused(path: AnyPath, why: str) -> UsageError:
     return UsageError(f"{path} can't be consumed", why, "convert without --consume")
 
 
-# whether it can go on ------------------------------------------------------------------------------------------
+# whether it can resume -----------------------------------------------------------------------------------------
 
 
 def refuse_gone(
     splits: Sequence[PlannedSplit], waiting: Collection[str], layout: Layout, options: MakingOptions
 ) -> None:
-    """Refuse to begin what takes raw data that is gone: before anything that stands is removed for it.
+    """Refuse a conversion whose raw data is gone, before any existing file is removed for it.
 
     Args:
         splits: as planned.
         waiting: the names of the shards that are not done.
-        layout: where everything lives.
-        options: whether to go on consuming.
+        layout: the paths of the set.
+        options: whether to continue consuming.
 
     Raises:
         InputError: the images of a shard to make are neither in raw data nor in its bundle.
-        UsageError: they are, but to go on takes ``consume``.
+        UsageError: they are, but resuming requires ``consume``.
     """
     for split in splits:
         names = [name for plan in split.plans if (name := plan_name(plan)) in waiting]
@@ -124,20 +124,20 @@ def refuse_gone(
         if not options.consume:
             raise UsageError(
                 f"{split.source} is being consumed, and {len(names):,} of its shards are not made yet",
-                "expected to go on with that",
-                "the same imagenet-prep convert with --consume",
+                "expected that conversion to resume",
+                "run the same imagenet-prep convert with --consume",
             )
 
 
 def _covers(found: Consumption, split: PlannedSplit, names: Sequence[str]) -> bool:
-    """Whether shards can be made of what a consumption left."""
+    """Whether the shards can be made from the remains of a consumption."""
     if not set(names) <= set(found.shards) or found.partition != _partition(split, found.shards):
         return False
     return not found.is_read or all((found.paths.bundles / name).exists() for name in names)
 
 
 def _partition(split: PlannedSplit, names: Collection[str]) -> str:
-    """A digest of which rows of the listing belong to which of these shards."""
+    """A digest of the listing's rows in each of these shards."""
     digest = hashlib.sha256()
     for plan in split.plans:
         if plan_name(plan) in names:
@@ -150,7 +150,7 @@ def _partition(split: PlannedSplit, names: Collection[str]) -> str:
 
 
 def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list[Need]:
-    """What it takes to begin; to go on with what was begun takes nothing that was not asked for then."""
+    """The disk space needed to start consuming; resuming needs nothing beyond that."""
     return [
         need
         for work in works
@@ -167,12 +167,12 @@ def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list
 
 
 def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -> list[Work]:
-    """The works, each with its consumption, on record and with its files taken, old or new.
+    """The works, each with its consumption on record and its files claimed, old or new.
 
     Raises:
-        InputError: a file is not there any more, or was written to.
+        InputError: a file is gone or has changed.
     """
-    layout.shards.sync()  # what counts as done must be durable: the images of that are given back, too
+    layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too
     layout.indexes.sync()
     fresh = [work for work in works if not is_gone(work.split)]
     if fresh:
@@ -197,7 +197,7 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
 
 
 def finish_consuming(splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Remove what is left of raw data and bundles, once all shards are made and on record."""
+    """Remove the rest of raw data and bundles, once all shards are made and on record."""
     for split in splits:
         found = Consumption.find(layout, split.catalog.split)
         if found is not None and found.is_read and not found.is_over:
@@ -214,7 +214,7 @@ def _consumption(work: Work, layout: Layout) -> Consumption:
 
 
 def _remove_used(found: Consumption, work: Work) -> None:
-    """Remove the bundles of shards that stand: a crash came between the two."""
+    """Remove the bundles of finished shards, which a crash left behind."""
     for name in set(found.shards) - set(map(plan_name, work.plans)):
         (found.paths.bundles / name).unlink(missing_ok=True)
 

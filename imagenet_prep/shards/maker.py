@@ -1,4 +1,4 @@
-"""Making one shard: the work of one worker, from a task to a file under its final name."""
+"""ShardMaker: makes one shard, the task of one worker: from a ShardTask to a file under its final name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a shard.
+    """The outcome of a shard.
 
-    ``info`` is None if bad images kept it from being made; ``problems`` name them.
+    ``info`` is None if bad images prevented the shard; ``problems`` name them.
     """
 
     info: ShardInfo | None
@@ -37,21 +37,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """One shard's work, whole in itself: picklable, and free of anything that could differ between two runs.
+    """The work on one shard: picklable, complete, and without anything that could differ between two runs.
 
     Args:
         name: of the shard.
-        fingerprint: of all that decides its bytes.
-        layout: where it goes.
+        fingerprint: of everything that decides its bytes.
+        layout: the paths of the set.
         catalog: its images alone, in record order.
-        recorder: what makes the record of an image.
+        recorder: makes the record of an image.
         compression: of the whole shard.
-        skip_bad: leave bad images out, in place of refusing the shard.
-        expected: what it must become, when it is made again; any other one is refused before it replaces anything. Then
-            just those images are left out that were then, and the outcome is what is expected, fingerprint and all.
-        doubt: what beside other raw data may explain a shard that is not as expected.
-        bundle: the file that holds just its images: of no use once it is durable.
-        syncs: whether the maker makes index and names durable too: whoever journals the shard may be elsewhere.
+        skip_bad: leave bad images out, instead of refusing the shard.
+        expected: the entry that the shard must match when it is made again; any other shard is refused before it
+            replaces anything. Exactly the same images are left out, and the outcome is this entry, fingerprint
+            included.
+        doubt: a possible cause of an unexpected shard, other than changed raw data.
+        bundle: the file that holds just its images, unused once the shard is durable.
+        syncs: whether the maker also makes index and names durable, because the journal may be on another machine.
     """
 
     name: str
@@ -74,15 +75,15 @@ class ShardMaker(Portable[ShardTask]):
     reader: Reader = field(default_factory=Reader, repr=False)
 
     def meeting_point(self, task: ShardTask, token: str) -> Path | None:
-        """In the folder of its run."""
+        """A file in the folder of its run."""
         return task.layout.meeting_point(token)
 
     def inputs(self, task: ShardTask) -> Sequence[Path]:
-        """The first archive or folder of its images: where that is, the others are."""
+        """The first archive or folder of its images: a machine that has it has the others."""
         return [each.path for each in task.catalog.containers[:1] if isinstance(each.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
-        """It syncs index and name too: no sync of the machine that journals the shard would."""
+        """The task for another machine: it syncs index and name too, since the driver's sync can't."""
         return replace(task, syncs=True)
 
     def __call__(self, task: ShardTask) -> Outcome:
@@ -90,9 +91,9 @@ class ShardMaker(Portable[ShardTask]):
 
         Raises:
             InputError: the raw data changed or can't be read, or doesn't give the expected shard.
-            SpaceError: no space left.
+            SpaceError: no space is left.
             WriteError: the storage failed twice.
-            BusyError: another run has begun there since, so that this one may not finish anything.
+            BusyError: another run has started there since, so this one must not finish anything.
         """
         try:
             with contextlib.suppress(_StorageFailedError):
@@ -100,14 +101,14 @@ class ShardMaker(Portable[ShardTask]):
             return _Making(task, self.reader).make()
         except GoneError as error:
             raise BusyError(
-                f"{task.name} was not finished: what was written of it is gone",
-                f"another run has begun in {task.layout.output_dir} since, or has finished the set",
-                "let that one end",
+                f"{task.name} was not finished: its partial file is gone",
+                f"another run has started in {task.layout.output_dir} since, or has finished the set",
+                "let that run finish",
             ) from error
         except _StorageFailedError as error:
             raise WriteError(
                 f"{task.name} can't be written safely",
-                f"the storage refused twice: {error}",
+                f"the storage failed twice: {error}",
                 "check the disk, then run the same command again",
             ) from error
 
@@ -142,7 +143,7 @@ class _Making:
         return Outcome(task.expected or info, tuple(problems))
 
     def _records(self) -> Iterator[tuple[Item, Recorded]]:
-        """The records in order, but for images left out then; each bad image becomes a Problem."""
+        """The records in order, except for left-out images; each bad image becomes a Problem."""
         catalog, recorder = self._task.catalog, self._task.recorder
         left_out = self._task.expected.set_aside if self._task.expected else ()
         if left_out:
@@ -153,11 +154,11 @@ class _Making:
             except jpeg.ImageError as error:
                 detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
                 is_taken = takes(recorder.of_headers(), item, data)
-                remedy = f"{_REMEDY}; {recorder.loosely} takes it as it is" if is_taken else _REMEDY
+                remedy = f"{_REMEDY}; {recorder.loosely} accepts it unchanged" if is_taken else _REMEDY
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self) -> list[str]:
-        """The images whose records are not those that the shard's index lists; none if that is of other images."""
+        """The images whose records differ from the shard's index; none if the index is of other images."""
         layout, made = self._task.layout, self._index
         try:
             written = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(self._task.name)))
@@ -168,18 +169,18 @@ class _Making:
         return [name for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True) if old != new]
 
     def _other(self, expected: ShardInfo, made: ShardInfo) -> InputError:
-        """The error for a shard that came out otherwise than when it was made first."""
+        """The error for a shard that differs from the one made first."""
         problems, altered, doubt = self._problems, self._altered(), self._task.doubt
-        what = f"{made.name} can't be made again: the raw data is not what it was made from"
+        what = f"{made.name} can't be made again: the raw data has changed since"
         detail = expected_and_got(expected, made)
-        hint = "get back the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"
+        hint = "restore the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
         elif made.digest == expected.digest and self._task.compression != "none":
-            what = f"{made.name} can't be made again: zlib is another one, and compresses the same records differently"
-            hint = "remove this shard and run the same imagenet-prep convert again: it takes the new size"
+            what = f"{made.name} can't be made again: another version of zlib compresses the same records differently"
+            hint = "remove this shard and run the same imagenet-prep convert again: it accepts the new size"
         elif doubt:
-            what, detail = f"{what}, or the codec is not", doubt
+            what, detail = f"{what}, or the codec has", doubt
             hint = "install those versions and repair again, or make the set again: imagenet-prep convert --overwrite"
         elif altered:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
@@ -189,11 +190,11 @@ class _Making:
         return InputError(what, detail, hint)
 
     def _finish(self, sink: Sink) -> None:
-        """Everything between the last byte and a shard that stays: seal, index, commit.
+        """The steps after the last byte that make a shard durable: seal, index, commit.
 
-        One sync a shard. Names are synced by whoever journals the shard, many at a time: if a crash undoes this one,
-        the file is missing and the shard not done. Unless the task says that nobody else can, or the name was taken:
-        then the old content would come back under the new journal line. So the names are synced at once.
+        One sync per shard. The writer of the journal syncs names, many at a time. If a crash undoes a name, the file is
+        missing and the shard not done. Names are synced at once in two cases: if the task says that no other process
+        can, or if the name was taken, since the old content would return under the new journal line.
         """
         name, shards = self._task.name, self._task.layout.shards
         try:
@@ -206,7 +207,7 @@ class _Making:
         except GoneError:
             raise
         except OSError as error:
-            if error.errno in USED_UP:  # a full disk may show as late as here
+            if error.errno in USED_UP:  # a full disk may be reported this late
                 raise no_space(self._task.layout.shard_path(name)) from error
             raise _StorageFailedError(error) from error
 
@@ -228,10 +229,10 @@ def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
 
 
 def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:
-    """Two entries of one shard in words: the one on record, and what came out."""
+    """Two entries of one shard as text: the recorded one, and the new one."""
     told = (f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}" for info in (expected, made))
     return "expected {}; got {}".format(*told)
 
 
 class _StorageFailedError(Exception):
-    """An fsync or a rename failed: nothing of the shard can be trusted."""
+    """An fsync or a rename failed: no part of the shard can be trusted."""

@@ -1,4 +1,4 @@
-"""What shards and their bundles take of a disk; whether a source is read once in its own order."""
+"""The disk space of shards and their bundles; and whether a source is read in one pass, in its own order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
 _RECORD = 1024
-"""A record that holds its image takes less than this many bytes more, with its lines in the index."""
+"""A record that holds its image is larger by less than this many bytes, including its lines in the index."""
 
 
 HELD = 64 << 20
-"""Bytes of shards after which they are made safe where they are made from bundles: those can go only then."""
+"""Bytes of shards after which shards made from bundles are made durable: only then bundles can be removed."""
 
-_LEAST_STEP = 16 << 20  # bytes; with each step of a pass that consumes, every bundle is made durable
+_LEAST_STEP = 16 << 20  # bytes; each step of a consuming pass makes every bundle durable
 
 
 @dataclass(frozen=True, slots=True)
 class PendingShards:
-    """The shards of a split that are still to be made: ``shards`` of them, from ``images`` of ``size`` bytes in all.
+    """The unfinished shards of a split: ``shards`` of them, from ``images`` of ``size`` bytes in total.
 
-    ``is_about`` tells whether these numbers are an estimate.
+    ``is_about``: these numbers are an estimate.
     """
 
     split: str
@@ -37,10 +37,10 @@ class PendingShards:
 
 
 def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps_size: bool) -> list[Need]:
-    """What pending shards, and the bundles that they are made from if they are read ``in_order``, take.
+    """The space for pending shards, and for their bundles if the source is read ``in_order``.
 
-    A bundle goes when its shard stands: of bundles, only the bytes count that are there twice for a while. Of shards
-    whose records don't keep the size of their image nothing is known but the bundles.
+    A bundle is removed once its shard is durable: only the bytes that exist twice for a while are counted. If records
+    don't keep the size of their image, the size of the shards is unknown, and only bundles are counted.
     """
     split, shards, is_about = pending.split, pending.shards, pending.is_about
     made = pending.size + _RECORD * pending.images if keeps_size else 0
@@ -55,11 +55,11 @@ def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps
 
 
 def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, whole: int) -> list[Need]:
-    """What pending shards take beside raw data that gives its space to them.
+    """The space for pending shards in addition to the raw data that gives its space to them.
 
-    That is what frames records, and, since raw data and bundles or bundles and shards are there twice for a while, a
-    step of the pass, or what is held until the next sync with the shards ``under_way``; and ``whole``, the largest file
-    that can only be given back as a whole.
+    It includes the framing of records. Raw data and bundles, or bundles and shards, exist twice for a while: a step of
+    the pass, or the bytes held until the next sync with the shards ``under_way``. It also includes ``whole``, the
+    largest file that can only be freed as a whole.
     """
     if not pending.shards:
         return []
@@ -71,12 +71,12 @@ def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, wh
 
 
 def consumed_step(size: int) -> int:
-    """Bytes after which a pass over ``size`` bytes gives their space back: a small part of it, but not too often."""
+    """Bytes after which a pass through ``size`` bytes frees their space: a small part of it, but not too often."""
     return max(size // 32, _LEAST_STEP)
 
 
 def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:
-    """Whether ``left`` bytes of images that could be read in any order are better read in one pass over ``path``."""
+    """Whether one pass through ``path`` is faster for ``left`` bytes of images than reading them in any order."""
     local = local_or_none(path)
     if local is None:
         return False
@@ -95,7 +95,7 @@ NETWORK = frozenset(
 
 
 def is_seek_dear(path: Path, *, sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> bool:
-    """Whether ``path`` lies on a spinning disk or a network file system; False where the system doesn't tell."""
+    """Whether ``path`` is on a spinning disk or a network file system; False if the system doesn't tell."""
     return _file_system(path.resolve(), proc) in NETWORK or _is_rotational(path.stat().st_dev, sys)
 
 
@@ -125,7 +125,7 @@ def _file_system(path: Path, proc: Path) -> str:
 
 
 def available_memory(*, proc: Path = Path("/proc")) -> int:
-    """Bytes that can be used without swapping, page cache included; 8 GiB where the system doesn't tell."""
+    """Bytes that can be used without swapping, page cache included; 8 GiB if the system doesn't tell."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

@@ -1,4 +1,4 @@
-"""Plans -> finished shards: how workers, journal and disk work together, for convert and for repair."""
+"""Plans -> finished shards: the work of workers, journal and disk, for convert and for repair."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from imagenet_prep.text import number_of
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """One split's part of a ConvertSummary: ``made`` of ``shards`` were made by this run, the others were there."""
+    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before."""
 
     split: str
     images: int
@@ -43,13 +43,13 @@ class SplitSummary:
 
     @property
     def turned(self) -> int:
-        """How many images were turned upright."""
+        """The number of images that were turned upright."""
         return count_changes(self.repairs)[TURNED]
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertSummary:
-    """What a conversion did. ``problems`` are the images that ``skip_bad`` set aside in this run."""
+    """The result of a conversion. ``problems`` are the images that ``skip_bad`` set aside in this run."""
 
     splits: tuple[SplitSummary, ...]
     problems: tuple[Problem, ...]
@@ -57,12 +57,12 @@ class ConvertSummary:
 
     @property
     def set_aside(self) -> int:
-        """How many images are missing from the shards because ``skip_bad`` set them aside, in this run or before."""
+        """The number of images missing from the shards because ``skip_bad`` set them aside, in this run or before."""
         return sum(split.set_aside for split in self.splits)
 
 
 def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -> SplitSummary:
-    """What became of the plans of a split, of which those of ``todo`` were made now."""
+    """The summary of a split's plans, of which those in ``todo`` were made now."""
     name = split.catalog.split
     infos = [info for plan in split.plans if (info := journal.get(plan_name(plan)))]
     return SplitSummary(
@@ -76,7 +76,7 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
 
 
 def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
-    """The error for shards that bad images kept from being made; each image is noted."""
+    """The error for shards that bad images prevented; each image is noted."""
     for problem in problems:
         progress.note(f"bad image: {problem}")
     return DataProblemsError(
@@ -88,19 +88,18 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
 
 
 SYNC_SECONDS = 1.0
-"""How often finished shards are made safe against the end of the system; the end of the process can't undo them.
+"""Seconds between syncs of finished shards, which protect them from a power cut; a killed process can't undo them.
 
-One sync of the file system: two more syncs of their own for the index of each shard would cost more where shards are
-small.
+Each sync covers the whole file system: two more syncs for the index of each shard would cost more for small shards.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be made of one split: ``size`` is the bytes of its images.
+    """The work on one split: ``size`` is the bytes of its images.
 
-    ``in_order``: its archive is read once from front to back, into a bundle a shard. ``consumption``: and gives its
-    space to them.
+    ``in_order``: its archive is read once from front to back, into a bundle per shard. ``consumption``: the archive
+    gives its space to the bundles.
     """
 
     split: PlannedSplit
@@ -111,12 +110,12 @@ class Work:
 
     @property
     def pending(self) -> PendingShards:
-        """Its shards, in numbers."""
+        """Its unfinished shards, in numbers."""
         images = sum(map(count_images, self.plans))
         return PendingShards(self.split.catalog.split, len(self.plans), images, self.size)
 
     def needs(self, layout: Layout) -> list[Need]:
-        """What its shards and bundles take on the disk."""
+        """The space that its shards and bundles need on the disk."""
         return shard_needs(layout, self.pending, in_order=self.in_order, keeps_size=self.split.recorder.keeps_size)
 
     @property
@@ -125,7 +124,7 @@ class Work:
         return max((self.split.catalog.size(self.split.rows(plan)) for plan in self.plans), default=0)
 
     def step(self, memory: int | None) -> int:
-        """Bytes that a pass holds before it writes them out; of one that is consumed they are on the disk twice."""
+        """Bytes that a pass holds before writing them out; when consuming, they are on the disk twice."""
         most = memory or available_memory() // 4
         return most if self.consumption is None else min(most, consumed_step(self.size))
 
@@ -136,7 +135,7 @@ def lay_out(
     """The work of each split, and how its source is best read.
 
     Raises:
-        UsageError: an order is asked for in which it can't be read, or it takes files beside shards that are none.
+        UsageError: the source can't be read in the requested order, or needs files next to shards in an object store.
     """
     works = []
     for split in splits:
@@ -154,7 +153,7 @@ def lay_out(
 
 
 def count_images(plan: ShardPlan) -> int:
-    """How many images a shard is made from."""
+    """The number of images in a shard."""
     return plan.stop - plan.start
 
 
@@ -162,12 +161,12 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
     if options.consume:
         return True
     if any(isinstance(each, Gone) for each in split.catalog.containers):
-        return False  # each shard says so
+        return False  # each shard reports it
     if split.catalog.is_in_order:
         if options.read_order == "shuffled":
             raise UsageError(
                 f"{split.source} can't be read in a shuffled order",
-                "expected read_order auto or sequential: each image costs all that is before it in the file",
+                "expected read_order auto or sequential: each image requires reading everything before it in the file",
                 "leave the option out",
             )
         return True
@@ -178,12 +177,12 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
 
 @contextlib.contextmanager
 def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
-    """The layout with a folder of this run's own for what is unfinished, and all that shards are made in; then it goes.
+    """The layout with a folder of this run's own for unfinished files and the parts of shards, removed at the end.
 
-    What other runs left is removed first: whoever holds the locks of the layout knows that their drivers are dead. A
-    worker that lives on, here or on another machine, can give nothing its name any more. Ranks hold no locks: those
-    with the key ``spared`` make the same shards, and may be at work. In an object store uploads are all that is ever
-    left; whose they are isn't known, so those of ranks stay until the set is finished.
+    Leftovers of other runs are removed first: this process holds the layout's locks, so their drivers are dead. A
+    worker that outlives its driver, here or on another machine, can't name files any more. Ranks hold no locks: those
+    with the key ``spared`` make the same shards, and may be running. In an object store only uploads can be left. Their
+    owners are unknown, so uploads of ranks stay until the set is finished.
     """
     remove_unfinished(layout, spared)
     with unfinished_of(layout, run_name()) as own:
@@ -192,7 +191,7 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
 
 @contextlib.contextmanager
 def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
-    """The same for a run of this name, which leaves alone what others have there."""
+    """The layout for a run of this name, without touching the files of others."""
     own = dataclasses.replace(layout, run=run)
     partial = local_or_none(own.partial_dir)
     if partial is None:
@@ -210,7 +209,7 @@ def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
 
 
 def take_in_parts(layout: Layout, journal: Journal) -> None:
-    """Make one record of what the ranks of a finished set left, and remove the rest of it; ranks still there stop."""
+    """Merge the records of a finished set's ranks into one, and remove their other files; running ranks then stop."""
     if not layout.rank_parts():
         return
     remove_unfinished(layout)
@@ -223,13 +222,13 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
 
 
 def run_name() -> str:
-    """A name that no other run has: it tells people which process on which machine."""
+    """A unique name for a run, which shows the process and the machine."""
     host = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)
     return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
 def remove_unfinished(layout: Layout, spared: str = "") -> None:
-    """Take every unfinished file out of reach in one step a run, then remove it; those of ranks with a key stay."""
+    """Rename each run's unfinished files out of reach in one step, then remove them; ranks with a key are spared."""
     partials = local_or_none(layout.partials_dir)
     if partials is None:
         if not (spared and layout.rank_parts()):
@@ -246,9 +245,9 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What shards must become when they are made again: ``shards`` by name.
+    """The entries that shards must match when they are made again: ``shards`` by name.
 
-    ``doubt`` is what beside other raw data may explain one that differs.
+    ``doubt`` is a possible cause of a different shard, other than changed raw data.
     """
 
     shards: Mapping[str, ShardInfo]
@@ -264,9 +263,9 @@ def prepare_tasks(
     expected: Expected | None = None,
     syncs: bool = False,
 ) -> Iterator[ShardTask]:
-    """The task of each shard, one at a time, once the archives that are to be read in their own order have been.
+    """The task of each shard, one at a time, after the archives that are read in one pass.
 
-    ``syncs`` is that of ShardTask.
+    ``syncs`` is as in ShardTask.
     """
     catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
@@ -289,14 +288,14 @@ def prepare_tasks(
 
 
 def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
-    """The catalog; after one pass over the archive, if need be, that puts the images of each shard in a bundle."""
+    """The catalog, after a pass through the archive that bundles the images of each shard, if that is necessary."""
     catalog, consumption = work.split.catalog, work.consumption
     if not work.in_order:
         return catalog
     if consumption is None:
         names = set(map(plan_name, work.plans))
         if catalog.is_in_order:
-            room = f"{work.size:,} bytes of images go to a bundle a shard in {layout.partials_dir} first"
+            room = f"{work.size:,} bytes of images go to a bundle per shard in {layout.partials_dir} first"
             progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
@@ -312,7 +311,7 @@ def _bundles_of(work: Work, layout: Layout) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of the work: an outcome for each shard that came to its end, an error for each that did not."""
+    """The result of the work: an outcome for each finished shard, an error for each other one."""
 
     outcomes: tuple[Outcome, ...]
     failures: tuple[Exception, ...]
@@ -321,7 +320,7 @@ class Made:
 def make_shards(
     tasks: Iterator[ShardTask], layout: Layout, engine: Engine, journal: Journal, progress: Progress
 ) -> Made:
-    """Make the shards of all tasks; each one is journalled as soon as it stands, and one that fails stops no other."""
+    """Make the shards of all tasks; each is journalled once in place, and a failing one stops no other."""
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
     unsynced: list[ShardTask] = []
@@ -356,16 +355,16 @@ def make_shards(
 
 
 def _is_other(made: ShardInfo, before: ShardInfo) -> bool:
-    """Whether a shard has other records than before, which the same inputs and settings should never give."""
+    """Whether a shard has other records than before, although inputs and settings are the same."""
     was_meant = (made.fingerprint, made.set_aside) == (before.fingerprint, before.set_aside)
     return was_meant and made.digest != before.digest
 
 
 def _sync(layout: Layout, journal: Journal, unsynced: list[ShardTask]) -> None:
-    """Make the indexes and names of these shards durable, then the journal that says they are done; bundles go last.
+    """Make the indexes and names of these shards durable, then the journal that lists them; bundles are removed last.
 
     Raises:
-        WriteError: the disk did not take it all. None of these shards counts as done: their indexes are removed.
+        WriteError: the disk failed. None of these shards counts as done: their indexes are removed.
     """
     try:
         with writing(layout.index_dir):

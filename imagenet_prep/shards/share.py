@@ -1,4 +1,4 @@
-"""Share: which shards of a set are one rank's, of several that make or check it side by side."""
+"""Share: the part of a set's shards that one of several parallel ranks makes or checks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NAME = re.compile("rank-([0-9]+)-of-([0-9]+)-").match
 class Share:
     """Every ``world``-th shard from number ``rank`` on, counted over all splits.
 
-    So each rank gets as many shards as any other, of every split, whatever the others have done. Shards that are done
-    are known by the journal and not by whose they were: ranks may be run again with another ``world``.
+    So all ranks get equally many shards of every split, in any order of their runs. The journal knows which shards are
+    done, by any rank: ranks may be run again with another ``world``.
 
     Raises:
-        UsageError: there is no such rank.
+        UsageError: ``rank`` is not one of the ranks.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class Share:
 
     @property
     def name(self) -> str:
-        """What the names of its files begin with."""
+        """The prefix of its files' names."""
         return f"rank-{self.rank}-of-{self.world}"
 
     def of(self, names: Iterable[str]) -> list[str]:
@@ -49,7 +49,7 @@ class Share:
         return sorted(names, key=by_number)[self.rank :: self.world]
 
     def of_splits(self, splits: Sequence[PlannedSplit]) -> tuple[PlannedSplit, ...]:
-        """The splits, each with its own plans alone."""
+        """The splits, each with only its own plans."""
         own = set(self.of([plan_name(plan) for split in splits for plan in split.plans]))
         return tuple(
             dataclasses.replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
@@ -58,7 +58,7 @@ class Share:
 
 
 def ranks_of(names: Collection[str], shards: Iterable[str], parts: Iterable[str]) -> tuple[list[int], int] | None:
-    """The ranks whose shards these are, and how many there are in all; None if no file of a rank tells that.
+    """The ranks that these shards belong to, and the number of all ranks; None if no file of a rank shows that.
 
     Args:
         names: of some shards.
