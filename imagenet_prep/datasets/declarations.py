@@ -50,13 +50,13 @@ def about(
 class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Settings of every data set, as options and as keys of a recipe."""
 
-    compression: Annotated[Compression, about("Of each shard.", decides="records")] = "none"
-    seed: Annotated[int, about("Of the shuffle.", decides="set")] = SEED
-    shuffle: Annotated[bool, about("Shuffle the images; else they stay in their order.", decides="set")] = True
+    compression: Annotated[Compression, about("Compression of each shard.", decides="records")] = "none"
+    seed: Annotated[int, about("Seed of the shuffle.", decides="set")] = SEED
+    shuffle: Annotated[bool, about("Shuffle the images instead of keeping their order.", decides="set")] = True
     check: Annotated[
         Literal["auto", "header", "decode"],
         about(
-            "Each image's header, or every pixel; auto: every pixel, unless the archive's published MD5 was seen.",
+            "Check headers, or decode every image; auto: decode, unless the archive's published MD5 was verified.",
             options=("convert",),
             only_images=True,
             is_rare=True,
@@ -64,25 +64,29 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = "auto"
     resize: Annotated[
         Pixels | None,
-        about("Encode again, shrunk to this shorter side in pixels.", options=("convert",), only_images=True),
+        about(
+            "Encode all images again, shrunk to this shorter side in pixels.", options=("convert",), only_images=True
+        ),
     ] = None
     max_side: Annotated[
-        Pixels | None, about("Encode again, shrunk to at most this longer side in pixels.", only_images=True)
+        Pixels | None, about("Encode all images again, shrunk to at most this longer side in pixels.", only_images=True)
     ] = None
     quality: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
         about(
-            "Encode every image again, as JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
+            "Encode every image again, as a JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
         ),
     ] = None
     skip_bad: Annotated[
-        bool, about("Leave out images that can't be used (exit status 3 then).", options=("run", "convert"))
+        bool, about("Leave out unusable images; the exit status is then 3.", options=("run", "convert"))
     ] = False
     read_order: Annotated[
         Literal["auto", "shuffled", "sequential"],
-        about("Fetch images one by one, or pass over the archive once; auto: what the storage calls for."),
+        about("Read images one by one, or the archive in one pass; auto: whichever is faster on this storage."),
     ] = "auto"
-    memory: Annotated[Pixels | None, about("Bytes that such a pass may hold; else a quarter of what is free.")] = None
+    memory: Annotated[
+        Pixels | None, about("Memory for such a pass, in bytes (default: a quarter of the free memory).")
+    ] = None
 
     @property
     def reencode(self) -> Reencode | None:
@@ -122,7 +126,7 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     consume: Annotated[
         bool,
         about(
-            "Half the disk: the raw data gives its space to the shards, and is gone.",
+            "Need half the disk space: raw data gives its space to the shards, and is deleted.",
             options=("run", "convert"),
             is_rare=True,
         ),
