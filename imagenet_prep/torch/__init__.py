@@ -1,4 +1,4 @@
-"""PyTorch: ImageDataset gives pixels and labels, Loader shuffles them, divides them among ranks, and resumes."""
+"""PyTorch: ImageDataset gives pixels and labels; Loader shuffles them, divides them among ranks, and resumes."""
 
 import importlib.util
 

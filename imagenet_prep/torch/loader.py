@@ -1,4 +1,4 @@
-"""Loader: batches of an ImageDataset, shuffled, divided among ranks, and resumed in the middle of an epoch."""
+"""Loader: batches of an ImageDataset, shuffled, divided among ranks, and resumable in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Sample = tuple[Any, int]
 class ImageDataset(Dataset[Sample]):
     """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet", "train"), transform)``.
 
-    An image is a uint8 tensor of the shape (3, height, width) in RGB, the same pixels as Pillow's; ``transform`` makes
-    of it what training needs (those of torchvision.transforms.v2 take it as it is).
+    An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as Pillow's. ``transform``
+    prepares it for training (those of torchvision.transforms.v2 accept it directly).
 
-    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. So it is for every set: the first class is
-    0, whatever number the records give it (``records.first_label``).
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
+    its number in the records (``records.first_label``).
 
     Args:
         records: the set, or a part of it.
-        transform: from an image to what a batch is made of; None: the image itself.
-        min_side: decode at 1/2, 1/4 or 1/8 where the shorter side keeps at least as many pixels: up to four times
-            as fast, but THE PIXELS DIFFER from those of the whole image made smaller. None: decode in full.
+        transform: a function from an image to an item of a batch; None: the image itself.
+        min_side: decode at 1/2, 1/4 or 1/8 if the shorter side keeps at least this many pixels: up to four times as
+            fast, but THE PIXELS DIFFER from those of the whole image made smaller. None: decode in full.
 
     Raises:
-        InputError: a record is damaged or no image's, or its label is below that of the first class.
+        InputError: a record is damaged or holds no image, or its label is below that of the first class.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ImageDataset(Dataset[Sample]):
         return self._sample(self.records[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
-        """Several at once, as PyTorch's DataLoader asks for them."""
+        """Several samples at once, as PyTorch's DataLoader requests them."""
         return [self._sample(record) for record in self.records.__getitems__(indices)]
 
     def _sample(self, record: Record) -> Sample:
@@ -78,36 +78,37 @@ class ImageDataset(Dataset[Sample]):
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Of mallopt (malloc.h), in bytes: what may lie free at the end, and from which size on a block has its own map."""
+"""Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least size of a block with its own map."""
 
 
 class Loader:
-    """Batches of one rank, epoch after epoch: iterate over it once an epoch.
+    """Batches of one rank, epoch after epoch: iterate over it once per epoch.
 
-    Shuffled, each epoch has an order of its own, the same on all ranks, of which each takes its part: no record comes
-    twice. Shards are read a few at a time (``window``): disks that turn, and those behind a network, stay sequential.
+    With ``shuffle``, each epoch has its own order, the same on all ranks. Each rank takes its part of it: no record
+    occurs twice. Shards are read a few at a time (``window``): spinning disks and network storage are read
+    sequentially.
 
-    ``state_dict()`` tells how many batches of which epoch the latest iterator gave. A new Loader that gets it by
-    ``load_state_dict`` continues with the next record, whatever its ``num_workers``. Every other ``iter()`` starts the
-    epoch: after a ``break`` the same one, ``set_epoch`` chooses another.
+    ``state_dict()`` holds the epoch and the number of batches that the latest iterator gave. A new Loader that gets it
+    by ``load_state_dict`` continues with the next record, whatever its ``num_workers``. Every other ``iter()`` starts
+    the epoch again: after a ``break`` the same one, unless ``set_epoch`` chooses another.
 
     Args:
         dataset: the images.
-        batch_size: images a batch.
-        shuffle: for training; else records come in their order.
+        batch_size: images per batch.
+        shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
-        seed: any number from 0 on, the same on all ranks.
-        rank: of ``world``; None: as torch.distributed says, if it is in use.
+        seed: any number from 0 up, the same on all ranks.
+        rank: one of ``world``; None: from torch.distributed, if it is in use.
         world: the number of ranks.
-        drop_last: leave out what is not a full batch for each rank; None: if shuffled. Kept, the last batch of a rank
-            is shorter, and the last records of a set that doesn't divide by ``world`` come twice, as they do with
-            torch.utils.data.DistributedSampler: all ranks have equally many batches.
+        drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
+            shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
+            with torch.utils.data.DistributedSampler: all ranks have equally many batches.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
-            keeps the memory that it freed, and then calls your worker_init_fn, if there is one.
+            keeps freed memory, and then calls your worker_init_fn, if there is one.
 
     Raises:
-        UsageError: a number can't be, there is not one full batch, or a state is not one of this data set and these
-            settings.
+        UsageError: a number is invalid, there are too few records for one batch, or a state is of another data set or
+            of other settings.
     """
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
@@ -128,7 +129,7 @@ class Loader:
         self.world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
         if not (0 <= self.rank < self.world and batch_size > 0 and window > 0 and seed >= 0):
             given = f"batch_size {batch_size}, window {window}, seed {seed}, rank {self.rank} of {self.world}"
-            raise UsageError(f"a Loader of {given}", "expected a rank below world, and numbers that can be")
+            raise UsageError(f"a Loader of {given}", "expected a rank below world, and valid numbers")
         self.dataset = dataset
         self.epoch = 0
         self.given = 0
@@ -143,15 +144,15 @@ class Loader:
         }
         if len(dataset) and not len(self):
             what = f"{number_of(len(dataset), 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
-            raise UsageError(what, "expected enough for one", "name a smaller batch_size, or drop_last=False")
+            raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
         begin = partial(_begin, options.pop("worker_init_fn", None))
         self._is_loaded = False
-        self._place = (0, 0)  # epoch and batches given, of the iterator that starts
+        self._place = (0, 0)  # epoch and batches given, for the next iterator
         self._latest: object = None
         self._loader = DataLoader(dataset, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
 
     def __len__(self) -> int:
-        """The number of batches in an epoch, those that were given before it was resumed among them."""
+        """The number of batches in an epoch, including those given before it was resumed."""
         size, count = self._settings["batch_size"], self._of_a_rank()
         return count // size if self._settings["drop_last"] else -(-count // size)
 
@@ -177,11 +178,11 @@ class Loader:
             self.epoch, self.given = epoch, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """What a new Loader needs to go on from here."""
+        """The state that a new Loader needs to continue from here."""
         return {"epoch": self.epoch, "given": self.given, **self._settings}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where ``state_dict`` was called."""
+        """Continue from the place of ``state_dict``."""
         for name, value in self._settings.items():
             if state.get(name) != value:
                 what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
@@ -190,7 +191,7 @@ class Loader:
         self._is_loaded = True
 
     def _batches(self, epoch: int, given: int) -> Iterator[list[int]]:
-        """The numbers of the records in each batch that is left of an epoch."""
+        """The numbers of the records in each remaining batch of an epoch."""
         size, count = self._settings["batch_size"], self._of_a_rank()
         order = self._order(epoch)
         first = self.rank * count
@@ -209,20 +210,20 @@ class Loader:
 
 
 def _begin(then: Callable[[int], None] | None, number: int) -> None:
-    """Let a worker keep what it frees, up to 128 MiB: else the system gives it each image's pages anew.
+    """Let a worker keep up to 128 MiB of freed memory: otherwise the system maps new pages for each image.
 
-    glibc's allocator only; others ignore it, or do so by themselves.
+    It affects glibc's allocator only; others ignore it, or do so by themselves.
     """
     with contextlib.suppress(OSError, AttributeError):
         allocator = ctypes.CDLL(None)
-        allocator.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that it takes
+        allocator.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the largest allowed value
         allocator.mallopt(_M_TRIM_THRESHOLD, 128 << 20)
     if then is not None:
         then(number)
 
 
 class _Batches(Sampler[list[int]]):
-    """What DataLoader asks for the batches that are left."""
+    """The sampler of the remaining batches, for DataLoader."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -237,14 +238,14 @@ class _Batches(Sampler[list[int]]):
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
     """The numbers of all records, each once: shards in random order, and those of ``window`` shards well mixed.
 
-    A disk that turns, or one behind a network, then reads ``window`` shards at a time and not all of them at once. The
-    same arguments give the same order, whatever the version of NumPy: it gives random bits, and they are sorted.
+    A spinning disk or network storage then reads ``window`` shards at a time and not all of them at once. The same
+    arguments give the same order with any version of NumPy: it provides random bits, which are sorted.
 
     Args:
-        starts: the number of each shard's first record, and behind them that of all records.
-        seed: any number from 0 on.
-        epoch: any number from 0 on; each has an order of its own.
-        window: a number of shards, from 1 on.
+        starts: the number of each shard's first record, then the total.
+        seed: any number from 0 up.
+        epoch: any number from 0 up; each has an order of its own.
+        window: a number of shards, from 1 up.
     """
     import numpy as np
 
