@@ -78,7 +78,7 @@ class ImageDataset(Dataset[Sample]):
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least size of a block with its own map."""
+"""Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
 
 
 class Loader:
