@@ -20,7 +20,7 @@ from imagenet_prep.checks.inventory import (
 )
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
-from imagenet_prep.errors import SpaceError, WorkerError, WriteError, in_a_line
+from imagenet_prep.errors import InputError, SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
@@ -219,6 +219,6 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
         save_verdict(verdict, layout, share.name if share else "")
     except OSError as error:
         return [f"the findings were not kept in {path}: {error.strerror}"]
-    except (SpaceError, WriteError) as error:
+    except (SpaceError, WriteError, InputError) as error:
         return [f"the findings were not kept in {path}: {error.detail}"]
     return []
