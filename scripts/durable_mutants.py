@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
     Mutant(
         "shards/consuming.py",
-        "    layout.shards.sync()  # what counts as done must be durable: the images of that are given back, too\n"
+        "    layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too\n"
         "    layout.indexes.sync()\n",
         "",
         LAST_COPY,

@@ -271,7 +271,7 @@ def test_a_writer_is_for_one_block(tmp_path: Path) -> None:
 def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
     """Two sets under one pattern would be read as one: refused before the first record, whatever their number."""
     old = write_set(tmp_path / "movies", shards=3).paths
-    with pytest.raises(UsageError, match="movies-00000-of-00003 is there already") as caught:
+    with pytest.raises(UsageError, match="movies-00000-of-00003 already exists") as caught:
         write_set(tmp_path / "movies", shards=2)
     assert "3 shards begin with movies" in caught.value.detail
     assert sorted(os.listdir(tmp_path)) == SET

@@ -61,7 +61,7 @@ class SourceShard:
         if self.digest and framing_digest(lengths, crcs) != self.digest:
             raise InputError(
                 f"{self.path} does not hold the records in its manifest",
-                f"expected the digest {self.digest[:12]}, got that of {len(crcs):,} sound records that are others",
+                f"expected the digest {self.digest[:12]}, got that of {len(crcs):,} other sound records",
                 remedy(self.path),
             )
 

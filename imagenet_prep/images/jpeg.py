@@ -101,7 +101,7 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if not 0 < width * height <= MAX_PIXELS:
         check_size("JPEG", width, height)
     if precision != 8 or components not in (1, 3, 4):
-        raise ImageError(f"{components} components of {precision} bits: no image of this data set is like that")
+        raise ImageError(f"{components} components of {precision} bits are not supported")
     return JpegHeader(width, height, components)
 
 

@@ -148,7 +148,7 @@ class ShardWriter:
             old = self._old_shards()
             if old and not self._overwrite:
                 raise UsageError(
-                    f"{self._prefix.with_name(old[0])} is there already",
+                    f"{self._prefix.with_name(old[0])} already exists",
                     f"{number_of(len(old), 'shard begins', 'shards begin')} with {self._prefix.name}: "
                     "two sets would match one pattern",
                     "remove them, or replace them with overwrite=True",
@@ -258,7 +258,7 @@ def writing_all_of(target: Path) -> Iterator[None]:
         with writing(target):
             yield
     except SpaceError as error:
-        detail = "nothing of it is kept; what was there before stays"
+        detail = "nothing of it is kept; an earlier file stays"
         raise SpaceError(error.what, detail, "free some space and write it again") from error
 
 
