@@ -567,7 +567,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_dat
     before = shard_digests(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES["validation"]).unlink()
     for options in (PART, PART.replace(overwrite=True), PART.replace(overwrite=True, train_shards=8)):
-        with pytest.raises(UsageError, match="nothing to make them from"):
+        with pytest.raises(UsageError, match="but their raw data is missing"):
             convert(layout, make_engine("processes", 2), options)
     assert shard_digests(tiny_data_dir) == before
 

@@ -457,7 +457,7 @@ def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, mad
     before = files_below(tmp_path / "out")
     again = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
     convert(again, ENGINE, PART.replace(seed=7, overwrite=True))
-    with pytest.raises(InputError, match="an export of another set, or of this one before it changed"):
+    with pytest.raises(InputError, match="an export of another set, or of this set before it changed"):
         export(again, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == before
 

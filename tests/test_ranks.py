@@ -213,7 +213,7 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
 
 def test_nothing_to_merge(tmp_path: Path) -> None:
     """Where no rank has begun, merge says so."""
-    with pytest.raises(InputError, match="no rank has begun a set"):
+    with pytest.raises(InputError, match="no rank has started a set"):
         merge(Layout(tmp_path))
 
 
@@ -293,7 +293,7 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
 
 def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
     """One rank would take away what another reads."""
-    with pytest.raises(UsageError, match="rank 0 of 2: raw data that several ranks read"):
+    with pytest.raises(UsageError, match="rank 0 of 2: the raw data of several ranks"):
         convert(layout, ENGINE, PART.replace(consume=True), share=Share(0, 2))
     assert not layout.data_dir.exists()
 

@@ -330,8 +330,8 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
     command = shlex.join(["imagenet-prep", *words])
     what, _, hint = told(words, monkeypatch)
     assert what.startswith("not enough space in ")
-    plain, proposed = hint.split("; or let the archives give theirs to the shards: ")
-    assert plain == f"free some space or choose another folder, then: {command}"
+    plain, proposed = hint.split("; or let the shards take the space of the archives: ")
+    assert plain == f"free some space or choose another folder, then run: {command}"
     assert proposed == f"{command} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
         cli.main(shlex.split(proposed)[1:], standalone_mode=False)
@@ -351,7 +351,7 @@ def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("IMAGENET_ACCESS_KEY", "key")
     words = ["run", str(tmp_path), "--base-url", "http://127.0.0.1:9/"]
     command = shlex.join(["imagenet-prep", *words])
-    assert told(words, monkeypatch)[-1].endswith(f"give theirs to the shards: {command} --consume")
+    assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {command} --consume")
     for more in (["--extract"], ["--output", str(tmp_path / "e")]):
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
     sized = os.statvfs_result((1, 1, *[free // 2] * 3, *found[5:]))

@@ -310,7 +310,7 @@ def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
         show(tmp_path)
     first = tmp_path / "train-00000-of-00002"
     assert caught.value.hint == f"name one of its shards: imagenet-prep show {first}"
-    with pytest.raises(UsageError, match="nowhere is not there"):
+    with pytest.raises(UsageError, match="nowhere does not exist"):
         show(tmp_path / "nowhere")
 
 

@@ -164,7 +164,7 @@ def test_lost_index(converted: Layout, which: int) -> None:
     verify(converted, ENGINE)
     converted.index_paths("train-00001-of-00008")[which].unlink()
     found = stage(converted, "convert")
-    assert (found.state, found.detail) == ("partly", "12 of 12 shards, 1 of them without their index")
+    assert (found.state, found.detail) == ("partly", "12 of 12 shards, 1 of them without an index")
     assert stage(converted, "verify").state == "partly"
     assert status(converted).following.startswith(f"imagenet-prep convert {converted.data_dir} ")
 
@@ -190,7 +190,7 @@ def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
     assert verify(Layout(tmp_path), ENGINE, allow_incomplete=True).problems == ()
     found = stage(Layout(tmp_path), "verify")
     assert found.state == "done"
-    assert found.detail.startswith("no fault found in what is there")
+    assert found.detail.startswith("no problem found; completeness unknown")
 
 
 def test_problems_on_record(converted: Layout) -> None:
@@ -305,7 +305,7 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
     )
     assert found.following == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
     layout.journal_path.unlink()
-    assert stage(layout, "convert") == StageStatus("convert", "partly", "begun, no shard is done yet")
+    assert stage(layout, "convert") == StageStatus("convert", "partly", "started, no shard is done yet")
     convert_recipe(flowers, layout)
     assert states(layout) == ["done", "not started"]
 

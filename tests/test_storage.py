@@ -175,7 +175,7 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
-    assert str(caught.value.hint) == f"free some space or choose another folder, then: {rerun()}"
+    assert str(caught.value.hint) == f"free some space or choose another folder, then run: {rerun()}"
     assert caught.value.exit_code == 7
 
 

@@ -749,11 +749,11 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     verdict = verify(layout, ENGINE, progress=Silent())
     count = f"{len(manifest.shards) - len(gone)} of {len(manifest.shards)} shards"
     command = "imagenet-prep convert"
-    assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to go on: {command} ")
+    assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to resume: {command} ")
     assert [problem.subject for problem in verdict.problems] == gone
     assert not any("2018" in note or "partition" in note or "manifest" in note for note in verdict.notes)
     assert [total.expected for total in verdict.totals] == [total.images for total in manifest.totals.values()]
-    words = shlex.split(verdict.notes[0].partition("to go on: imagenet-prep ")[2])
+    words = shlex.split(verdict.notes[0].partition("to resume: imagenet-prep ")[2])
     assert cli.main(words, standalone_mode=False) == 0
     assert verify(layout, ENGINE).problems == ()
 

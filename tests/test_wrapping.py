@@ -90,7 +90,7 @@ def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert all(fits(line, 60) for line in told if line != command)
     one = piped("verify", data, "--quiet").stdout.splitlines()
     (note,) = (line for line in one if line.startswith("note: this conversion"))
-    assert note.endswith(f"to go on: {command.strip()}")
+    assert note.endswith(f"to resume: {command.strip()}")
     error = on_terminal("convert", data, "--raw", raw)
     assert any(line.startswith("  ") for line in error)
     assert all(fits(line, 80) for line in error)

@@ -82,7 +82,7 @@ class Verdict:
         if self.depth == "quick":
             return "A quick check found nothing wrong. It did not read the content of the shards."
         if self.is_part and not self.has_manifest:
-            return f"These records of {self.dataset} are right; only a manifest could tell whether any is missing."
+            return f"These records of {self.dataset} are right; completeness is unknown without a manifest."
         if self.is_part:
             return f"These shards are whole and right; they hold a part of {self.dataset}."
         name = self.dataset if self.dataset == "ILSVRC2012" else f'"{self.dataset}"'

@@ -119,7 +119,7 @@ def _status() -> int:
             return _bug(error)
         _show(known)
         return known.exit_code
-    except Exception as error:  # noqa: BLE001 - a bug of ours: say so, with all there is to report it
+    except Exception as error:  # noqa: BLE001 - a bug: print all that a report needs
         return _bug(error)
 
 

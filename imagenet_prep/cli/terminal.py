@@ -112,9 +112,9 @@ def prepare_streams() -> None:
     os.close(null)
     codecs.register_error(_AS_SHOWN, _as_shown)
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - as long as the process lives
-    sys.stdout = _Closed() if sys.stdout is None else _ours(sys.stdout, _cannot_write)
+    sys.stdout = _Closed() if sys.stdout is None else _wrap_stream(sys.stdout, _cannot_write)
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - as long as the process lives
-    sys.stderr = _ours(sys.stderr, lambda error: None)
+    sys.stderr = _wrap_stream(sys.stderr, lambda error: None)
 
 
 class _Stream(io.TextIOWrapper):
@@ -161,7 +161,7 @@ class _Closed(io.StringIO):
         )
 
 
-def _ours(stream: TextIO, refusal: Callable[[OSError], PrepError | None]) -> TextIO:
+def _wrap_stream(stream: TextIO, refusal: Callable[[OSError], PrepError | None]) -> TextIO:
     return _Stream(stream, refusal) if isinstance(stream, io.TextIOWrapper) else stream
 
 

@@ -1,1 +1,1 @@
-"""One module a command, of the same name."""
+"""The stages: one module per command, with the same name."""

@@ -1,6 +1,6 @@
-"""Annotation archives or folders -> raw-data/imagenet_2012_bounding_boxes.csv, by the rules of the original.
+"""Converts annotation archives or folders to raw-data/imagenet_2012_bounding_boxes.csv, by the original's rules.
 
-The archive is read as a stream, never unpacked; workers parse a few hundred files at a time.
+The archive is streamed, never unpacked; workers parse a few hundred files at a time.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
 
 RULES_VERSION = 2
-"""Goes into the fingerprint: raised when the same annotations would give another CSV."""
+"""Part of the fingerprint: increased when the same annotations would give another CSV."""
 
 _BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class BoxTotals:
-    """Counts over one split's annotations.
+    """Counts of one split's annotations.
 
     Args:
-        files: annotation files read, the bad ones included (the original of train: facts.BOX_FILES).
-        images: files that gave at least one box (the original of train: all of them).
+        files: annotation files read, including bad ones (the original of train: facts.BOX_FILES).
+        images: files with at least one box (the original of train: all of them).
         boxes: boxes in the CSV (the original of train: facts.BOXES).
         other_class: boxes skipped because their file's first name is another of the 1000 classes.
-        no_area: boxes skipped because nothing of them is within the image.
+        no_area: boxes skipped because no part of them is within the image.
         ended_early: files in which an xmin of exactly -1 ended the list.
-        other_files: files left out because their folder is not one of the 1000 classes.
+        other_files: files skipped because their folder is not one of the 1000 classes.
     """
 
     files: int = 0
@@ -58,7 +58,7 @@ class BoxTotals:
 
     @property
     def without(self) -> int:
-        """Files of the 1000 classes that gave no box, the bad ones included."""
+        """Files of the 1000 classes without a box, including bad files."""
         return self.files - self.images - self.other_files
 
 
@@ -66,7 +66,7 @@ _counts = operator.attrgetter("files", "images", "boxes", "other_class", "no_are
 
 
 def add_up(parts: Iterable[BoxTotals]) -> BoxTotals:
-    """The counts of all parts together."""
+    """The sum of all counts."""
     return BoxTotals(*map(sum, zip(*map(_counts, parts), strict=True)))
 
 
@@ -74,7 +74,7 @@ def add_up(parts: Iterable[BoxTotals]) -> BoxTotals:
 class BoxesSummary:
     """One split's part of an AnnotateSummary.
 
-    ``problems`` are the files that can't be read; ``up_to_date`` says that nothing had to be done.
+    ``problems`` are the unreadable files; ``up_to_date`` means that nothing was left to do.
     """
 
     split: str
@@ -87,7 +87,7 @@ class BoxesSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnnotateSummary:
-    """What annotate did: train, then validation if that was asked for."""
+    """The summary of annotate: train, then validation if requested."""
 
     splits: tuple[BoxesSummary, ...]
 
@@ -100,19 +100,19 @@ def annotate(
     validation: bool = False,
     progress: Progress | None = None,
 ) -> AnnotateSummary:
-    """Write the CSV of the train boxes, and of the validation boxes if asked to, unless it is there for the same input.
+    """Write the CSV of train boxes, and of validation boxes if requested, unless it exists for the same input.
 
     Args:
-        layout: where the archives are and where the CSV goes.
+        layout: the folder of the archives and the CSV.
         engine: parses the files.
         boxes: another archive of ``<wnid>/*.xml`` (.tar.gz or .tar) or an unpacked folder of them, for train.
         validation: also make the CSV of validation boxes.
-        progress: told of bytes or files read.
+        progress: reports bytes or files read.
 
     Raises:
-        InputError: an archive is corrupt, unpacks to far too much, or isn't there.
-        UsageError: ``boxes`` isn't there, or is a URL.
-        SpaceError, BusyError: as their names say.
+        InputError: an archive is corrupt, unpacks to far too much, or does not exist.
+        UsageError: ``boxes`` does not exist, or is a URL.
+        SpaceError, BusyError: no space is left, or another run works here.
     """
     layout.refuse_urls()
     if boxes is not None:
@@ -144,7 +144,7 @@ def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | No
 
 def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
     if given is not None and not given.exists():
-        raise UsageError(f"{given} isn't there", "expected an archive of annotations or an unpacked folder of them")
+        raise UsageError(f"{given} does not exist", "expected an archive of annotations or an unpacked folder of them")
     source = box_files_at(given) if given else find_annotations(layout, split)
     if source is None:
         archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
@@ -161,7 +161,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """CSV lines in no order, counts, and the files that can't be read."""
+    """Unordered CSV lines, counts, and unreadable files."""
 
     lines: bytes
     totals: BoxTotals
@@ -203,12 +203,12 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    """Parses a batch of files. Runs in workers."""
+    """Parses a batch of files in a worker."""
 
     split: str
 
     def __call__(self, batch: list[File]) -> _Result:
-        """The boxes of a batch; a file that can't be read is a Problem."""
+        """The boxes of a batch; an unreadable file is a Problem."""
         rows: list[tuple[str, Box]] = []
         problems: list[Problem] = []
         totals: list[BoxTotals] = []
@@ -226,14 +226,14 @@ class _Parser:
 
 
 def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple[Box, ...], BoxTotals]:
-    """The boxes to keep of one annotation, and the counts it adds.
+    """The boxes to keep of one annotation, and its counts.
 
-    A file's boxes are skipped if its first name is another one of the 1000 classes; any other text counts, because the
-    annotations of dogs carry names such as "Scottish_deerhound". The class is the folder's, the image is the one that
-    the file is named after, of whatever class that is.
+    A file's boxes are skipped if its first name is another of the 1000 classes. Any other name counts, because the
+    annotations of dogs have names such as "Scottish_deerhound". The folder gives the class. The file name gives the
+    image, which may be of any class.
 
     Raises:
-        AnnotationFault: it can't be read, or its name can be none that the original wrote to the CSV and read from it.
+        AnnotationFault: it can't be read, or the original could not have written its name to the CSV and read it back.
     """
     wnid = _wnid_of(split, folder, name)
     if wnid not in facts.labels():
@@ -248,16 +248,16 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
 
 @functools.lru_cache(maxsize=256)
 def _totals_of(boxes: int, no_area: int, early: int) -> BoxTotals:
-    """What nearly all files add: one of a few values, made once."""
+    """The counts of nearly every file: a few distinct values, each made once."""
     return BoxTotals(files=1, images=int(boxes > 0), boxes=boxes, no_area=no_area, ended_early=early)
 
 
 _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\udfff]*").fullmatch
-"""Whether a name isn't hidden, and can stand in the CSV: no comma, no control character, UTF-8."""
+"""Whether a name isn't hidden and fits in the CSV: no comma, no control character, UTF-8."""
 
 
 def _wnid_of(split: str, folder: str, name: str) -> str:
-    """The class of an annotation's folder, for validation that of its image."""
+    """The class of an annotation's folder; for validation, the class of its image."""
     if split == facts.TRAIN:
         if not facts.is_wnid(folder):
             raise AnnotationFault("expected it in the folder of a class, like n01440764/n01440764_1.xml")
@@ -277,11 +277,11 @@ def _problem(subject: str, detail: str) -> Problem:
         ProblemKind.BAD_ANNOTATION,
         subject,
         detail,
-        "nothing; its image has no boxes, as in 2016",
+        "no action needed; its image has no boxes, as in 2016",
     )
 
 
-# what was made before ------------------------------------------------------------------------------------------
+# the state of an earlier run ------------------------------------------------------------------------------------
 
 
 def _load_state(layout: Layout) -> dict[str, Any]:
@@ -290,14 +290,14 @@ def _load_state(layout: Layout) -> dict[str, Any]:
 
 
 def _recall(layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path) -> _Result | None:
-    """What an earlier run found, if it had the same input and its CSV is unchanged."""
+    """The result of an earlier run, if it had the same input and its CSV is unchanged."""
     try:
         known = _load_state(layout)[split]
         if known["made_from"] != fingerprint or known["csv_sha256"] != _digest(csv_path):
             return None
         problems = tuple(_problem(subject, detail) for subject, detail in known["problems"])
         return _Result(b"", BoxTotals(**known["totals"]), problems)
-    except (KeyError, TypeError, ValueError):  # not of our writing: as good as absent
+    except (KeyError, TypeError, ValueError):  # not written by this program: ignored
         return None
 
 

@@ -1,4 +1,4 @@
-"""Images -> shards: catalog, canonical order, plans, workers, journal, manifest."""
+"""Converts images to shards: catalog, canonical order, plans, workers, journal, manifest."""
 
 from __future__ import annotations
 
@@ -58,42 +58,41 @@ def convert(
     share: Share | None = None,
     progress: Progress | None = None,
 ) -> ConvertSummary:
-    """Write every shard of a data set that is not done yet, and the manifest.
+    """Write every unfinished shard of a data set, and the manifest.
 
-    ``options`` are those of the data set, for ILSVRC2012 ``ConvertOptions``; None: as the data set says itself. With a
-    ``share`` only its shards are written, beside other ranks: no lock is held, and the records are files of this call's
-    own. The manifest is written by the one that finds all shards done, else by ``merge``.
+    ``options`` are those of the data set, for ILSVRC2012 ``ConvertOptions``; None: the data set's own settings. With a
+    ``share``, only its shards are written while other ranks write theirs: it holds no lock, and has its own journal.
+    The last rank to finish writes the manifest, otherwise ``merge`` does.
 
-    Finished shards are recognised by their fingerprint and never made again. Interrupted at any moment, the next call
-    goes on from there and ends with the same bytes.
+    Finished shards are recognised by their fingerprint and never made again. An interrupted conversion resumes, and
+    ends with the same bytes.
 
     Raises:
         IncompleteError: images of the data set are missing, and that is not allowed.
         InputError: an archive or the boxes file is corrupt.
-        UsageError: shards are there that were made by a recipe, with other settings, or by another tool; see
-            ``overwrite``.
-        DataProblemsError: bad images; every shard without one is done.
-        SpaceError, BusyError, WriteError: as their names say.
+        UsageError: shards exist that a recipe, other settings or another tool made; see ``overwrite``.
+        DataProblemsError: some images are bad; every shard without a bad image is done.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     progress, options = progress or Silent(), options or dataset.options
     part = f"{share.name}-{run_name()}" if share else ""
     if share and options.consume:
         raise UsageError(
-            f"{share}: raw data that several ranks read can't give its space to shards",
+            f"{share}: the raw data of several ranks can't give its space to shards",
             "expected --consume without --rank",
-            "leave one of the two out",
+            "use only one of them",
         )
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
         found = _Planning.find(layout, engine, options, dataset, share, progress)
         planned, plan, splits = found.planned, found.plan, found.splits
         with Journal(layout.journal_path, part) as journal:
-            there = _There(layout, journal, options)
-            changed = _changed(found, there, engine)
-            there.remove_superseded(plan, changed)
+            existing = _ExistingSet(layout, journal, options)
+            changed = _changed(found, existing, engine)
+            existing.remove_superseded(plan, changed)
             journal.forget(changed)
             rank = f"rank-{plan.key}-{run_name()}"
             with unfinished_of(layout, rank) if share else unfinished(layout, plan.key) as own:
-                todo = there.still_to_make(splits)
+                todo = existing.still_to_make(splits)
                 works = lay_out(splits, todo, layout, options)
                 consuming = None if share else _consuming_needs(planned, todo, layout, engine, options)
                 refuse_lack(_needs(works, layout, engine, options), consuming)
@@ -135,25 +134,25 @@ def foresee(
     share: Share | None = None,
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
-    """What the shards that are not done yet will take of the disk; the images are listed, and nothing is written.
+    """Estimate the disk space that unfinished shards require; the images are listed, and nothing is written.
 
     Raises:
-        IncompleteError, InputError, UsageError: as ``convert``, where the data set is not as it should be.
+        IncompleteError, InputError, UsageError: as ``convert``, if the data set is not as expected.
     """
     progress, options = progress or Silent(), options or dataset.options
     found = _Planning.find(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
-        there = _There(layout, journal, options)
-        journal.forget(_changed(found, there, engine))
-        todo = there.still_to_make(found.splits)
+        existing = _ExistingSet(layout, journal, options)
+        journal.forget(_changed(found, existing, engine))
+        todo = existing.still_to_make(found.splits)
     return tuple(_needs(lay_out(found.splits, todo, layout, options), layout, engine, options))
 
 
 @dataclass(frozen=True, slots=True)
 class _Planning:
-    """A set to make: ``plan`` is ``before``, the one on the disk, if nothing had to be listed again.
+    """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed again.
 
-    ``splits`` have the shards alone that are to be made by this call; ``packed`` is what a new plan keeps, by split.
+    ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by split.
     """
 
     planned: PlannedSet
@@ -172,7 +171,7 @@ class _Planning:
         share: Share | None,
         progress: Progress,
     ) -> _Planning:
-        """That of a data set that belongs in this folder and can be consumed if it is to be; its notes are shown."""
+        """Plan a data set that belongs in this folder, and check that it can be consumed; shows its notes."""
         refuse_other_set(layout, dataset)
         before = load_plan(layout)
         planned = _read_again(before, layout, options, dataset, share)
@@ -194,9 +193,9 @@ class _Planning:
 def _read_again(
     before: Plan | None, layout: Layout, options: MakingOptions, dataset: Dataset, share: Share | None
 ) -> PlannedSet | None:
-    """The set as it was planned, if the same was asked for and its raw data is as it was; of a rank its shards alone.
+    """The set as planned before, if settings and raw data are unchanged; for a rank, only its shards.
 
-    A rank looks at no files of their own: it reads images that others have listed.
+    A rank does not check separate image files: it reads images that another rank listed.
     """
     asked = dataset.ask(layout, options) if before and not options.consume else None
     if before is None or asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
@@ -213,51 +212,53 @@ def _needs(works: Sequence[Work], layout: Layout, engine: Engine, options: Makin
 def _consuming_needs(
     planned: PlannedSet, todo: Sequence[ShardPlan], layout: Layout, engine: Engine, options: MakingOptions
 ) -> list[Need] | None:
-    """What the same would take if raw data gave its space to the shards; None where it can't, or does already."""
+    """The needs if raw data gave its space to the shards; None if it can't, or already does."""
     if options.consume or planned.entry.kind == RECIPE or planned.entry.classes:
         return None
     with contextlib.suppress(UsageError):
-        with contextlib.suppress(InputError):  # no digest was seen: convert says how to see to that
+        with contextlib.suppress(InputError):  # an archive is unchecked: convert names the command
             check_consumable(planned.splits, layout)
         works = lay_out(planned.splits, todo, layout, options.replace(consume=True))
         return consuming_needs(works, layout, engine.workers)
     return None
 
 
-# what is there already -----------------------------------------------------------------------------------------
+# existing shards -------------------------------------------------------------------------------------------------
 
 
-def _changed(found: _Planning, there: _There, engine: Engine) -> Mapping[str, str]:
-    """The finished shards that the plan would not make, each with what tells so; see ``find_changed``.
+def _changed(found: _Planning, existing: _ExistingSet, engine: Engine) -> Mapping[str, str]:
+    """The finished shards that the plan would not make, each with the evidence; see ``find_changed``.
 
     Raises:
-        UsageError: there are such ones, or shards of another set.
+        UsageError: such shards exist, or shards of another set.
         InputError: the raw data of a shard to make is gone.
     """
     planned, plan = found.planned, found.plan
-    settle(there.layout, there.journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each})
+    settle(
+        existing.layout, existing.journal, {fingerprint for each in plan.fingerprints.values() for fingerprint in each}
+    )
     if plan is found.before:
-        done = ((name, there.journal.get(name), each.fingerprint) for name, each in plan.shards().items())
+        done = ((name, existing.journal.get(name), each.fingerprint) for name, each in plan.shards().items())
         changed = {name: "" for name, info, fingerprint in done if info and info.fingerprint != fingerprint}
     else:
-        changed = find_changed(planned.splits, found.before, there.layout, there.journal, engine)
+        changed = find_changed(planned.splits, found.before, existing.layout, existing.journal, engine)
     gone = [split for split in planned.splits if is_gone(split)]
-    waiting = {*map(plan_name, there.still_to_make(gone)), *changed}
-    refuse_gone(planned.splits, waiting, there.layout, there.options)
-    there.refuse_strangers(plan, changed)
+    waiting = {*map(plan_name, existing.still_to_make(gone)), *changed}
+    refuse_gone(planned.splits, waiting, existing.layout, existing.options)
+    existing.refuse_strangers(plan, changed)
     return changed
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
-    """What is there already, as the journal says; and how to convert."""
+class _ExistingSet:
+    """Existing shards, according to the journal; and the settings of the conversion."""
 
     layout: Layout
     journal: Journal
     options: MakingOptions
 
     def refuse_strangers(self, plan: Plan, changed: Mapping[str, str]) -> None:
-        """Raise UsageError rather than replace a shard that was made otherwise, or leave one beside the new set."""
+        """Raise UsageError rather than replace a shard that was made differently, or mix sets."""
         planned = plan.shards()
         prefixes = {*KNOWN_SPLITS, *plan.totals}
         foreign, others = [], []
@@ -269,18 +270,18 @@ class _There:
             if info is not None and parsed[0] not in plan.totals and plan.dataset.kind == RECIPE:
                 raise UsageError(
                     f"{self.layout.output_dir} holds finished {parsed[0]} shards of another recipe",
-                    f"expected no shards but those of {', '.join(plan.totals)}",
-                    "give this set a folder of its own below DATA_DIR in the recipe, as in output_file_prefix: "
+                    f"expected only shards of {', '.join(plan.totals)}",
+                    "give this set its own folder below DATA_DIR in the recipe: output_file_prefix: "
                     f"{plan.dataset.name}/{next(iter(plan.totals))}; or choose another folder with --output",
                 )
             if info is not None and parsed[0] not in plan.totals:
                 raise UsageError(
-                    f"{self.layout.output_dir} holds finished {parsed[0]} shards: there is nothing to make them from",
+                    f"{self.layout.output_dir} holds finished {parsed[0]} shards, but their raw data is missing",
                     f"expected the {parsed[0]} images in {self.layout.raw_dir} too",
                     "put their archive or folder back, or choose another folder with --output",
                 )
             if info is None:
-                # An index without a journal entry is what a crash leaves between the two: the shard is made again.
+                # A crash leaves an index without a journal entry: the shard is made again.
                 if name not in planned or not self.layout.index_path(name).exists():
                     foreign.append(name)
             elif name in changed or name not in planned:
@@ -302,17 +303,17 @@ class _There:
             )
 
     def _what_differs(self, plan: Plan, reason: str | None) -> str:
-        """In what the set on record differs from the one to be made: images alone, or what manifest or plan tell."""
+        """How the recorded set differs from the one to make: only images, or what manifest or plan show."""
         other = usable_manifest(self.layout.manifest_path) or load_plan(self.layout)
         if reason or other is None:
             return reason or "an input or an option changed since then"
         return f"changed since then: {', '.join(plan.differences(other))}"
 
     def remove_superseded(self, plan: Plan, changed: Mapping[str, str]) -> None:
-        """Remove what would contradict the shards to come: a manifest of others; with --overwrite, what they replace.
+        """Remove what would contradict the new shards: an old manifest; with --overwrite, the shards they replace.
 
-        First, and not at the end: a glob over train-* must find one set only, at every moment. A shard that is to be
-        made again loses its index: it counts as done no more, whatever the journal says and happens now.
+        This comes first: at every moment, a glob over train-* must find only one set. A shard to make again loses its
+        index, so that it no longer counts as done, whatever the journal says.
         """
         planned = {name: info.fingerprint for name, info in plan.shards().items()}
         manifest = usable_manifest(self.layout.manifest_path)
@@ -332,12 +333,12 @@ class _There:
             self.layout.indexes.sync_names()
 
     def still_to_make(self, splits: Iterable[PlannedSplit]) -> list[ShardPlan]:
-        """The shards that are not done."""
+        """The unfinished shards."""
         found = ((plan, split) for split in splits for plan in split.plans)
         return [plan for plan, split in found if not self._is_done(plan, split)]
 
     def _is_done(self, plan: ShardPlan, split: PlannedSplit) -> bool:
-        """Whether a shard need not be made: the journal says so, its size is the recorded one, its index agrees."""
+        """Whether a shard is done: the journal lists it, its size is as recorded, and its index agrees."""
         info = self.journal.get(plan_name(plan))
         if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not self.options.skip_bad):
             return False
@@ -349,13 +350,13 @@ class _There:
 
 
 def _refuse_superseded(plan: Plan, layout: Layout) -> None:
-    """Raise UsageError if another run has claimed the set since, with --overwrite: its shards are not these."""
+    """Raise UsageError if another run has claimed the set since, with --overwrite."""
     claimed = load_plan(layout)
     if claimed is not None and claimed.key != plan.key:
         raise UsageError(
-            f"{layout.output_dir} was claimed for a set of other images or settings while this one was made",
+            f"another convert claimed {layout.output_dir} for a set of other images or settings",
             f"expected no other imagenet-prep convert there; these differ: {', '.join(plan.differences(claimed))}",
-            "let one of them make its set again with --overwrite, once the other has ended",
+            "run one of them again with --overwrite, after the other has ended",
         )
 
 
@@ -363,7 +364,7 @@ def _refuse_superseded(plan: Plan, layout: Layout) -> None:
 
 
 def _report(made: Made, progress: Progress) -> list[Problem]:
-    """The images set aside; raises, now that all others are done, if some shards could not be made."""
+    """Return the images set aside; raise if some shards could not be made, after all others are done."""
     progress.end()
     if made.failures:
         raise made.failures[0]
@@ -374,11 +375,11 @@ def _report(made: Made, progress: Progress) -> list[Problem]:
     return problems
 
 
-# the record of it ----------------------------------------------------------------------------------------------
+# records of the set ----------------------------------------------------------------------------------------------
 
 
 def _finish_if_last(plan: Plan, layout: Layout, share: Share, progress: Progress) -> None:
-    """Write the manifest if the shards of all ranks are done, else say how many are not."""
+    """Write the manifest if the shards of all ranks are done, otherwise note how many are missing."""
     _refuse_superseded(plan, layout)
     to_come = plan.manifest()
     with Journal(layout.journal_path) as journal:
@@ -392,4 +393,4 @@ def _finish_if_last(plan: Plan, layout: Layout, share: Share, progress: Progress
         return
     merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
     left_over = f"{len(left):,} of {of}"
-    progress.note(f"{share!s} is done; others have to make {left_over}, then: {merge}")
+    progress.note(f"{share!s} is done; other ranks have {left_over} to make, then run: {merge}")

@@ -1,4 +1,4 @@
-"""Two sets of shards -> which records differ, and in which feature; nothing is read that need not be."""
+"""Compares two sets of shards: the records and features that differ; reads only what it needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, decode, mask
 
 LOOKED_INTO = 20
-"""How many records that differ are taken apart, and how many names are told, if nothing else is said."""
+"""How many differing records are compared by feature, and how many names are listed, by default."""
 
 _SHOWN = 60  # characters of a value
 
@@ -40,16 +40,16 @@ class _Spot(NamedTuple):
 
 
 def place_text(shard: str, number: int) -> str:
-    """Where a record is, in words."""
+    """The place of a record as text."""
     return f"{shard} record {number}"
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingRecord:
-    """A record that both sets have under one name, with other bytes.
+    """A record that both sets hold under one name, with different bytes.
 
-    ``places`` are those in both sets: shard and number. ``features`` tells, by feature, the value of both in words; it
-    is None of a record that was not looked into.
+    ``places`` are its shard and number in both sets. ``features`` holds both values as text, by feature; None if the
+    record was not compared by feature.
     """
 
     name: str
@@ -59,18 +59,18 @@ class DifferingRecord:
 
 @dataclass(frozen=True, slots=True)
 class SplitDifference:
-    """What differs in one split.
+    """The differences in one split.
 
     Args:
         split: its name.
-        shards: how many each set has.
-        records: how many each set has.
-        moved: how many records are the same, and have another shard or number in the other set.
-        only: names of records that just one of them has, those of the first set and those of the second; a record
-            without a name is told by its place.
-        only_places: where these are, shard and number, in the same order.
-        differing: records that both have, and that are not the same.
-        other_shards: shards whose records differ, where one side is a manifest alone: which of them, it can't tell.
+        shards: the number of shards in each set.
+        records: the number of records in each set.
+        moved: the number of equal records with another shard or number in the other set.
+        only: names of records in only one set, for the first and the second set; a record without a name is listed by
+            its place.
+        only_places: their places, shard and number, in the same order.
+        differing: records that both sets hold with different bytes.
+        other_shards: shards whose records differ, if one side is only a manifest, which can't show which records.
     """
 
     split: str
@@ -90,7 +90,7 @@ class SplitDifference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two sets, by split."""
+    """The differences between two sets, by split."""
 
     places: tuple[Path, Path]
     splits: tuple[SplitDifference, ...]
@@ -101,7 +101,7 @@ class Difference:
         return all(split.is_same for split in self.splits)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The differences as JSON-ready values."""
         splits = [{**asdict(split), "is_same": split.is_same} for split in self.splits]
         return {"places": [*map(str, self.places)], "is_same": self.is_same, "splits": splits}
 
@@ -109,13 +109,13 @@ class Difference:
 def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
     """Compare two sets of shards, or a set and the manifest of another, record by record.
 
-    A shard whose digest is on record, or follows from its framing, as that of the other set is not opened. Of others
-    names, lengths and CRCs are compared: as indexes have them, else as the headers of the records. Just the first
-    ``look_into`` records that differ are read whole. That the bytes of a record are what its CRC says is for verify.
+    A shard with the same recorded or derived digest in both sets is not opened. Otherwise names, lengths and CRCs are
+    compared, from the index or from the records' headers. Only the first ``look_into`` differing records are read
+    whole. verify proves that a record's bytes match its CRC.
 
     Raises:
-        UsageError: one of the two is not there.
-        InputError: one holds no shards, or its framing or manifest is damaged.
+        UsageError: a set does not exist.
+        InputError: a set has no shards, or its framing or manifest is damaged.
     """
     progress = progress or Silent()
     both = ComparedSet.of(first), ComparedSet.of(second)
@@ -146,7 +146,7 @@ def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, 
     return replace(
         found,
         moved=sum(ours[key][:2] != theirs[key][:2] and ours[key][3:] == theirs[key][3:] for key in in_both),
-        only=(_told(ours, theirs), _told(theirs, ours)),
+        only=(_names(ours, theirs), _names(theirs, ours)),
         only_places=(_places(ours, theirs), _places(theirs, ours)),
         differing=tuple(
             _differing(key[0], (ours[key], theirs[key]), both if number < look_into else None)
@@ -156,7 +156,7 @@ def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, 
 
 
 _Key = tuple[str, int]
-"""What a record is found by in the other set: its name, and how often that came before; without a name its CRC."""
+"""The key of a record in the other set: its name and how often it came before; without a name, its CRC."""
 
 
 def _rows(side: ComparedSet, names: Iterable[str], progress: Progress) -> Iterator[tuple[_Key, _Spot]]:
@@ -170,8 +170,8 @@ def _rows(side: ComparedSet, names: Iterable[str], progress: Progress) -> Iterat
         progress.advance()
 
 
-def _told(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
-    """What just one side has, by name or place."""
+def _names(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
+    """The records in only one set, by name or place."""
     return tuple(place.words if key[0][0] == "\0" else key[0] for key, place in ours.items() if key not in theirs)
 
 
@@ -211,18 +211,18 @@ def _in_words(value: object) -> str:
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
-# what is compared ----------------------------------------------------------------------------------------------
+# the sets ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedSet:
-    """Shards to be compared with others.
+    """A set of shards to compare.
 
     Args:
         place: the folder, or the manifest.
-        shards: the size of each in bytes by name; of a manifest alone, as it says.
-        recorded: what is on record of those whose files are of that size.
-        has_files: whether there is more than the manifest.
+        shards: the size of each in bytes by name; the recorded size if there is only a manifest.
+        recorded: the recorded entries of shards whose files have the recorded size.
+        has_files: whether there are shards, not only a manifest.
     """
 
     place: AnyPath
@@ -232,18 +232,18 @@ class ComparedSet:
 
     @classmethod
     def of(cls, place: AnyPath) -> ComparedSet:
-        """That of a folder of shards, whoever made them, or of a manifest that lies anywhere.
+        """Open a folder of shards, made by any tool, or a manifest anywhere.
 
         Raises:
-            UsageError: there is nothing of that name.
-            InputError: it holds no shards, or the manifest is damaged.
+            UsageError: the place does not exist.
+            InputError: it has no shards, or the manifest is damaged.
         """
         if place.is_file():
             manifest = load_manifest(place)
-            assert manifest is not None, "the file is there"
+            assert manifest is not None, "the file exists"
             return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, False)
         if not place.is_dir():
-            raise UsageError(f"{place} is not there", "expected a folder of shards, or a manifest.json")
+            raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
         layout = Layout(place)
         found = load_manifest(layout.manifest_path)
         sizes = layout.find_shards(_splits(layout, found))
@@ -263,22 +263,22 @@ class ComparedSet:
         return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
 
     def digest(self, name: str) -> str:
-        """The digest of a shard: as recorded, else as its framing gives it, for which no image is read."""
+        """The digest of a shard: recorded, or computed from its framing without reading an image."""
         info = self.recorded.get(name)
         return info.digest if info else self.records(name).digest
 
     def count(self, name: str) -> int:
-        """How many records a shard holds."""
+        """The number of records in a shard."""
         info = self.recorded.get(name)
         return info.records if info else len(self.records(name).lengths)
 
     def records(self, name: str) -> Index:
-        """The records of a shard in order: by its index, where that is the recorded shard's, else by their headers.
+        """The records of a shard in order: from its index if that matches, otherwise from the headers.
 
-        A record without a name of its own has "" for one.
+        A record without a name has "".
 
         Raises:
-            InputError: no record can be found from some byte on.
+            InputError: from some byte on, no record can be found.
         """
         layout, info = Layout(self.place), self.recorded.get(name)
         if info is not None:
@@ -292,7 +292,7 @@ class ComparedSet:
         """A record by its number, its byte offset and its length in bytes with framing.
 
         Raises:
-            InputError: its data are damaged.
+            InputError: its data is damaged.
         """
         shard = Shard.open(Layout(self.place).shard_path(name))
         if shard.compression != "none":
@@ -316,7 +316,7 @@ def _by_headers(shard: Shard) -> Index:
 
 
 def _name_of(record: Record) -> str:
-    """The name of its image's file; "" of what is no image's record."""
+    """The file name of a record's image; "" if the record has no image."""
     try:
         return record.filename
     except InputError:

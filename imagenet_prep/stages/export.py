@@ -1,4 +1,4 @@
-"""Finished shards -> the same records in another format."""
+"""Writes the records of finished shards in another format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ExportedSplit:
-    """What there is of a split: records, shards, bytes of files; ``made``: shards exported by this run."""
+    """One split of an export: records, shards, bytes of files; ``made``: shards exported by this run."""
 
     split: str
     records: int
@@ -37,7 +37,7 @@ class ExportedSplit:
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """An export: its folder, what it holds by split, and ``usage``, a line of code that reads it, if it needs one."""
+    """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs one."""
 
     container: str
     out: Path
@@ -48,19 +48,19 @@ class ExportSummary:
 def export(
     layout: Layout, container: str, out: Path | None, engine: Engine, *, progress: Progress | None = None
 ) -> ExportSummary:
-    """Put the records of a finished set into another format, in a folder of its own; an interrupted export resumes.
+    """Write the records of a finished set in another format, to a folder of its own; an interrupted export resumes.
 
     Args:
-        layout: where the set is, whoever made it.
+        layout: the folder of the set, made by any tool.
         container: the format: one of ``imagenet_prep.exports.FORMATS``.
-        out: the folder; new, empty, or that of the same export. A format that copies no records needs none: its
-            files go to a folder of its name beside the shards.
+        out: the folder; new, empty, or holding the same export. A format that copies no records does not require it:
+            its files go to a folder of its name next to the shards.
         engine: where the shards are exported.
 
     Raises:
-        UsageError: there is no such format, its library is not installed, or it can't hold these records.
-        InputError: the set is not whole; ``out`` holds something else; or a shard is damaged: all others are exported.
-        SpaceError, BusyError, WriteError: as their names say.
+        UsageError: the format does not exist, lacks its library, or can't hold these records.
+        InputError: the set is incomplete; ``out`` holds something else; or a shard is damaged: all others are exported.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     layout.refuse_urls()
     if out is not None:
@@ -68,7 +68,7 @@ def export(
     progress = progress or Silent()
     kind = load_format(container)
     if out is None and kind.unit != "set":
-        raise UsageError(f"no folder OUT for {container}", "expected where its files go, behind DATA_DIR")
+        raise UsageError(f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR")
     source = SourceSet.load(layout)
     packer = kind(source)
     folder = out or local_path(layout.output_dir) / container
@@ -87,7 +87,7 @@ def export(
 
 
 def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> None:
-    """Raise the error of the first shard that could not be exported, if there is one."""
+    """Raise the error of the first shard that could not be exported, if any."""
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
         progress.note(f"{done} exported, {len(run.failures):,} not")
@@ -97,14 +97,14 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
 def _export_shards(
     target: Layout, packer: Packer, source: SourceSet, identity: dict[str, Any], progress: Progress, engine: Engine
 ) -> ExportRun:
-    """Export all shards except those whose file is there."""
+    """Export all shards whose files are missing."""
     todo = list(source.shards)
     sizes: dict[str, int] = {}
     if packer.unit == "shard" and not packer.needs_notes:
         paths = {shard.name: target.output_dir / packer.file_name(shard) for shard in todo}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
         todo = [shard for shard in todo if shard.name not in sizes]
-    if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # else nobody knows
+    if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # otherwise unknown
         _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
@@ -117,16 +117,16 @@ def _export_shards(
 
 
 def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, Any]:
-    """What an export is of: kept beside it, so that it resumes with the same set alone."""
+    """The identity of an export, kept next to it, so that it resumes only with the same set."""
     kept = {"schema": SCHEMA, "container": container}
-    if packer.unit == "set":  # all of its files are written again every time
+    if packer.unit == "set":  # all its files are written every time
         return kept
     decides = [repr(sorted(vars(packer).items())), [shard.identity for shard in source.shards]]
     return {**kept, "fingerprint": hashlib.sha256(json.dumps(decides).encode()).hexdigest()}
 
 
 def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], container: str) -> None:
-    """Raise SpaceError where an export does not fit, about; how many images there are only a manifest tells."""
+    """Raise SpaceError if an export does not fit, by estimate; only a manifest knows the number of images."""
     if todo:
         files = sum(shard.recorded or 0 for shard in todo) if packer.unit == "image" else len(todo)
         what = f"{number_of(len(todo), 'shard')} exported to {container}"
@@ -135,7 +135,7 @@ def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], co
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
-    """Raise InputError unless the folder is new, empty, or holds the same export, whole or in part."""
+    """Raise InputError unless the folder is new, empty, or holds the same export, complete or not."""
     begun = load_json(target.export_path)
     if begun == identity:
         return
@@ -144,14 +144,14 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
         names = sorted({*target.shards.list(), *state} - {STATE_NAME, f"{STATE_NAME}/lock"})
         if not names:
             return
-        what, expected = f"something else: {listed(names)}", "nothing in it"
+        what, expected = f"something else: {listed(names)}", "an empty folder"
     elif isinstance(begun, dict) and begun.get("container") == identity["container"]:
-        what = "an export of another set, or of this one before it changed"
-        expected = "one of the same shards, or nothing"
+        what = "an export of another set, or of this set before it changed"
+        expected = "an export of the same shards, or an empty folder"
     else:
         kept = begun.get("container") if isinstance(begun, dict) else begun
-        what, expected = f"another export, to {kept}", f"one to {identity['container']}, or nothing"
-    raise InputError(f"{target.output_dir} holds {what}", f"expected {expected}", "name a new folder, or an empty one")
+        what, expected = f"another export, to {kept}", f"one to {identity['container']}, or an empty folder"
+    raise InputError(f"{target.output_dir} holds {what}", f"expected {expected}", "choose an empty folder")
 
 
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:

@@ -1,4 +1,4 @@
-"""init: a folder -> its layout, and a recipe that is ready to use, with a comment at each choice."""
+"""Inspects a folder and writes a recipe for its layout, with a comment at each choice."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
 
 SHARES = {"train": 0.9, "validation": 0.1}
-"""The splits that are proposed where a set has none of its own."""
+"""The splits proposed for a set without splits."""
 
 FEWEST = 50
-"""A smaller set is not split."""
+"""The smallest set that is split."""
 
-_MOST_NAMED = 20  # tars that a recipe names one by one
+_MOST_NAMED = 20  # tars that a recipe lists one by one
 
 
 def describe(proposal: Proposal) -> str:
-    """What was found, in a line."""
+    """The findings as one line."""
     what = {"image": "images", "pixels": "images, as numbers", "array": "arrays"}[proposal.content]
     text = f"{len(proposal.names):,} {what}"
     if proposal.classes:
@@ -49,7 +49,7 @@ def describe(proposal: Proposal) -> str:
 
 
 def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
-    """The text of a recipe for a folder, to be written to ``recipe``."""
+    """The text of a recipe for a folder, for the file ``recipe``."""
     where = _where(folder, recipe)
     use = f"{NAME} convert DATA_DIR --config {quoted(recipe.name)}"
     blocks = [
@@ -74,7 +74,7 @@ _CONTENT_NOTES: dict[Content, str] = {
 
 
 def _where(folder: Path, recipe: Path) -> str:
-    """The folder as the recipe names it: from the recipe if it lies below it, else in full."""
+    """The folder as written in the recipe: relative if it is below the recipe, otherwise absolute."""
     full, base = folder.resolve(), recipe.parent.resolve()
     if full.is_relative_to(base) and "DATAPATH" not in os.environ:
         return full.relative_to(base).as_posix()
@@ -82,7 +82,7 @@ def _where(folder: Path, recipe: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as YAML; JSON's strings are YAML's, and so is what JSON leaves to be escaped."""
+    """A text as YAML; JSON strings, with JSON's escapes, are YAML."""
     is_plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII) and text.lower() not in ("true", "false", "null")
     return text if is_plain else escaped(json.dumps(text, ensure_ascii=False))
 
@@ -93,14 +93,14 @@ def _below(where: str, name: str) -> str:
 
 def _render_source(proposal: Proposal, where: str) -> str:
     if proposal.kind == "folders":
-        note = "the splits, and in each a folder a class" if proposal.splits else "a folder a class"
+        note = "the splits, each with a folder per class" if proposal.splits else "a folder per class"
         return f"source:\n  folders: {_quoted(_below(where, proposal.lead.rstrip('/')))}   # {note}"
     if proposal.kind == "tar":
         names = [literal(_below(where, name)) for name in proposal.archives]
         if len(names) > _MOST_NAMED:
             deep = any("/" in name for name in proposal.archives)
             names = [_below(literal(where), "**/*.tar" if deep else "*.tar")]
-        each = "\n  tar_folders: true   # each tar is a class, named as the tar is" if proposal.tar_folders else ""
+        each = "\n  tar_folders: true   # each tar is a class with the tar's name" if proposal.tar_folders else ""
         return f"source:\n  tar: {_several(names)}   # read in place{each}".replace(":  ", ": ")
     return f"source:\n  files: {_several(_patterns(proposal, where))}"
 
@@ -111,7 +111,7 @@ def _several(texts: Sequence[str]) -> str:
 
 
 def _patterns(proposal: Proposal, where: str) -> list[str]:
-    """The patterns that all files match, one for each ending."""
+    """The patterns that match all files, one per file extension."""
     endings = sorted({name.rpartition(".")[2] for name in proposal.names})
     deep = "**/" if any("/" in name for name in proposal.names) else ""
     return [_below(literal(where), f"{deep}*.{literal(ending)}") for ending in endings]
@@ -128,12 +128,12 @@ def _render_labels(proposal: Proposal, where: str) -> str:
     columns = f", with the columns {escaped(', '.join(table.columns))}" if table.columns else ""
     value = f"{{file: {name}, {', '.join(more)}}}" if more else name
     text = f"labels: {value}   # {len(table.paths):,} lines{columns}"
-    hint = "\n# all columns become features; `label: COLUMN` in `labels: {file: ...}` would make one of them the class"
+    hint = "\n# all columns become features; `label: COLUMN` in `labels: {file: ...}` makes one of them the class"
     return text if found.has_labels else text + hint
 
 
 def _value(text: str) -> str:
-    """A text within braces, where a comma ends it."""
+    """A text for use within braces, where a comma would end it."""
     return (
         _quoted(text)
         if re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII)
@@ -153,21 +153,21 @@ def _render_splits(proposal: Proposal, where: str) -> str:
         return f"# splits: the folders {', '.join(proposal.splits)} are recognised"
     if len(_sizes(proposal, where)) > 1:
         shares = "".join(f"\n  {name}: {share}" for name, share in SHARES.items())
-        return f"splits:                     # by a hash of the name: files that come later move none{shares}"
+        return f"splits:                     # by a hash of the name, so that new files move no old ones{shares}"
     if min(_counts(proposal, where).values()):
         return "# splits: {train: 0.9, validation: 0.1}   # one split, train, as it is"
-    return "# one split, train: there are too few files to divide"
+    return "# one split, train: too few files to split"
 
 
 def _counts(proposal: Proposal, where: str) -> dict[str, int]:
-    """How many files each of the proposed splits would have: by the names that the recipe gives its files."""
+    """The number of files in each proposed split, by the names that the recipe gives its files."""
     lead = f"{where}/" if proposal.kind == "files" and where != "." and not where.startswith("/") else ""
     shares = Shares(SHARES)
     return dict.fromkeys(SHARES, 0) | Counter(shares.split_of(lead + name) for name in proposal.names)
 
 
 def _sizes(proposal: Proposal, where: str) -> dict[str, int]:
-    """Bytes of each split: of the given ones, else of those proposed, or of one if there are few files."""
+    """Bytes of each split: of existing splits, otherwise of the proposed splits, or of one if there are few files."""
     total = sum(proposal.lengths)
     if proposal.splits:
         sizes = dict.fromkeys(proposal.splits.values(), 0)
@@ -203,13 +203,13 @@ def _render_record(proposal: Proposal) -> str:
 
 
 def _is_inception(proposal: Proposal) -> bool:
-    """Whether records are of Inception's layout: those of images with labels that it has a place for."""
+    """Whether records follow Inception's layout: images with labels that fit in it."""
     is_plain = proposal.content == "image" and proposal.is_labelled and not _extra(proposal)
     return is_plain and min(_numbers(proposal), default=0) >= 0
 
 
 def _extra(proposal: Proposal) -> list[str]:
-    """The columns that become features: of labels that are no classes, that one too."""
+    """The columns that become features, including labels that are not classes."""
     if proposal.table is None:
         return []
     table = proposal.table.table
@@ -218,14 +218,14 @@ def _extra(proposal: Proposal) -> list[str]:
 
 
 def _numbers(proposal: Proposal) -> list[int]:
-    """The labels of a file where they are numbers: records get those."""
+    """The numeric labels of a file: records get these numbers."""
     if proposal.table is None:
         return []
     return sorted({label for label in proposal.table.labels or () if isinstance(label, int)})
 
 
 def _classes(proposal: Proposal) -> Classes:
-    """The classes of the set, with the labels that records get."""
+    """The classes of the set, with their labels in records."""
     names, first = tuple(proposal.classes or ()), int(_is_inception(proposal))
     numbers = _numbers(proposal) or range(first, first + len(names))
     return Classes(names, names, tuple(numbers))
@@ -233,17 +233,17 @@ def _classes(proposal: Proposal) -> Classes:
 
 @dataclass(frozen=True, slots=True)
 class InitSummary:
-    """What was proposed.
+    """The proposed recipe.
 
     Args:
         recipe: the file that was written.
-        text: what is in it.
-        found: what the folder holds, in words.
-        layout: the layout that was recognised.
-        evidence: what speaks for it.
-        classes: how many files each class has, in the order of their labels.
-        labels: the labels of the first classes and of the last one, in words; "" if there are none.
-        passed: what is left out, and why, in words.
+        text: its content.
+        found: what the folder holds, as text.
+        layout: the recognised layout.
+        evidence: the reasons for the layout.
+        classes: the number of files per class, in the order of their labels.
+        labels: the labels of the first classes and of the last one, as text; "" if there are none.
+        passed: what is skipped, and why, as text.
     """
 
     recipe: Path
@@ -259,28 +259,29 @@ class InitSummary:
 def init(
     folder: Path, output: Path | None, engine: Engine, *, layout: str | None = None, progress: Progress | None = None
 ) -> InitSummary:
-    """Inspect a folder and write a recipe for it; by default to its own name with .yaml, in the current folder.
+    """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
 
     Args:
         folder: the data.
         output: the recipe.
-        engine: where files are listed.
-        layout: the layout to read the folder by, where it can be read in two ways, or holds what would be left out.
-        progress: told what is being inspected.
+        engine: lists files.
+        layout: the layout to use if the folder has several possible ones, or files that would be skipped.
+        progress: reports what is being inspected.
 
     Raises:
-        InputError: nothing in the folder can become records, or a recipe would misread or lose something: every fault
-            is named, with the choices.
-        UsageError: the recipe is there already, the folder is a URL, or it doesn't have that layout.
+        InputError: nothing in the folder can become records, or a recipe would misread or lose something; the error
+            lists every fault, with the choices.
+        UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
     refuse_url(folder)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is {'no folder' if folder.exists() else 'not there'}", "expected a folder of data")
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {what}", "expected a folder of data")
     target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
     if target.exists():
-        raise UsageError(f"{target} is there already", "expected a new file", "name another one with --output")
+        raise UsageError(f"{target} already exists", "expected a new file", "choose another name with --output")
     progress = progress or Silent()
-    progress.note(f"looking at {folder}")
+    progress.note(f"inspecting {folder}")
     choice = choose_layout(inspect_folder(folder, engine), layout)
     proposal = choice.proposal
     _refuse_far(proposal, folder, target)
@@ -295,10 +296,10 @@ def init(
 
 
 def _refuse_far(proposal: Proposal, folder: Path, target: Path) -> None:
-    """Several patterns must be relative to the recipe: it can't lie outside of the folders above the data."""
+    """Refuse a recipe outside the folders above the data if it needs several patterns: they must be relative to it."""
     where = _where(folder, target)
     if proposal.kind == "files" and where.startswith("/") and len(_patterns(proposal, where)) > 1:
         hint = f"put it above the data: --output {folder.resolve().parent / target.name}"
         raise UsageError(
-            f"{target} can't name files of several endings in {folder}", "expected a recipe above them", hint
+            f"{target} can't list files with several extensions in {folder}", "expected a recipe above them", hint
         )

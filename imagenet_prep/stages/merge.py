@@ -1,4 +1,4 @@
-"""Shards that the ranks of a job array have made -> one set: its manifest, and one record of it in place of theirs."""
+"""Merges shards made by ranks into one set: writes its manifest, and replaces the ranks' journals by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from imagenet_prep.text import listed, number_of
 
 @dataclass(frozen=True, slots=True)
 class MergeSummary:
-    """A finished set: shards, images, and how many ``skip_bad`` set aside, by split."""
+    """A finished set: shards, images, and the number of images that ``skip_bad`` set aside, by split."""
 
     shards: dict[str, int]
     images: dict[str, int]
@@ -27,13 +27,13 @@ class MergeSummary:
 
 
 def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
-    """Finish a set whose shards the ranks of ``convert`` have made; no raw data is read, and nothing is made.
+    """Finish a set whose shards the ranks of ``convert`` made; it reads no raw data and makes no shard.
 
-    What killed ranks left is removed, and the records of all ranks become one. A finished set stays as it is.
+    The remains of killed ranks are removed, and the records of all ranks become one. A finished set stays unchanged.
 
     Raises:
-        InputError: no ranks have made anything there; or shards are missing: the error names the ranks to run again.
-        BusyError, SpaceError, WriteError: as their names say.
+        InputError: no rank has made anything there; or shards are missing: the error names the ranks to run again.
+        BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage fails.
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
@@ -49,7 +49,7 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
             manifest.save(layout.manifest_path)
             take_in_parts(layout, journal)
             plan.remove_other_rows(layout)
-        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: {layout.manifest_path} says so")
+        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
     return _summary(manifest)
 
 
@@ -57,20 +57,20 @@ def _finished_before(layout: Layout) -> MergeSummary:
     manifest = load_manifest(layout.manifest_path)
     if manifest is None:
         raise InputError(
-            f"no rank has begun a set in {layout.output_dir}",
+            f"no rank has started a set in {layout.output_dir}",
             f"expected {layout.plan_path}, which the first rank of a job array writes",
-            "run imagenet-prep convert with --rank, or without: then nothing is to be merged",
+            "run imagenet-prep convert with --rank first; without --rank, no merge is needed",
         )
     return _summary(manifest)
 
 
 def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
     found = ranks_of(set(missing), planned.shards, layout.rank_parts())
-    hint = "run them again, or the same imagenet-prep convert without --rank: what is done is kept"
-    detail = "expected all"
+    hint = "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
+    detail = "expected all shards"
     if found is not None:
         ranks, world = found
-        detail = f"they are those of {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
+        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
     of = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
 

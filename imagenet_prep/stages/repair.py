@@ -1,4 +1,4 @@
-"""Shards found wrong or missing -> the same shards as they were, made again from the raw data."""
+"""Makes wrong or missing shards again from the raw data, with their recorded bytes."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ OF_RECORDS = frozenset(
         ProblemKind.DUPLICATE,
     }
 )
-"""Problems that a shard can have though it has not changed since it was made: its image was taken with ``--check
-header``; or another shard, which did change, now holds one of its images too."""
+"""Problems of shards that may be unchanged: an image was accepted with ``--check header``; or another shard, which
+did change, now holds one of its images too."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """What a repair did, by the names of shards in order.
+    """The result of a repair, by shard names in order.
 
-    ``made`` again; ``unchanged`` since convert made them; ``corrected``: their entries in the manifest.
+    ``made``: made again; ``unchanged``: still as convert made them; ``corrected``: entries corrected in the manifest.
     """
 
     made: tuple[str, ...] = ()
@@ -60,12 +60,12 @@ def repair(
 ) -> RepairSummary:
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
-    A shard is replaced only by one with the recorded digest, and its entries in journal and manifest stay as they
-    are. One that can't be made again stays as it is, and so do files that are no shard of the set.
+    Only a shard with the recorded digest replaces another. Its entries in journal and manifest stay unchanged. A shard
+    that can't be made again stays, and so do files that are no shards of the set.
 
     Raises:
-        InputError: there is no manifest; or the raw data is not what a shard was made from: all others are made then.
-        SpaceError, BusyError, WriteError: as their names say.
+        InputError: there is no manifest; or a shard's raw data has changed: then all other shards are made.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     progress = progress or Silent()
     with hold(layout.lock_paths):
@@ -87,12 +87,12 @@ def repair(
 
 
 def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
-    """The manifest, without which nothing tells what a shard must be, and the shards whose entries were corrected.
+    """Read the manifest, which defines every shard, and the shards whose entries were corrected.
 
-    They are those that journal and index prove wrong; the file stays as it is.
+    Journal and index prove these entries wrong; the file stays unchanged.
 
     Raises:
-        InputError: there is none, it can't be understood, or something else in it has changed, too.
+        InputError: there is none, it can't be read, or something else in it has changed, too.
     """
     manifest = load_unproven(layout.manifest_path)
     if manifest is not None:
@@ -105,11 +105,11 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
         return found, names
     is_ours = layout.journal_path.exists()
     raise InputError(
-        f"no manifest in {layout.state_dir}: nothing tells what each shard must be",
+        f"no manifest in {layout.state_dir}: the content of each shard is unknown",
         "expected manifest.json, which imagenet-prep convert writes when every shard is done",
         "run the same imagenet-prep convert again: it makes what is missing, and the manifest"
         if is_ours
-        else "name the folder with --output if the shards are elsewhere; of another tool's shards get sound copies",
+        else "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
     )
 
 
@@ -119,15 +119,15 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
 def _unchanged(
     kinds: Mapping[str, Collection[ProblemKind]], manifest: Manifest, layout: Layout, engine: Engine
 ) -> tuple[str, ...]:
-    """The shards that are as they were made, whatever is said of their records."""
+    """The shards that are unchanged since they were made, whatever their records hold."""
     doubtful = [name for name, found in kinds.items() if OF_RECORDS.issuperset(found)]
-    results = engine.map(_Look(layout, manifest.shards), doubtful)
+    results = engine.map(_RecordCheck(layout, manifest.shards), doubtful)
     return tuple(sorted(result.task for result in results if isinstance(result, Done) and result.value))
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Says of shards, by name, whether they still hold the records that they were made of."""
+class _RecordCheck:
+    """Checks whether a shard still holds the records that it was made with."""
 
     layout: Layout
     infos: dict[str, ShardInfo]
@@ -150,7 +150,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
-    """Makes shards of a set again, as its manifest says they were."""
+    """Makes shards of a set again, as its manifest records them."""
 
     layout: Layout
     engine: Engine
@@ -159,9 +159,9 @@ class _Repair:
     progress: Progress
 
     def refuse_obstacles(self, names: Sequence[str]) -> None:
-        """Raise InputError for shards of which it isn't known what they must be, or that folders stand in for."""
+        """Raise InputError for shards whose content is unknown, or whose place a folder takes."""
         for name in names:
-            # A damaged record, or a conversion that was stopped: without an index no guessing which of the two holds.
+            # A damaged record, or a stopped conversion: without an index, either entry may be right.
             info = self.manifest.shards[name]
             if self.journal.get(name) not in (None, info) and not agrees(self.layout, info):
                 raise InputError(
@@ -171,11 +171,11 @@ class _Repair:
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):
                 if path.is_dir():
-                    what, hint = "expected a file, or nothing", "move it away and repair again"
+                    what, hint = "expected a file, or nothing", "move it away and run repair again"
                     raise InputError(f"{path} is a folder", what, hint)
 
     def make(self, names: Sequence[str], planned: Sequence[PlannedSplit], options: MakingOptions) -> None:
-        """Make these shards, of the splits that they belong to."""
+        """Make these shards, which belong to these splits."""
         wanted, progress = set(names), self.progress
         todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
         works = lay_out(planned, todo, self.layout, options)
@@ -189,12 +189,12 @@ class _Repair:
         if made.failures:
             progress.note(
                 f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} made again; "
-                "the others are as they were"
+                "the other shards are unchanged"
             )
             raise made.failures[0]
 
     def _check_room(self, todo: Sequence[ShardPlan], works: Sequence[Work]) -> None:
-        """A shard takes the place of the one found, but first each worker writes one beside it."""
+        """Check the space: each worker first writes a new shard next to the old one."""
         sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
         found = {path.name: path.stat().st_size for path in map(self.layout.shard_path, sizes) if path.is_file()}
         growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
@@ -205,8 +205,8 @@ class _Repair:
 
 
 def _other_codec(manifest: Manifest) -> str:
-    """How what encodes images now differs from what did then; "" if it doesn't, or images were taken as they are."""
+    """How the installed image codec differs from the set's; "" if it does not, or images were not re-encoded."""
     how = manifest.settings.get("reencode")
     if not how or how.get("codec") == pixels.codec():
         return ""
-    return f"re-encoded then by {how.get('codec')}; installed now: {pixels.codec()}"
+    return f"re-encoded with {how.get('codec')}; installed now: {pixels.codec()}"

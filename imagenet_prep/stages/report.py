@@ -1,4 +1,4 @@
-"""Shards and the verdict on them -> one page to look at."""
+"""Writes the report page from shards and their verdict."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 
 SAMPLES = 48
-"""Images to show, if nothing else is said."""
+"""Sample images by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """What the page says in short, and where it is."""
+    """The page's main facts, and its path."""
 
     path: AnyPath
     verdict: Verdict
@@ -56,12 +56,12 @@ def write_report(
 ) -> ReportSummary:
     """Write the page about the shards of ``layout``: the same shards make the same page.
 
-    It goes to ``page``, or else to ``layout.report_path``.
+    ``page`` is its path, by default ``layout.report_path``.
 
-    Shards that are damaged, or that another tool made, are counted as far as they can be read.
+    Shards that are damaged, or that another tool made, are counted as far as they are readable.
 
     Raises:
-        UsageError: the libraries that it takes are not installed.
+        UsageError: a required library is not installed.
     """
     progress = progress or Silent()
     manifest = usable_manifest(layout.manifest_path)
@@ -102,19 +102,19 @@ def write_report(
 
 
 def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
-    """The names of images that were repaired or turned, by shard."""
+    """The names of repaired or rotated images, by shard."""
     infos = manifest.shards.items() if manifest else ()
     return {name: frozenset(each.rpartition(" (")[0] for each in info.repairs) for name, info in infos if info.repairs}
 
 
 def _spellings(folder: AnyPath) -> tuple[str, ...]:
-    """The ways in which a path of the folder may begin, longest first."""
+    """The spellings of the folder that a path may start with, longest first."""
     ways = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
     return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))
 
 
 def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
-    """What annotate counted, by split; nothing of what can't be understood."""
+    """The counts of annotate, by split; unreadable ones are skipped."""
     found: dict[str, dict[str, int]] = {}
     with contextlib.suppress(InputError, OSError, KeyError, TypeError, AttributeError):
         value = load_json(layout.annotate_path)

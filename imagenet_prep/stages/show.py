@@ -1,4 +1,4 @@
-"""Records of any TFRecord file of tf.train.Example or tf.train.SequenceExample, in a form to read."""
+"""Prints records of any TFRecord file of tf.train.Example or tf.train.SequenceExample."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHOWN_STEPS = 8
 SHOWN_BYTES = 16
 
 NOT_SET = "(not set)"
-"""Shown of a name without a feature: protobuf has that, as it has empty lists."""
+"""Shown for a name without a feature: protobuf allows that, and empty lists."""
 
 _BOX_COLOUR = (255, 64, 0)
 _FLOAT = struct.Struct("<f")
@@ -46,15 +46,15 @@ _PNG_SIZE = struct.Struct(">II")
 
 
 Steps = tuple[Feature | None, ...]
-"""A feature list: one feature a step."""
+"""A feature list: one feature per step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """One record: number from 0, byte offset of its header (uncompressed), data in bytes, features by name, sorted.
+    """One record: number from 0, byte offset of its header (uncompressed), size of its data in bytes, sorted features.
 
-    A feature that is not set is None. Of a SequenceExample ``features`` are those of its context, and
-    ``feature_lists`` the lists by name, sorted; of an Example the latter are None.
+    A feature that is not set is None. For a SequenceExample, ``features`` are its context, and ``feature_lists`` its
+    sorted lists by name. For an Example, ``feature_lists`` is None.
     """
 
     number: int
@@ -64,7 +64,7 @@ class ShownRecord:
     feature_lists: Mapping[str, Steps] | None = None
 
     def lines(self) -> list[str]:
-        """A line for the record, each feature (name, kind, values) and each step; what is long is abbreviated."""
+        """Lines for the record, each feature (name, kind, values) and each step; long values are abbreviated."""
         width = max((len(printable(name)) for name in self.features), default=0)
         counts = number_of(len(self.features), "feature")
         if self.feature_lists is not None:
@@ -74,7 +74,7 @@ class ShownRecord:
         return [f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {counts}", *features, *lists]
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for JSON: every feature a list; bytes as text, images and other bytes as what they are."""
+        """The record as JSON-ready values: every feature a list; bytes as text, images and other bytes described."""
         record = {"record": self.number, "offset": self.offset, "bytes": self.size}
         features = {name: _json_values(feature) for name, feature in self.features.items()}
         if self.feature_lists is None:
@@ -85,7 +85,7 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """An image as its first bytes describe it; ``width`` and ``height`` in pixels, None if they can't be read."""
+    """An image as its first bytes describe it; ``width`` and ``height`` in pixels, None if unreadable."""
 
     kind: Literal["JPEG", "PNG"]
     width: int | None
@@ -93,27 +93,28 @@ class _Picture:
 
 
 def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
-    """The records of a file, plain or compressed: the first ``limit`` of them, or only number ``record``.
+    """Yield the records of a file, plain or compressed: the first ``limit``, or only number ``record``.
 
     Raises:
-        UsageError: there is no such file or record, or both are asked for.
-        InputError: a record is damaged, or is no Example.
+        UsageError: the file or record does not exist, or both options are given.
+        InputError: a record is damaged, or is not an Example.
     """
     path = locate(path)
     if not path.is_file():
         raise _no_file(path)
     if limit is not None and record is not None:
-        raise UsageError(f"limit {limit} and record {record}", "expected one of them: the first records, or only one")
+        raise UsageError(f"limit {limit} and record {record}", "expected only one of them")
     if (limit is not None and limit < 1) or (record is not None and record < 0):
         raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
     return _pick(path, record) if record is not None else _first(path, limit)
 
 
 def _no_file(path: AnyPath) -> UsageError:
-    """The error for a name that is no file's: of a folder, with one of its shards."""
+    """The error for a path that is not a file; for a folder, it names one of its shards."""
     shards = sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name)) if path.is_dir() else []
     hint = f"name one of its shards: {command('show', shards[0])}" if shards else ""
-    return UsageError(f"{path} is {'a folder' if path.is_dir() else 'not there'}", "expected a TFRecord file", hint)
+    what = "is a folder" if path.is_dir() else "does not exist"
+    return UsageError(f"{path} {what}", "expected a TFRecord file", hint)
 
 
 def _first(path: AnyPath, limit: int | None) -> Iterator[ShownRecord]:
@@ -139,7 +140,7 @@ def _shown(record: Record) -> ShownRecord:
 
 
 def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps] | None]:
-    """Features, sorted, and the feature lists of a record that says that it has such."""
+    """Sorted features, and the feature lists of a SequenceExample."""
     if not has_feature_lists(data):
         return dict(sorted(parse_features(data).items())), None
     context, feature_lists = parse_sequence_example(data)
@@ -210,7 +211,7 @@ def _json_value(value: Buffer | float) -> object:
 
 
 def _shortest(value: float) -> float:
-    """The shortest decimal number that is the same 32-bit float."""
+    """The shortest decimal number that equals the 32-bit float."""
     shorter = (float(f"{value:.{digits}g}") for digits in (6, 7, 8))
     return next((number for number in shorter if _FLOAT.pack(number) == _FLOAT.pack(value)), float(f"{value:.9g}"))
 
@@ -233,11 +234,11 @@ def _picture(value: Buffer) -> _Picture | None:
 def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     """Write the image of a record, its boxes drawn, as PNG.
 
-    The image is ``image/encoded``, else that of the first feature, or the first step of a list, that holds one.
+    The image is ``image/encoded``, otherwise the first feature, or the first step of a list, that holds an image.
 
     Raises:
-        UsageError: there is no such file or record.
-        InputError: the record is damaged, holds no image, or one that does not decode.
+        UsageError: the file or record does not exist.
+        InputError: the record is damaged, holds no image, or an image that can't be decoded.
     """
     shown = next(show(path, record=record))
     encoded = _find_image(shown)

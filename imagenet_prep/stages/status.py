@@ -1,4 +1,4 @@
-"""How far each stage has come, and what to run next: told by names, sizes and records alone, within a second."""
+"""Finds the progress of each stage and the next command, from names, sizes and state files, within a second."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from imagenet_prep.text import number_of
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Every stage in order, and what to run next: a call, or a command of the system.
+    """Every stage in order, and the next step: a call, or a command of the system.
 
-    ``running`` is the process that works here now, and since when; "" if none does.
+    ``running`` is the process that works here now, and its start time; "" if there is none.
     """
 
     stages: tuple[StageStatus, ...]
@@ -37,13 +37,13 @@ class Status:
     running: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The status as JSON-ready values."""
         stages = [*map(dataclasses.asdict, self.stages)]
         return {"running": self.running, "stages": stages, "next_command": self.following}
 
 
 def status(layout: Layout) -> Status:
-    """How far each stage has come; reads no archive and no shard. A recipe's data set has only the last two."""
+    """Find the progress of each stage; reads no archive and no shard. A recipe's data set has only the last two."""
     manifest = _manifest(layout)
     dataset = known_set(layout, manifest)
     sizes = layout.find_shards(dataset.splits)
@@ -75,19 +75,19 @@ def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes
     detail = f"{len(done):,} of {number_of(planned, 'shard')}"
     lost = len(layout.without_index(done))
     if lost:
-        detail += f", {lost:,} of them without their index"
+        detail += f", {lost:,} of them without an index"
     return StageStatus("convert", "done" if planned and len(done) - lost >= planned else "partly", detail)
 
 
 def _manifest(layout: Layout) -> Manifest | None:
-    """The manifest as verify and repair have it, with what they correct; verify says what is wrong with it."""
+    """The manifest with the corrections of verify and repair; verify reports what is wrong with it."""
     with contextlib.suppress(InputError):
         return sound_manifest(layout)[0]
     return None
 
 
 def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
-    """The size of each finished shard as recorded: by the manifest, before there is one by the journal."""
+    """The recorded size of each finished shard: from the manifest, or before it exists from the journal."""
     if manifest is not None:
         return {name: info.size for name, info in manifest.shards.items()}
     journal = Journal(layout.journal_path)
@@ -95,7 +95,7 @@ def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
 
 
 def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
-    """How many shards a conversion under way will make: as it said, else as far as the names of those made tell."""
+    """The number of shards that an unfinished conversion makes: as planned, otherwise by the names of its shards."""
     if (plan := load_plan(layout)) is not None:
         return len(plan.shards())
     counts: dict[str, Counter[int]] = {split: Counter() for split in dataset.splits}
@@ -125,15 +125,15 @@ def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes:
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
-        return StageStatus("verify", "partly", "a quick look found no problem; not every byte was read")
+        return StageStatus("verify", "partly", "a quick check found no problem; it did not read every byte")
     if verdict.is_part and not verdict.has_manifest:
-        return StageStatus("verify", "done", "no fault found in what is there; whether all is, no manifest tells")
+        return StageStatus("verify", "done", "no problem found; completeness unknown (no manifest)")
     what = f"a part of {verdict.dataset}" if verdict.is_part else verdict.dataset
     return StageStatus("verify", "done", f"{what}, whole and right")
 
 
 def _under_way(layout: Layout) -> str:
-    """What the journal tells of a conversion under way: which shards stand, and of how many by their names."""
+    """The shards that the journal lists for an unfinished conversion, and their total by their names."""
     recorded = _recorded(layout, None)
     parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
     sizes = layout.find_shards({split for split, _, _ in parsed.values()})
@@ -141,21 +141,21 @@ def _under_way(layout: Layout) -> str:
     plan = load_plan(layout)
     expected = [(split, totals.shards) for split, totals in plan.totals.items()] if plan and done else list(done)
     words = (f"{split}: {done[split, planned]:,} of {number_of(planned, 'shard')}" for split, planned in expected)
-    return "; ".join(words) or "begun, no shard is done yet"
+    return "; ".join(words) or "started, no shard is done yet"
 
 
 # what next -----------------------------------------------------------------------------------------------------
 
 
 def unknown(reason: PrepError, folder: AnyPath) -> Status:
-    """What there is to say where one may not look: why, and the command that shows whose the folder is."""
+    """The status of an inaccessible folder: the reason, and the command that shows its owner."""
     said = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
     stages = tuple(StageStatus(stage, "unknown", said) for stage in ("convert", "verify"))
     return Status(stages, f"ls -la {quoted(str(folder))}")
 
 
 def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
-    """Whether repair can do something about what the last verify found: it has no remedy for a file too many."""
+    """Whether repair can fix a finding of the last verify; it can't remove extra files."""
     kept = load_verdict(layout)
     if kept is None or manifest is None:
         return False
@@ -164,6 +164,6 @@ def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
 
 
 def _elsewhere(layout: Layout) -> Settings:
-    """Where else the raw data and the shards are: as given, or as the conversion was told."""
+    """The other folders of raw data and shards: as given now, or as in the conversion."""
     plan = load_plan(layout)
     return layout.elsewhere(plan.raw_dir if plan else None)

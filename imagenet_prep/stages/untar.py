@@ -1,9 +1,9 @@
-"""Archives -> image folders, train/<wnid>/ and validation/<wnid>/ in raw-data: the form PyTorch's ImageFolder reads.
+"""Extracts archives to image folders, raw-data/{train,validation}/<wnid>/, which PyTorch's ImageFolder reads.
 
-A worker puts together a class in a folder aside, with what the final folder lacks; every few seconds the parent syncs
-the file system once and moves the finished classes to their place. So a class folder under its final name is whole,
-and what a crash leaves aside is made again by the next run. Python's tarfile takes no part in it: only names of the
-data set's own form become paths, and nothing is written through a link.
+A worker fills a temporary folder with the images that the final class folder lacks. Every few seconds the parent syncs
+the file system once and moves the finished classes. So a class folder under its final name is whole, and the next run
+makes a crash's remains again. Python's tarfile is not used: only names in the data set's own form become paths, and
+nothing is written through a link.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SYNC_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class UntarSplit:
-    """One split's part of an UntarSummary: how many classes and images there are, and how many images were written."""
+    """One split of an UntarSummary: its number of classes and images, and the number of images written."""
 
     split: str
     classes: int
@@ -51,23 +51,23 @@ class UntarSplit:
 
 @dataclass(frozen=True, slots=True)
 class UntarSummary:
-    """What untar did; a split whose archive isn't there is not in it."""
+    """The summary of untar; a split without an archive is not in it."""
 
     splits: tuple[UntarSplit, ...]
 
     @property
     def written(self) -> int:
-        """Images written by this run; 0 if everything was there."""
+        """Images written by this run; 0 if everything existed."""
         return sum(split.written for split in self.splits)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassTask:
-    """A class of a split whose images are to be written.
+    """A class of a split whose images are written.
 
     Args:
-        rows: of the split's catalog; of a ``catalog`` of its own, as a worker gets it, all.
-        tar: in place of both, a class's tar in the train archive: the worker lists it, so that one harms no other.
+        rows: its rows in the split's catalog; all rows of ``catalog``, which a worker gets.
+        tar: instead of both, a class's tar in the train archive: the worker lists it, so that a bad tar harms no other.
     """
 
     split: str
@@ -80,19 +80,19 @@ class ClassTask:
 
 _Classes = Mapping[str, Sequence[ClassTask]]
 _Stamps = dict[str, tuple[Path, tuple[int, int, int]]]
-"""The official archives by split, and what shows whether they are still those whose members were listed."""
+"""The official archives by split, with stamps that show whether they changed after they were listed."""
 
 
 def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> UntarSummary:
-    """Write every image that isn't there yet, or not in its right size, to its class folder.
+    """Write every image that is missing or has a wrong size to its class folder.
 
-    Interrupted at any moment, the next call goes on from there; if nothing is missing, nothing is touched.
+    An interrupted run resumes; if nothing is missing, nothing is touched.
 
     Raises:
-        InputError: an archive is corrupt, changes meanwhile, or holds what can't be of this data set; or there is none.
-        DataProblemsError, WorkerError: a worker was killed three times on a class, or has a bug; the others are done.
-        UsageError: a folder to write to is a link.
-        SpaceError, BusyError, WriteError: as their names say.
+        InputError: an archive is corrupt, changes meanwhile, or holds foreign files; or there is none.
+        DataProblemsError, WorkerError: a worker was killed three times on a class, or has a bug; other classes finish.
+        UsageError: an output folder is a link.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     layout.refuse_urls()
     progress = progress or Silent()
@@ -103,13 +103,13 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
         partial = local_path(layout.raw_partial_dir)
         for folder in (*(partial / split for split in sources), partial):
-            with contextlib.suppress(OSError):  # something is left in it
+            with contextlib.suppress(OSError):  # the folder is not empty
                 folder.rmdir()
         return UntarSummary(tuple(found.values()))
 
 
 def foresee(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> tuple[Need, ...]:
-    """What the class folders that are not there yet will take of the disk; nothing is written.
+    """Estimate the disk space that the missing class folders require; nothing is written.
 
     Raises:
         InputError, UsageError: as ``untar``.
@@ -127,12 +127,12 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
     for split in facts.SPLITS:
         if split not in sources:
             path = layout.archive_path(facts.ARCHIVES[split])
-            progress.note(f"{split}: no archive {path}, so nothing is done for it")
+            progress.note(f"{split}: skipped, because {path} does not exist")
     if not sources:
-        names = " nor ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
+        names = ", ".join(facts.ARCHIVES[split].filename for split in facts.SPLITS)
         raise InputError(
             f"no archives in {layout.raw_dir}",
-            f"found neither {names}, nor another copy in one file",
+            f"expected {names}, or another copy as one file",
             command("download", layout.data_dir),
         )
     return sources
@@ -141,7 +141,7 @@ def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
 def _list(
     layout: Layout, sources: Mapping[str, ImageSource], engine: Engine, progress: Progress
 ) -> tuple[_Stamps, dict[str, Catalog], _Classes]:
-    """The official archives, the images of all but that of train, and the classes."""
+    """The official archives, the images of all splits except train, and the classes."""
     _refuse_links(layout, sources)
     stamps: _Stamps = {}
     catalogs: dict[str, Catalog] = {}
@@ -169,7 +169,7 @@ def _class_tars(archive: Path) -> list[ClassTask]:
 
 
 def _classes_of(catalog: Catalog) -> list[ClassTask]:
-    """One class after the other, as the rows of a split's catalog are sorted."""
+    """Each class in turn, as the rows of a split's catalog are sorted."""
     tasks, start = [], 0
     for label, count in catalog.count_by_label().items():
         rows = range(start, start + count)
@@ -179,7 +179,7 @@ def _classes_of(catalog: Catalog) -> list[ClassTask]:
 
 
 def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
-    """A link among the folders below raw-data would carry images out of it."""
+    """Refuse links among the folders below raw-data: images would be written elsewhere."""
     for split in splits:
         partial = local_path(layout.raw_partial_dir)
         parents = (local_path(layout.images_dir(split)), partial, partial / split)
@@ -199,7 +199,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
-    """A class takes about its archive's bytes; one that has its folder is taken as whole."""
+    """Estimate a class at its archive's bytes; a class with a folder counts as done."""
     for split, tasks in classes.items():
         folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
@@ -219,9 +219,9 @@ def _untar_classes(
     engine: Engine,
     progress: Progress,
 ) -> dict[str, UntarSplit]:
-    """All splits' classes in one go, so that nobody waits for the last class of a split; one that fails stops no other.
+    """Extract the classes of all splits in one pass, without waiting between splits; a failed class stops no other.
 
-    Only on a full disk is there no point in going on.
+    Only a full disk stops all.
     """
     failures: list[Exception] = []
     publisher = _Publisher(unpacker.layout, failures)
@@ -249,7 +249,7 @@ def _untar_classes(
     if failures:
         if len(failures) > 1:
             failed = number_of(len(failures), "class", "classes")
-            progress.note(f"{failed} failed, the first one as follows; every other one is in its place")
+            progress.note(f"{failed} failed, the first one as follows; all other classes are done")
         raise failures[0]
     return found
 
@@ -257,7 +257,7 @@ def _untar_classes(
 def _outcomes(
     classes: _Classes, catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine
 ) -> Outcomes[ClassTask, tuple[int, int]]:
-    """How many images each class has, and how many were written: by workers, but of copies that are read in order."""
+    """The number of images per class, and of images written, by workers; copies read in order need no worker."""
     ordered = {split for split, catalog in catalogs.items() if catalog.is_in_order}
     tasks = (
         replace(task, rows=range(len(task.rows)), catalog=catalogs[split].whole(task.rows)) if task.rows else task
@@ -274,13 +274,13 @@ def _outcomes(
 
 @dataclass(frozen=True, slots=True)
 class _Unpacker:
-    """Puts together, in a partial folder, what the final folder of a class lacks. Runs in workers."""
+    """Writes the images that a class's final folder lacks to a partial folder. Runs in workers."""
 
     layout: Layout
     stamps: _Stamps
 
     def __call__(self, task: ClassTask) -> tuple[int, int]:
-        """How many images the class has, and how many of them are now in the partial folder, ready to be moved."""
+        """The number of images of the class, and of images in the partial folder that are ready to be moved."""
         if task.split not in self.stamps:
             return self._write(task)
         with _unchanged(*self.stamps[task.split]):
@@ -306,7 +306,7 @@ def _list_class(task: ClassTask) -> Catalog:
 
 @contextlib.contextmanager
 def _unchanged(path: Path, stamp: tuple[int, int, int]) -> Iterator[None]:
-    """Let nothing that is found in a file count, good or bad, unless it is the archive that was listed, to the end."""
+    """Ignore all findings in a file, good or bad, unless it stays the listed archive to the end."""
     with FileSlices(path) as view:
         refuse_changed(path, view.stamp == stamp)
         try:
@@ -320,7 +320,7 @@ def _unchanged(path: Path, stamp: tuple[int, int, int]) -> Iterator[None]:
 def _write_in_order(
     tasks: Sequence[ClassTask], catalog: Catalog, layout: Layout
 ) -> Outcomes[ClassTask, tuple[int, int]]:
-    """What workers do, for all classes of a split in one pass: each is done when the last of its images has come."""
+    """Extract all classes of a split in one pass; a class is finished after its last image."""
     left: dict[int, int] = {}
     by_label = {catalog.labels[task.rows.start]: task for task in tasks}
     wanted: list[int] = []
@@ -344,13 +344,13 @@ def _write_in_order(
 
 
 def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> list[int]:
-    """The rows of a class that its final folder lacks; if there are any, an empty folder for them."""
+    """The rows of a class that its final folder lacks; if there are any, it also makes an empty folder for them."""
     final, partial = _folders_of(layout, task)
     with writing(final):
         present = _sizes_in(final)
     missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
     with writing(partial):
-        if partial.exists():  # of an earlier run; what it holds may not have reached the disk
+        if partial.exists():  # from an earlier run; its content may not be durable
             shutil.rmtree(partial)
         if missing:
             partial.mkdir(parents=True)
@@ -358,13 +358,13 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
 
 
 def _folders_of(layout: Layout, task: ClassTask) -> tuple[Path, Path]:
-    """Where the images of a class go in the end, and where they are put together."""
+    """The final and the partial folder of a class."""
     partial = local_path(layout.raw_partial_dir)
     return local_path(layout.images_dir(task.split)) / task.wnid, partial / task.split / task.wnid
 
 
 def _sizes_in(folder: Path) -> dict[str, int]:
-    """The size of each file in a folder by name, -1 for what is not a plain file; nothing if there is no folder."""
+    """The size of each file in a folder by name, -1 if it is not a plain file; nothing without a folder."""
     try:
         with os.scandir(folder) as entries:
             return {
@@ -375,7 +375,7 @@ def _sizes_in(folder: Path) -> dict[str, int]:
 
 
 class _Publisher:
-    """Moves finished classes to their final place, many after one sync; what can't be moved joins the ``failures``."""
+    """Moves finished classes to their final folders, many after one sync; a failed move joins the ``failures``."""
 
     def __init__(self, layout: Layout, failures: list[Exception]) -> None:
         self._layout = layout
@@ -384,13 +384,13 @@ class _Publisher:
         self._last = time.monotonic()
 
     def add(self, task: ClassTask) -> None:
-        """Take a class whose partial folder is complete."""
+        """Add a class whose partial folder is complete."""
         self._waiting.append(task)
         if time.monotonic() - self._last > _SYNC_SECONDS:
             self.publish()
 
     def publish(self) -> None:
-        """Make what waits durable, once for all its files, and then visible."""
+        """Make the waiting classes durable, with one sync, and then visible."""
         if self._waiting:
             raw_dir = local_path(self._layout.own_raw_dir)
             with writing(raw_dir):

@@ -1,4 +1,4 @@
-"""Shards -> proof that they are right, or exactly what is wrong with them."""
+"""Proves shards right, or reports exactly what is wrong with them."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def verify(
 ) -> Verdict:
     """Check every shard, and the set as a whole.
 
-    "quick" looks at names, sizes and indexes only; "full" reads every byte; "decode" decodes every image too.
-    ``allow_incomplete`` takes shards without a manifest for a part of ILSVRC2012. The findings are kept in
-    ``layout.problems_path`` and ``layout.verdict_path``; nothing else is written. With a ``share`` its shards alone are
-    checked, and the findings kept in files of its own: nothing is said then of the set as a whole.
+    "quick" checks only names, sizes and indexes; "full" reads every byte; "decode" also decodes every image.
+    ``allow_incomplete`` treats shards without a manifest as a part of ILSVRC2012. The findings are kept in
+    ``layout.problems_path`` and ``layout.verdict_path``; nothing else is written. With a ``share``, only its shards are
+    checked, not the whole set, and its findings are kept in separate files.
 
     Raises:
         InputError: there are no shards.
     """
     progress = progress or Silent()
     if running := find_holder(layout.lock_paths):
-        progress.note(f"{running} is at work here: shards that it has not made yet count as missing")
+        progress.note(f"{running} is working here: shards that it has not made yet count as missing")
     manifest, problems = sound_manifest(layout)
     dataset = known_set(layout, manifest)
     dataset.refuse_unfinished(layout, problems[0].detail if problems else "")
@@ -68,14 +68,14 @@ def verify(
         done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
         count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
         following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
-        said = f"this conversion is not finished: {count}; to go on: {following}"
+        said = f"this conversion is not finished: {count}; to resume: {following}"
         notes.insert(0, said)
     if manifest is None and layout.rank_parts():
         merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-        said = f"ranks make these shards; to finish the set, or to know which ranks to run again: {merge}"
+        said = f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
         notes.append(said)
     if share:
-        notes.append(f"{share}: its shards alone; missing and doubled images, totals and order show in the whole set")
+        notes.append(f"{share}: only its shards; missing and duplicate images, totals and order show in the whole set")
     if depth == "quick":
         problems += check_sizes(inventory, layout)
         problems += [] if share else _missing_splits(inventory, is_part)
@@ -119,7 +119,7 @@ def verify(
 def _check_shards(
     inventory: Inventory, check: ShardCheck, engine: Engine, progress: Progress
 ) -> tuple[Checked, list[Problem]]:
-    """What was found in every shard; one whose check came to no end is a Problem."""
+    """The findings of every shard; a shard whose check failed is a Problem."""
     checked = Checked()
     failures: list[Problem] = []
     told: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def _check_shards(
 
 
 def _compression(inventory: Inventory) -> Compression | None:
-    """That of all shards, if the manifest says it."""
+    """The compression of all shards, if the manifest records it."""
     compression = inventory.manifest.settings.get("compression") if inventory.manifest else None
     return compression if compression in ("none", "gzip", "zlib") else None
 
@@ -152,7 +152,7 @@ def _compression(inventory: Inventory) -> Compression | None:
 
 
 def _restricted(inventory: Inventory, share: Share) -> Inventory:
-    """The shards of a rank; the first one also sees to files that are no shards of the set."""
+    """The shards of a rank; the first rank also checks files that are no shards of the set."""
     own = set(share.of(inventory.expected))
     shards = {split: [name for name in names if name in own] for split, names in inventory.shards.items()}
     strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
@@ -161,17 +161,17 @@ def _restricted(inventory: Inventory, share: Share) -> Inventory:
 
 
 def _found(checked: Checked) -> SetFindings:
-    """What the reports of some shards say, each for itself."""
+    """The findings of several shards, each checked alone."""
     return SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
 
 
 def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
-    """Splits of which not one shard is there, where nothing tells how many there should be."""
+    """Splits without a single shard, if nothing records how many there should be."""
     if is_part or inventory.manifest is not None:
         return []
-    remedy = "get its shards; if a part is meant, verify with --allow-incomplete"
+    remedy = "get its shards; for a part of the set, run verify with --allow-incomplete"
     missing = (split for split in inventory.splits if not inventory.of(split))
-    return [Problem(ProblemKind.MISSING_SHARD, split, "none of its shards is there", remedy) for split in missing]
+    return [Problem(ProblemKind.MISSING_SHARD, split, "all its shards are missing", remedy) for split in missing]
 
 
 def _totals(inventory: Inventory, checked: Checked) -> tuple[SplitReport, ...]:
@@ -205,7 +205,7 @@ def _quick_totals(inventory: Inventory) -> tuple[SplitReport, ...]:
 
 
 def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
-    """Keep the findings for other commands; a folder that can't be written to is only worth a note."""
+    """Keep the findings for other commands; a folder that can't be written to only causes a note."""
     path = layout.found_by(share.name if share else "")[0]
     try:
         if share is None:

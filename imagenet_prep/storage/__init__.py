@@ -1,1 +1,1 @@
-"""Where bytes go and come from."""
+"""Reads and writes bytes, on disks and in object stores."""

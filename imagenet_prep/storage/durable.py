@@ -1,4 +1,4 @@
-"""Bytes and names that survive a crash of the system: gathered writes, syncs, new folders; and space given back."""
+"""Makes bytes and names survive a crash of the system: gathered writes, syncs, new folders; and frees space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
 
 
 def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
-    """Write every byte of ``parts``, one after the other, gathered by the kernel: nothing is joined or copied here."""
+    """Write every byte of ``parts`` in order; the kernel gathers them, so nothing is joined or copied."""
     for start in range(0, len(parts), _IOV_MAX):
         pending = list(parts[start : start + _IOV_MAX])
         while pending:
@@ -25,18 +25,18 @@ def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def begin_write_out(descriptor: int, start: int = 0, length: int = 0) -> None:
-    """Let the disk work on what was written from ``start`` on while more is made: the sync at the end waits for little.
+    """Start writing bytes from ``start`` to the disk while more are made, so that the final sync is short.
 
-    Linux begins to write out what is dirty when told that it will not be needed; pages on their way to the disk stay
-    in memory, those that are there already leave it. ``length``: of so many bytes; 0: to the end of the file.
+    Linux starts to write dirty pages on advice that they are not needed. Pages on their way to the disk stay in
+    memory; clean pages leave it. ``length`` is a number of bytes; 0 means to the end of the file.
     """
     if hasattr(os, "posix_fadvise"):
-        with contextlib.suppress(OSError):  # advice: where it can't be taken, nothing is lost
+        with contextlib.suppress(OSError):  # advice only: a refusal loses nothing
             os.posix_fadvise(descriptor, start, length, os.POSIX_FADV_DONTNEED)
 
 
 def _after(parts: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
-    """What is left of a gather list once the kernel took ``written`` bytes of it."""
+    """The part of a gather list that remains after the kernel wrote ``written`` bytes of it."""
     for position, part in enumerate(parts):
         if written < len(part):
             return [memoryview(part)[written:], *parts[position + 1 :]]
@@ -54,10 +54,10 @@ def fsync_dir(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Make a folder and those above it, durably: what is synced in it later can't be reached without their names.
+    """Make a folder and its parents durably: files synced in it are lost without their names.
 
     Returns:
-        The folders that had to be made, the innermost first.
+        The folders that did not exist, the innermost first.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with writing(folder):
@@ -68,10 +68,10 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Make all that was written to the file system of ``folder`` durable, in one go for any number of files.
+    """Make everything written to the file system of ``folder`` durable, in one call for any number of files.
 
     Raises:
-        OSError: the disk did not take some of it (syncfs(2), Linux 5.8 and later; os.sync never says so).
+        OSError: the disk did not store all of it (syncfs(2), Linux 5.8 and later; os.sync never reports it).
     """
     import ctypes
 
@@ -87,10 +87,10 @@ def sync_file_system(folder: Path) -> None:
 
 
 def punch(path: Path, start: int, stop: int) -> None:
-    """Give back the bytes of ``path`` from ``start`` to ``stop``; what was there is gone.
+    """Free the bytes of ``path`` from ``start`` to ``stop``; their content is lost.
 
     Raises:
-        OSError: the system refused; of what was asked nothing or some of it is done.
+        OSError: the system refused; some of the range may be freed.
     """
     descriptor = os.open(path, os.O_WRONLY)
     try:
@@ -100,10 +100,10 @@ def punch(path: Path, start: int, stop: int) -> None:
 
 
 def can_punch(folder: Path) -> bool:
-    """Whether the file system of ``folder`` gives space back, tried on a file of no name: nothing appears there.
+    """Whether the file system of ``folder`` can free ranges, tried on an unnamed file: nothing appears there.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the folder can't be written.
     """
     import tempfile
 
@@ -125,7 +125,7 @@ def _punch(descriptor: int, start: int, stop: int) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    call = getattr(libc, "fallocate64", None) or libc.fallocate  # musl has one, of 64 bits, everywhere
+    call = getattr(libc, "fallocate64", None) or libc.fallocate  # musl has only fallocate, with 64-bit offsets
     mode, offset, length = ctypes.c_int(_PUNCH_HOLE | _KEEP_SIZE), ctypes.c_int64(start), ctypes.c_int64(stop - start)
     while call(ctypes.c_int(descriptor), mode, offset, length) != 0:
         if ctypes.get_errno() != errno.EINTR:

@@ -1,4 +1,4 @@
-"""Small files, folders and views of a place, asked of its Store; and the space that a step needs."""
+"""Reads and writes small files, folders and views in any Store; and checks the space that steps require."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def load_json(path: AnyPath) -> Any:
-    """The JSON value in a file, or None if there is no file or it isn't JSON (then it is as good as absent)."""
+    """The JSON value in a file, or None if the file does not exist or is not JSON."""
     content = find_plain(path)
     try:
         return None if content is None else json.loads(content)
@@ -34,10 +34,10 @@ def load_json(path: AnyPath) -> Any:
 
 
 def read_plain(path: AnyPath, most: int = MOST) -> bytes:
-    """The content of a file of at most ``most`` bytes. Never waits for a pipe, or reads from a device without end.
+    """The content of a file of at most ``most`` bytes. Never waits for a pipe or reads a device without end.
 
     Raises:
-        InputError: it is not there, can't be read, is larger, or is not a plain file.
+        InputError: it does not exist, can't be read, is larger, or is not a plain file.
     """
     content = find_plain(path, most)
     if content is None:
@@ -46,13 +46,13 @@ def read_plain(path: AnyPath, most: int = MOST) -> bytes:
 
 
 def find_plain(path: AnyPath, most: int = MOST) -> bytes | None:
-    """The content of a file as ``read_plain`` reads it, or None if there is no such file."""
+    """The content of a file as ``read_plain`` reads it, or None if the file does not exist."""
     store, name = split(path)
     return store.load(name, most)
 
 
 def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
-    """The lines of a file, one at a time, each with its newline; none if there is no such file.
+    """The lines of a file, one at a time, each with its newline; none if the file does not exist.
 
     Raises:
         InputError: it can't be read, is not a plain file, or has a line of more than ``most`` bytes.
@@ -61,7 +61,7 @@ def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
         with open_file(path) as file:
             for line in iter(functools.partial(file.readline, most + 1), b""):
                 if len(line) > most:
-                    raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter ones")
+                    raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter lines")
                 yield line
     except FileNotFoundError:
         return
@@ -70,16 +70,16 @@ def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
 
 
 def open_file(path: AnyPath) -> IO[bytes]:
-    """A file to read from its beginning; raises OSError, also for a pipe or a device."""
+    """A file to read from its start; raises OSError, also for a pipe or a device."""
     store, name = split(path)
     return store.open(name)
 
 
 def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
-    """The kind of file under a path that came from a file.
+    """The kind of file at a path that was read from a file.
 
     Raises:
-        InputError: there is no right to see it, it is too long, or a link to itself.
+        InputError: access is denied, the path is too long, or it is a link to itself.
     """
     try:
         mode = path.stat().st_mode
@@ -91,36 +91,36 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 
 
 def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """A binary file that appears under ``path`` whole and durable, or, if the block raises, not at all.
+    """A binary file that appears as ``path`` whole and durable, or not at all if the block raises.
 
-    Several writers may be at it at once: the last one wins.
+    Several writers may write it at once: the last one wins.
     """
     store, name = split(path)
     return store.replace(name)
 
 
 def save_bytes(path: AnyPath, content: bytes) -> bool:
-    """Write ``content`` as ``atomic_file`` does unless the file holds just that already; whether it was written."""
+    """Write ``content`` as ``atomic_file`` does, unless the file already holds it; returns whether it was written."""
     store, name = split(path)
     return store.save(name, content)
 
 
 def save_json(path: AnyPath, value: Any) -> bool:
-    """Write a JSON value that people can read as ``save_bytes`` does."""
+    """Write a readable JSON value as ``save_bytes`` does."""
     return save_bytes(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
 
 
 def claim(path: AnyPath, content: bytes) -> bytes:
-    """Create a file only where there is none, whole and durable: the content that stands there now.
+    """Create a file, whole and durable, only if it does not exist; returns the content that it holds now.
 
-    It is ``content`` if the caller was first, or if the first one claimed the same.
+    The result is ``content`` if the caller was first, or if the first caller claimed the same.
     """
     store, name = split(path)
     return store.claim(name, content)
 
 
 def append_to(path: AnyPath) -> Appender:
-    """Add lines to a file, made if need be; in an object store, to objects beside it: see parts_of.
+    """Append lines to a file, created if missing; in an object store, to objects next to it: see parts_of.
 
     Raises:
         WriteError: it can't be written.
@@ -130,7 +130,7 @@ def append_to(path: AnyPath) -> Appender:
 
 
 def parts_of(path: AnyPath) -> Sequence[AnyPath]:
-    """The files beside ``path`` that are parts of it: ``journal-7.jsonl`` of ``journal.jsonl``; in order."""
+    """The files next to ``path`` that are parts of it, in order: ``journal-7.jsonl`` of ``journal.jsonl``."""
     found: list[AnyPath] = [*path.parent.glob(f"{path.stem}-*{path.suffix}")]
     return sorted(found, key=str)
 
@@ -147,22 +147,22 @@ def names_in(folder: AnyPath) -> list[str]:
 
 
 def view_of(path: AnyPath, *, in_order: bool = False) -> View:
-    """The whole of a file to slice, read-only: a memory map, or ranges of an object; raises InputError."""
+    """A read-only view of a whole file, to slice: a memory map, or ranges of an object; raises InputError."""
     store, name = split(path)
     return store.view(name, in_order=in_order)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a step will take of the file system that ``folder`` is on, or will be: beyond what is there already.
+    """The space that a step requires on the file system of ``folder``, in addition to existing files.
 
     Args:
         step: the command, such as ``convert``.
-        what: what takes it, in words: "1,024 shards".
-        folder: where; it need not exist yet.
+        what: what requires it: "1,024 shards".
+        folder: where; it may not exist yet.
         size: bytes.
-        files: how many files and folders: inodes.
-        is_about: whether both are an estimate.
+        files: number of files and folders: inodes.
+        is_about: whether both numbers are estimates.
     """
 
     step: str
@@ -175,10 +175,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A file system, and all that is needed of it: each step keeps what the ones before it made.
+    """A file system and its total needs: each step keeps the output of earlier steps.
 
-    ``folder`` is one that is on it, ``free_files`` the free inodes, None where their number has no limit.
-    What a quota leaves of it the system doesn't tell.
+    ``folder`` is a folder on it. ``free_files`` is the number of free inodes, None if it has no limit. The system
+    does not report what a quota leaves.
     """
 
     folder: Path
@@ -188,27 +188,27 @@ class Room:
 
     @property
     def size(self) -> int:
-        """Bytes needed."""
+        """Total bytes needed."""
         return sum(need.size for need in self.needs)
 
     @property
     def files(self) -> int:
-        """Files and folders needed."""
+        """Total files and folders needed."""
         return sum(need.files for need in self.needs)
 
     @property
     def lacks_space(self) -> bool:
-        """Whether fewer bytes are free than are needed."""
+        """Whether more bytes are needed than are free."""
         return self.free < self.size
 
     @property
     def lacks_files(self) -> bool:
-        """Whether fewer inodes are free than are needed."""
+        """Whether more inodes are needed than are free."""
         return self.free_files is not None and self.free_files < self.files
 
 
 def rooms_for(needs: Iterable[Need]) -> list[Room]:
-    """The needs of all steps by the file system they are on, and what is free there; object stores have no end."""
+    """The needs of all steps by file system, with its free space; object stores are unlimited."""
     by_device: dict[int, tuple[Path, list[Need]]] = {}
     for need in needs:
         if (local := local_or_none(need.folder)) is not None:
@@ -218,10 +218,10 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
 
 
 def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) -> None:
-    """Raise SpaceError if all of it does not fit where it is to go; the first file system that lacks something.
+    """Raise SpaceError for the first file system that lacks space or inodes for these needs.
 
-    ``consuming`` is what is needed if raw data gives its space to the shards, None where it can't: if that fits, the
-    error says so.
+    ``consuming`` is what is needed if the raw data gave its space to the shards; None if it can't. If those needs fit,
+    the error says so.
     """
     for room in rooms_for(needs):
         names = listed(need.what for need in room.needs if need.size > 0)
@@ -235,21 +235,21 @@ def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) 
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                f"choose a folder on a file system with more inodes, then: {rerun()}",
+                f"choose a folder on a file system with more inodes, then run: {rerun()}",
             )
 
 
 def _less(consuming: Iterable[Need] | None) -> str:
-    """What to do where space is lacking."""
-    freed = f"free some space or choose another folder, then: {rerun()}"
+    """The hint for missing space."""
+    freed = f"free some space or choose another folder, then run: {rerun()}"
     if consuming is None or any(room.lacks_space for room in rooms_for(consuming)):
         return freed
-    return f"{freed}; or let the archives give theirs to the shards: {rerun((('consume', True),))}"
+    return f"{freed}; or let the shards take the space of the archives: {rerun((('consume', True),))}"
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
     found = os.statvfs(folder)
-    free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes as they are needed
+    free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes on demand
     return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)
 
 

@@ -1,4 +1,4 @@
-"""LocalStore: the files of a folder on a disk: memory maps and buffers, gathered writes, renames, one fsync a file."""
+"""LocalStore: files of a folder on a disk: memory maps and buffers, gathered writes, renames, one fsync per file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.refusals import unreadable, writing
 from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
 
-_WRITE_OUT = 4 << 20  # bytes that are worth telling the system to begin
-_BEHIND = 256 << 20  # bytes before them of which it is told again: it passes over all pages that it is told of
+_WRITE_OUT = 4 << 20  # bytes that are enough to start a write-out
+_BEHIND = 256 << 20  # a later call repeats this many bytes: the system skips pages in use
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_SHOWN = 40  # characters of a file's name in that of its unfinished file: for people who look
+_SHOWN = 40  # characters of a file's name in the name of its unfinished file, for people
 
 BUFFER = 2 << 20
-"""Bytes of a buffer: more would hardly be faster."""
+"""Size of a buffer in bytes: larger buffers are hardly faster."""
 
 BUFFERS = 4
-"""Buffers that may be waiting until nobody holds a view of them."""
+"""The most buffers that wait for their views to be released."""
 
 _waiting: deque[bytearray] = deque(maxlen=BUFFERS)
 
@@ -41,9 +41,9 @@ class LocalStore:
     """Files in a folder.
 
     Args:
-        folder: where they are.
-        unfinished: where those that ``create`` makes lie until they are committed, on the same file system. The writer
-            makes it, and removes what a killed process left in it: a file that is gone gets its name no more.
+        folder: the folder of finished files.
+        unfinished: the folder of files from ``create`` until they are committed, on the same file system. The writer
+            makes it and removes the files of killed processes; a removed file never gets its final name.
     """
 
     folder: Path
@@ -52,11 +52,11 @@ class LocalStore:
 
     @property
     def device(self) -> int:
-        """The file system."""
+        """The file system's number."""
         return self.folder.stat().st_dev
 
     def list(self) -> Sequence[str]:
-        """All names in the folder, in order."""
+        """All names in the folder, sorted."""
         return sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
 
     def scan(self) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
@@ -64,18 +64,18 @@ class LocalStore:
         return os.scandir(self.folder)
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file, None if there is none."""
+        """Size of a file in bytes, None if it does not exist."""
         try:
             return (self.folder / name).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open(self, name: str) -> IO[bytes]:
-        """A file to read; a pipe is not waited for."""
+        """A file to read; it never waits for a pipe."""
         return open_plain(self.folder / name)
 
     def load(self, name: str, most: int = MOST) -> bytes | None:
-        """The whole content of a small file, None if there is none."""
+        """The whole content of a small file, None if it does not exist."""
         path = self.folder / name
         try:
             with open_plain(path) as file:
@@ -87,11 +87,11 @@ class LocalStore:
             return None
         except OSError as error:
             raise unreadable(path, error) from error
-        except ValueError as error:  # no system takes such a name
+        except ValueError as error:  # no system accepts such a name
             raise InputError(f"{path} can't be read", str(error)) from error
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
-        """A view of a memory map: what is not touched is never read, what is read is never copied."""
+        """A view of a memory map: only the pages that are used are read, and nothing is copied."""
         whole = map_file(self.folder / name)
         return whole[offset:] if length is None else whole[offset : offset + length]
 
@@ -105,16 +105,16 @@ class LocalStore:
         return map_file(self.folder / name, in_order=in_order)
 
     def create(self, name: str) -> LocalSink:
-        """A file of that name in the folder of unfinished ones, made by the first write."""
+        """An unfinished file of that name; the first write creates it."""
         return LocalSink(self.unfinished or self.folder, self.folder / name)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if there is one."""
+        """Remove a file, if it exists."""
         (self.folder / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def replace(self, name: str) -> Iterator[IO[bytes]]:
-        """A file beside it, locked while it is written; then one fsync, one rename and one fsync of the folder."""
+        """A file next to it, locked while it is written; then one fsync, one rename and one fsync of the folder."""
         path = self.folder / name
         make_folder(path.parent)
         with writing(path):
@@ -128,12 +128,12 @@ class LocalStore:
                 partial.replace(path)
                 fsync_dir(path.parent)
         except BaseException:
-            with contextlib.suppress(OSError):  # what the block raised is what counts
+            with contextlib.suppress(OSError):  # the block's own exception matters
                 partial.unlink(missing_ok=True)
             raise
 
     def save(self, name: str, content: bytes) -> bool:
-        """Replace a small file unless it holds just this content; whether it was written."""
+        """Replace a small file unless it already holds this content; returns whether it was written."""
         path = self.folder / name
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             remove_abandoned(path)
@@ -143,7 +143,7 @@ class LocalStore:
         return True
 
     def claim(self, name: str, content: bytes) -> bytes:
-        """A file beside it, made durable, then one link: the system refuses the second one."""
+        """A file next to it, made durable, then one link: the system refuses a second one."""
         path = self.folder / name
         while (there := self.load(name)) is None:
             make_folder(path.parent)
@@ -161,11 +161,11 @@ class LocalStore:
         return there
 
     def append(self, name: str) -> LocalAppender:
-        """Appended in place; one fsync a sync."""
+        """Append in place; one fsync per sync."""
         return LocalAppender(self.folder / name)
 
     def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Remove the files of ``unfinished`` with such names: ``train-00000-of-01024.0123456789abcdef``."""
+        """Remove the unfinished files with such names: ``train-00000-of-01024.0123456789abcdef``."""
         folder = self.unfinished or self.folder
         left = [each for each in folder.glob("*.*") if is_meant(each.stem)] if folder.is_dir() else []
         for path in left:
@@ -182,9 +182,9 @@ class LocalStore:
 
 
 class LocalSink:
-    """A file among the unfinished ones: gathered writes, one fsync, a rename.
+    """An unfinished file: gathered writes, one fsync, a rename.
 
-    It has a name that no other has, on this machine or another: several that write the same file at once don't meet.
+    Its name is unique across machines, so that several writers of the same file never collide.
     """
 
     def __init__(self, unfinished: Path, final: Path) -> None:
@@ -193,11 +193,11 @@ class LocalSink:
         self._descriptor: int | None = None
         self._is_made = False
         self._is_committed = False
-        self._begun = 0  # up to where the system was told to write out
+        self._begun = 0  # the end of the last write-out
         self.size = 0
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Append all of ``parts``: gathered by the kernel, not copied here."""
+        """Append all of ``parts``: the kernel gathers them, nothing is copied."""
         descriptor = self._open()
         write_all(descriptor, parts)
         self.size += sum(map(len, parts))
@@ -225,7 +225,7 @@ class LocalSink:
         self._is_committed = True
 
     def discard(self) -> None:
-        """Close and remove it; where that can't be done, it lies there and nobody takes it for a finished file."""
+        """Close and remove it; a file that can't be removed is never mistaken for a finished one."""
         with contextlib.suppress(OSError):
             self.rest()
         if not self._is_committed:
@@ -251,17 +251,17 @@ class LocalSink:
 
 @contextlib.contextmanager
 def _removed(path: Path) -> Iterator[None]:
-    """Make a GoneError of what the system says of an unfinished file that someone removed, alone or with its folder."""
+    """Raise GoneError if someone removed the unfinished file, alone or with its folder."""
     try:
         yield
     except FileNotFoundError as error:
         if path.exists():
-            raise  # it is the other name's folder that is not there
-        raise GoneError(error.errno, "it was removed while it was written", os.fspath(path)) from error
+            raise  # the folder of the final name is missing
+        raise GoneError(error.errno, "it was removed while it was being written", os.fspath(path)) from error
 
 
 class LocalAppender:
-    """Lines appended to a file; a line that a crash cut short is ended first."""
+    """Lines appended to a file; a line that a crash cut short is terminated first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -291,31 +291,31 @@ class LocalAppender:
 
 
 def _create_partial(path: Path) -> tuple[Path, int]:
-    """A new file beside ``path`` and its descriptor; locked, so that others see that it is not abandoned."""
+    """A new file next to ``path`` and its descriptor; its lock shows that it is in use."""
     while True:
         partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}-{_host()}.partial")
         try:
             return partial, take(partial, os.O_EXCL)
-        except (BlockingIOError, FileExistsError):  # another writer is about to remove it, or has the same name
+        except (BlockingIOError, FileExistsError):  # another writer is removing it, or has the same name
             continue
-        except OSError:  # no locks here: then nobody removes what is abandoned either
+        except OSError:  # without locks, nobody removes abandoned files either
             return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def _host() -> str:
-    """What tells this machine from others, short enough for any file's name."""
+    """A mark of this machine that fits in any file name."""
     return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove the partial files that killed writers of ``path`` left on this machine; a living writer holds a lock.
+    """Remove the partial files of killed writers of ``path`` on this machine; a living writer holds a lock.
 
-    A writer on another machine may hold one that is not seen here: its files stay.
+    This machine can't see locks of writers on others: their files stay.
     """
     for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         if not partial.name.endswith(f"-{_host()}.partial"):
             continue
-        with contextlib.suppress(OSError):  # it is held, or gone
+        with contextlib.suppress(OSError):  # it is locked, or gone
             descriptor = take(partial)
             try:
                 partial.unlink()
@@ -324,7 +324,7 @@ def remove_abandoned(path: Path) -> None:
 
 
 def _link(partial: Path, path: Path, content: bytes) -> None:
-    """Give a durable file its final name or raise FileExistsError; without links, write the name itself."""
+    """Give a durable file its final name or raise FileExistsError; without links, write the final file directly."""
     try:
         os.link(partial, path)
     except OSError as error:
@@ -342,7 +342,7 @@ def _link(partial: Path, path: Path, content: bytes) -> None:
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file to read it, without waiting for a pipe or reading from a device without end.
+    """Open a file for reading, without waiting for a pipe or reading a device without end.
 
     Raises:
         OSError: it can't be opened, or is not a plain file.
@@ -355,14 +355,14 @@ def open_plain(path: Path) -> IO[bytes]:
 
 
 def _open_at_once(name: str, flags: int) -> int:
-    """Open a file; a pipe too, whether or not anyone writes to it."""
+    """Open a file, or a pipe without waiting for its writer."""
     return os.open(name, flags | os.O_NONBLOCK)
 
 
 def map_file(path: Path, *, in_order: bool = False) -> memoryview:
-    """The whole of a file, read-only; an empty file is an empty view. It stays mapped while any slice of it lives.
+    """A read-only view of a whole file; an empty file is an empty view. It stays mapped while any slice exists.
 
-    ``in_order``: the file will be read from its beginning to its end, and the system should read ahead.
+    ``in_order``: the file is read from start to end, so the system should read ahead.
 
     Raises:
         InputError: the file can't be opened.
@@ -391,7 +391,7 @@ else:
         import ctypes
         import weakref
 
-        system = ctypes.CDLL(None, use_errno=True)  # of its own: what is set on its functions is set nowhere else
+        system = ctypes.CDLL(None, use_errno=True)  # a private handle: settings of its functions affect nobody else
         system.mmap.restype = ctypes.c_void_p
         number, size = ctypes.c_int, ctypes.c_size_t
         system.mmap.argtypes = [ctypes.c_void_p, size, number, number, number, ctypes.c_ssize_t]
@@ -402,21 +402,21 @@ else:
         if in_order:
             system.madvise(address, length, mmap.MADV_SEQUENTIAL)
         mapped = (ctypes.c_ubyte * length).from_address(address)
-        weakref.finalize(mapped, system.munmap, address, length).atexit = False  # at exit others may still read
+        weakref.finalize(mapped, system.munmap, address, length).atexit = False  # others may still read at exit
         return memoryview(mapped).cast("B").toreadonly()
 
 
 @contextlib.contextmanager
 def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryview]]:
-    """What gives the bytes of a file from an offset on, read-only: ``BUFFER`` of them, at the file's end fewer.
+    """A function from an offset to the file's bytes there, read-only: ``BUFFER`` bytes, fewer at the file's end.
 
-    A buffer is read into again once no slice of it is alive. Whoever keeps slices of many gets those of ``view``, the
-    file's map, from then on: so nothing that is kept is ever written over, and keeping costs no memory.
+    A buffer is reused once no slice of it exists. A caller that keeps slices of many buffers then gets slices of
+    ``view``, the file's map: nothing kept is ever overwritten, and keeping costs no memory.
 
     Raises:
-        InputError: the file can't be opened, or, by what is given, read.
+        InputError: the file can't be opened, or the returned function can't read it.
     """
-    taken: list[bytearray] = []  # the one that was read into last
+    taken: list[bytearray] = []  # the buffer of the last read
 
     def read(offset: int) -> memoryview:
         give_back()
@@ -440,19 +440,19 @@ def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryvie
 
 
 def _take() -> bytearray | None:
-    """The buffer last used of those that nobody holds a view of: the cache has it. None if too many are held."""
+    """The latest buffer without views, which is still in the CPU cache. None if too many are in use."""
     held: list[bytearray] = []
     try:
         while True:
             buffer = _waiting.pop()
             try:
-                buffer.pop()  # refused while there is a view
+                buffer.pop()  # fails while a view exists
             except BufferError:
                 held.append(buffer)
             else:
                 buffer.append(0)
                 return buffer
-    except IndexError:  # none waits
+    except IndexError:  # no buffer waits
         return bytearray(BUFFER) if len(held) < BUFFERS else None
     finally:
         _waiting.extend(reversed(held))

@@ -1,6 +1,6 @@
-"""Place: a path of this machine, or a Location in a Store; URLs become Locations here, and here alone.
+"""Place: a path on this machine, or a Location in a Store; this module alone turns URLs into Locations.
 
-Both are joined, named and asked by the same methods. The type checker refuses a AnyPath wherever only a Path will do.
+Both have the same methods to join, name and query. The type checker refuses an AnyPath where only a Path works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from imagenet_prep.storage.object_store import ObjectStore
 from imagenet_prep.storage.store import RemoteAppender, RemoteSink, RemoteStore
 
 SCHEMES = ("s3", "gs", "az")
-_URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path has one slash left of the two
+_URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path keeps only one of the two slashes
 _SECRET = re.compile(r"[@?]")
 
 
@@ -29,8 +29,8 @@ _SECRET = re.compile(r"[@?]")
 class Location:
     """An object of a store, or the objects below a prefix as a folder.
 
-    Names and methods are those of Paths, as far as objects have them: there are no links, and a folder is there while
-    an object is below it. Picklable if the store is.
+    Names and methods are those of Paths, as far as objects have them. There are no links, and a folder exists while it
+    holds an object. A Location can be pickled if its store can.
     """
 
     store: RemoteStore
@@ -44,7 +44,7 @@ class Location:
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last part of the key."""
         return str(self).rpartition("/")[2]
 
     @property
@@ -59,7 +59,7 @@ class Location:
 
     @property
     def parent(self) -> Location:
-        """The folder; the bucket is its own."""
+        """The folder; a bucket is its own parent."""
         return Location(self.store, self.key.rpartition("/")[0])
 
     def __truediv__(self, other: str | os.PathLike[str]) -> Location:
@@ -67,11 +67,11 @@ class Location:
         return Location(self.store, "/".join([self.key, *parts] if self.key else parts))
 
     def with_name(self, name: str) -> Location:
-        """Another one in the same folder."""
+        """Another name in the same folder."""
         return self.parent / name
 
     def with_stem(self, stem: str) -> Location:
-        """Another one with the same suffix."""
+        """Another stem with the same suffix."""
         return self.parent / f"{stem}{self.suffix}"
 
     def absolute(self) -> Location:
@@ -79,18 +79,18 @@ class Location:
         return self
 
     def resolve(self) -> Location:
-        """Itself: there are no links."""
+        """The same Location: there are no links."""
         return self
 
     def is_symlink(self) -> bool:
-        """There are no links."""
+        """False: there are no links."""
         return False
 
     def mkdir(self, *, parents: bool = True, exist_ok: bool = True) -> None:
-        """Nothing to do: a folder is there once something is in it."""
+        """Nothing to do: a folder exists once it holds an object."""
 
     def stat(self) -> os.stat_result:
-        """Size and time of an object, or that it is a folder; raises FileNotFoundError."""
+        """Size and time of an object, or the status of a folder; raises FileNotFoundError."""
         found = self.store.find(self.key)
         if found is not None:
             return found.status
@@ -99,23 +99,23 @@ class Location:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
 
     def exists(self) -> bool:
-        """Whether there is an object of this name, or one below it."""
+        """Whether an object has this name, or is below it."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        """Whether there is an object of this name."""
+        """Whether an object has this name."""
         return self.store.find(self.key) is not None
 
     def is_dir(self) -> bool:
-        """Whether there is an object below it."""
+        """Whether an object is below this name."""
         return self.store.has_below(self.key)
 
     def read_bytes(self) -> bytes:
-        """All of an object."""
+        """The content of an object."""
         return bytes(self.store.get(self.key, 1 << 40))
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete an object, if there is one."""
+        """Delete an object, if it exists."""
         self.store.delete(self.key)
 
     def iterdir(self) -> Iterator[Location]:
@@ -124,7 +124,7 @@ class Location:
         yield from (self / name for name in (*folders, *(each.name for each in files)))
 
     def glob(self, pattern: str) -> Iterator[Location]:
-        """Those whose names fit a pattern; one with slashes goes through the folders."""
+        """Entries whose names match a pattern; slashes in it descend into folders."""
         first, slash, rest = pattern.partition("/")
         found = (each for each in self.iterdir() if fnmatch.fnmatchcase(each.name, first))
         if slash:
@@ -134,32 +134,32 @@ class Location:
 
 
 AnyPath: TypeAlias = Path | Location
-"""Where a file or a folder is."""
+"""A file or a folder, on this machine or in a store."""
 
 Store: TypeAlias = LocalStore | RemoteStore
-"""Finished files under their names; nobody sees unfinished ones here. Names may hold slashes.
+"""Finished files under their names; unfinished files are invisible. Names may contain slashes.
 
-Both kinds have the same methods, and the type checker holds them to it:
+Both kinds have the same methods, which the type checker enforces:
 
 - ``load``, ``open``, ``read``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
-- ``create`` begins a Sink. ``replace`` and ``save`` write a small file whole and durably; ``claim`` only where none is.
-- ``append`` gives an Appender; ``delete`` removes a file; ``abandon`` removes what killed writers left.
-- ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one go for any number of
-  files. One sync serves all stores of one ``device``.
+- ``create`` starts a Sink. ``replace`` and ``save`` write a small file durably; ``claim`` only creates new ones.
+- ``append`` gives an Appender; ``delete`` removes a file; ``abandon`` removes the files of killed writers.
+- ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one call for any number
+  of files. One sync serves all stores of one ``device``.
 """
 
 Sink: TypeAlias = LocalSink | RemoteSink
 """A file being written. As a context manager it is discarded at the end, unless it was committed.
 
-Every method may raise OSError, as the system refuses; then nothing of the file can be trusted. It is a GoneError if
-someone removed the file: trying again is of no use then. ``size`` is the bytes written so far.
+Every method may raise OSError if the system refuses; then the file can't be trusted. It is a GoneError if someone
+removed the file: then a retry is useless. ``size`` is the number of bytes written so far.
 
-- ``write`` appends bytes, none of them durable yet; ``rest`` holds nothing open until the next call.
+- ``write`` appends bytes that are not durable yet; ``rest`` holds nothing open until the next call.
 - ``seal`` makes every byte durable; nothing is written after that.
-- ``commit`` gives the file its name, or another one, from one moment to the next. If the system goes down before the
-  names are synced, the old file may be there again, or none; if the sink was not sealed, some of its bytes may be
-  missing until the store is synced.
-- ``discard`` removes the bytes written, unless the file has its name already.
+- ``commit`` gives the file its name, or another one, atomically. If the system crashes before the names are synced,
+  the old file may be back, or none. If the sink was not sealed, some of its bytes may be missing until the store is
+  synced.
+- ``discard`` removes the written bytes, unless the file has its final name.
 """
 
 Appender: TypeAlias = LocalAppender | RemoteAppender
@@ -167,7 +167,7 @@ Appender: TypeAlias = LocalAppender | RemoteAppender
 
 
 def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
-    """A URL as a Location, also one that a Path has been made of; anything else as a Path.
+    """Turn a URL, also one that went through a Path, into a Location; anything else into a Path.
 
     Raises:
         UsageError: the URL has another scheme, names no bucket, or holds a secret.
@@ -182,15 +182,15 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
     if scheme not in SCHEMES:
         raise UsageError(
             f"{shown(text)} is a URL",
-            f"expected a path of this machine, or {', '.join(urls)}",
-            "copy it here, or mount it, and name that folder; one here that is called so is meant by its absolute path",
+            f"expected a path on this machine, or {', '.join(urls)}",
+            "copy or mount it, and use that folder; for a local folder of that name, use its absolute path",
         )
     bucket, *parts = [part for part in text.partition(":")[2].split("/") if part not in ("", ".")] or [""]
     if "@" in bucket or ":" in bucket or "?" in text or shown(text).endswith("..."):
         raise UsageError(
             f"{scheme}://... holds more than a bucket and a name",
             f"expected {scheme}://BUCKET/FOLDER, without a user, a password or a query",
-            "put credentials into the environment, as docs/object-stores.md says",
+            "put credentials into environment variables",
         )
     if not bucket:
         raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")
@@ -198,32 +198,32 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
-    """The store of the files in a folder; on a disk, files are in ``unfinished`` until they are committed."""
+    """The store of a folder's files; on a disk, files are in ``unfinished`` until they are committed."""
     if isinstance(folder, Location):
         return folder.store.below(folder.key)
     return LocalStore(folder, folder if unfinished is None else local_path(unfinished))
 
 
 def split(place: AnyPath) -> tuple[Store, str]:
-    """A store and the name of a file in it."""
+    """The store and the name of a file in it."""
     return (place.store, place.key) if isinstance(place, Location) else (LocalStore(place.parent), place.name)
 
 
 def local_or_none(place: AnyPath) -> Path | None:
-    """The path of a place on this machine; None if it is in another store."""
+    """The path of a place on this machine; None if it is in an object store."""
     return None if isinstance(place, Location) else place
 
 
 def local_path(place: AnyPath) -> Path:
-    """The path of a place on this machine, for a step that needs a disk.
+    """The path of a place on this machine, for a step that requires a disk.
 
     Raises:
-        UsageError: it is in another store.
+        UsageError: it is in an object store.
     """
     path = local_or_none(place)
     if path is None:
-        expected = "expected a path of this machine for this"
-        raise UsageError(f"{place} lies in an object store", expected, "copy it here first")
+        expected = "expected a path on this machine"
+        raise UsageError(f"{place} is in an object store", expected, "copy it here first")
     return path
 
 
@@ -231,13 +231,13 @@ def local_path(place: AnyPath) -> Path:
 
 
 def scheme_of(place: object) -> str | None:
-    """The scheme of a URL, also of one that a Path has been made of, in small letters; None for a path."""
+    """The scheme of a URL, also of one that went through a Path, in lower case; None for a path."""
     match = _URL.match(str(place))
     return match[1].lower() if match else None
 
 
 def shown(place: object) -> str:
-    """A URL for a message: only its scheme, if it may hold a secret."""
+    """A URL for a message: only its scheme if the rest may contain a secret."""
     text = str(place)
     match = _URL.match(text)
     if match is None:
@@ -247,10 +247,10 @@ def shown(place: object) -> str:
 
 
 def refuse_url(place: object) -> None:
-    """Raise UsageError if ``place`` is a URL, of an object store or any other: a folder ``s3:`` is never meant."""
+    """Raise UsageError if ``place`` is a URL of any kind: nobody means a folder ``s3:``."""
     if scheme_of(place) is not None:
         raise UsageError(
             f"{shown(place)} is a URL",
-            "expected a path of this machine",
-            "copy it here, or mount it, and name that folder; one here that is called so is meant by its absolute path",
+            "expected a path on this machine",
+            "copy or mount it, and use that folder; for a local folder of that name, use its absolute path",
         )

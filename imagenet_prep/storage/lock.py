@@ -1,4 +1,4 @@
-"""Locks on files: a killed holder leaves none, nor do the processes that it forked."""
+"""Locks on files: a killed holder leaves no lock, and neither do its forked processes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _descriptors: set[int] = set()
 
 
 def take(path: Path, flags: int = 0) -> int:
-    """Open a file, made if need be, and lock it: for as long as this descriptor, or a forked copy of it, is open.
+    """Open a file, created if missing, and lock it until this descriptor and its forked copies are closed.
 
     Raises:
-        BlockingIOError: another descriptor has it locked, of this process or another.
-        OSError: the system refuses; it names the file.
+        BlockingIOError: another descriptor, of this process or another, holds the lock.
+        OSError: the system refuses; the error names the file.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o666)
@@ -33,11 +33,11 @@ def take(path: Path, flags: int = 0) -> int:
         except OSError as error:
             os.close(descriptor)
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        os.close(descriptor)  # its holder removed the file between our open and our lock: take the new one
+        os.close(descriptor)  # the holder removed the file between open and lock: use the new file
 
 
 def is_current(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Whether an open file still has that name."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -46,17 +46,17 @@ def is_current(descriptor: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """Take a lock, and remove its file at the end; forked children don't keep it.
+    """Take a lock, and remove its file at the end; forked children don't keep the lock.
 
-    Where the system refuses to remove it, it lies there and hinders nobody. What were raised for that would take the
-    place of the error that the work has ended with.
+    A file that the system refuses to remove stays and blocks nobody. An error here would replace the error that ended
+    the work.
     """
     descriptor = take(path)
     _descriptors.add(descriptor)
     try:
         yield descriptor
     finally:
-        if descriptor in _descriptors:  # else this is a forked child, and the lock its parent's
+        if descriptor in _descriptors:  # otherwise this is a forked child, and the lock is its parent's
             _descriptors.remove(descriptor)
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -75,7 +75,7 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 @contextlib.contextmanager
 def hold(paths: Iterable[Path]) -> Iterator[None]:
-    """Hold the folders of a run, each by its lock file, against other runs; re-entrant within a process.
+    """Lock the folders of a run, each by its lock file, against other runs; re-entrant within a process.
 
     Raises:
         BusyError: another process holds it; the error names the process.
@@ -83,7 +83,7 @@ def hold(paths: Iterable[Path]) -> Iterator[None]:
         WriteError: the folder can't be written.
     """
     with contextlib.ExitStack() as stack:
-        # Not Path.resolve: of a link to itself that makes, before Python 3.13, an error that is none of the system's.
+        # Path.resolve raises an error without an errno for a link to itself, before Python 3.13.
         for path in sorted({os.path.realpath(path) for path in paths}):
             stack.enter_context(_hold(Path(path)))
         yield
@@ -92,7 +92,7 @@ def hold(paths: Iterable[Path]) -> Iterator[None]:
 @contextlib.contextmanager
 def _hold(path: Path) -> Iterator[None]:
     if path in _held:
-        yield  # by this process, further up
+        yield  # a caller in this process holds it
         return
     created = make_folder(path.parent)
     try:
@@ -110,19 +110,19 @@ def _hold(path: Path) -> Iterator[None]:
             stack.callback(_held.remove, path)
             yield
     finally:
-        for folder in created:  # a command that failed at once leaves nothing behind
+        for folder in created:  # a command that failed at once leaves no folders
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
 
 def find_holder(paths: Iterable[Path]) -> str:
-    """Which other process holds one of these lock files, and since when; "" if none does, or the system doesn't tell.
+    """The other process that holds one of these lock files, and since when; "" if none does, or it is unknown.
 
-    Linux lists all locks: to try one would stand in the way of a command that begins just then.
+    Linux lists all locks. Trying a lock instead would block a command that starts at that moment.
     """
     with contextlib.suppress(OSError, LookupError, ValueError):
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        locks = [words for words in lines if words[1] != "->"]  # these wait for a lock
+        locks = [words for words in lines if words[1] != "->"]  # these only wait for a lock
         held = {
             tuple(int(part, base) for part, base in zip(words[5].split(":"), (16, 16, 10), strict=True))
             for words in locks
@@ -140,10 +140,10 @@ def find_holder(paths: Iterable[Path]) -> str:
 
 def _busy(path: Path) -> BusyError:
     holder = ""
-    with contextlib.suppress(OSError):  # it says who holds it, unless it can't be read or was let go meanwhile
+    with contextlib.suppress(OSError):  # it names the holder, unless it is unreadable or was released meanwhile
         holder = path.read_bytes()[:200].decode(errors="replace").strip()
     return BusyError(
         f"another run holds {path.parent.parent}",
-        f"held by {holder or 'a process that is just starting'}",
-        "wait until it is done, or stop it, then run the same command again",
+        f"held by {holder or 'a process that has just started'}",
+        "wait until it ends, or stop it, then run the same command again",
     )

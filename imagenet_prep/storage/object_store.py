@@ -1,11 +1,11 @@
-"""ObjectStore: objects of s3://, gs:// and az:// by obstore; a Sink is an upload in parts, streamed from memory.
+"""ObjectStore: objects of s3://, gs:// and az:// through obstore; a Sink is a multipart upload from memory.
 
 S3 keeps the parts of an upload until a request aborts it. obstore can neither list nor abort uploads, but it signs
-URLs with its credentials: the request is written into the endpoint of a client of its own, and the signature covers it.
-Uploads to gs:// and az:// are not aborted: docs/object-stores.md says how their parts go.
+URLs with its credentials: the request is the endpoint of a separate client, and the signature covers it. Uploads to
+gs:// and az:// are not aborted; rules of the bucket remove them.
 
-Each process makes its own clients, from its environment: a pickle holds the URL alone. A client that was used doesn't
-survive a fork: the child's requests would wait for ever, so they are refused.
+Each process makes its own clients from its environment: a pickle holds only the URL. A used client does not survive a
+fork: the child's requests would hang, so they are refused.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART = 8 << 20
-"""Bytes of each part of an upload: S3 takes 10,000 of them, so 78 GiB an object."""
+"""Bytes of each part of an upload: S3 allows 10,000 parts, so 78 GiB per object."""
 
 AT_ONCE = 4
-"""Parts of an upload that are on their way at a time."""
+"""Parts of an upload that are sent at once."""
 
-_BETWEEN = 16 << 10  # bytes that are fetched and not used, sooner than to ask again
+_BETWEEN = 16 << 10  # fetching this many unused bytes is cheaper than another request
 _SECONDS = 30
 
 RETRY_SECONDS = 120
-"""How long a request is tried again, if ``IMAGENET_PREP_RETRY_SECONDS`` doesn't say otherwise."""
+"""How long a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
 
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _PREFIX = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
-"""The word that the variables of a store begin with."""
+"""The first word of a store's variables."""
 
-_SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else docs/object-stores.md names"
-_SIGN_UP_ELSEWHERE = "docs/object-stores.md names the variables that are read"
+_SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+_SIGN_UP_ELSEWHERE = "set GOOGLE_SERVICE_ACCOUNT, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
 
 
 class Upload(NamedTuple):
-    """An unfinished upload: the key of its object, and its id."""
+    """An unfinished upload: the key of its object, and its ID."""
 
     key: str
     id: str
@@ -65,7 +65,7 @@ class Upload(NamedTuple):
 class ObjectStore(RemoteStore):
     """Objects of a bucket, or of a container of Azure.
 
-    Picklable: it holds no client and no secret. Each process makes its clients from its own environment.
+    Picklable: it holds neither client nor secret. Each process makes its clients from its own environment.
     """
 
     scheme: str = ""
@@ -77,7 +77,7 @@ class ObjectStore(RemoteStore):
         return f"{self.scheme}://{self.bucket}"
 
     def find(self, name: str) -> Found | None:
-        """Size and time of an object, None if there is none."""
+        """Size and time of an object, None if it does not exist."""
         if not self.key(name):
             return None
         try:
@@ -88,7 +88,7 @@ class ObjectStore(RemoteStore):
         return Found(name.rpartition("/")[2], found["size"], _nanoseconds(found["last_modified"]))
 
     def get(self, name: str, most: int) -> memoryview:
-        """All of an object; of a larger one nothing is kept."""
+        """The content of an object; a larger one raises InputError."""
 
         def fetch() -> memoryview:
             found = load_library().get(self._client, self.key(name))
@@ -99,7 +99,7 @@ class ObjectStore(RemoteStore):
         return persist(self.url(name), fetch)
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
-        """Ten requests at a time; neighbours come in one."""
+        """Fetch ranges, ten requests at a time; neighbouring ranges share a request."""
         asked = [(start, stop) for start, stop in ranges if start < stop]
         with self._asking(name):
             if len(asked) == 1:
@@ -112,7 +112,7 @@ class ObjectStore(RemoteStore):
             return [memoryview(next(found) if start < stop else b"") for start, stop in ranges]
 
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-        """One request."""
+        """Write an object in one request."""
         obstore, mode = load_library(), "create" if is_new else "overwrite"
         try:
             with self._asking(name):
@@ -122,28 +122,28 @@ class ObjectStore(RemoteStore):
         return True
 
     def delete(self, name: str) -> None:
-        """Delete an object, if there is one."""
+        """Delete an object, if it exists."""
         with self._asking(name), contextlib.suppress(FileNotFoundError):
             load_library().delete(self._client, self.key(name))
 
     def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
-        """The names of the folders in a folder, and its objects, both in order."""
+        """The names of a folder's folders, and its objects, both sorted."""
         client, prefix = self._client, self._prefix(name)
         found = persist(self.url(name), lambda: load_library().list_with_delimiter(client, prefix))
         folders = sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
         return folders, self._found(name, found["objects"])
 
     def has_below(self, name: str) -> bool:
-        """Whether the folder of this name holds an object: a request for one name."""
+        """Whether a folder of this name holds an object: a request for one name."""
         client, prefix = self._client, self._prefix(name)
         return persist(self.url(name), lambda: any(load_library().list(client, prefix, chunk_size=1)))
 
     def create(self, name: str) -> ObjectSink:
-        """An upload, started by the first part that is full."""
+        """An upload; the first full part starts it."""
         return ObjectSink(self, name)
 
     def start_upload(self, name: str) -> Any:
-        """A file to write to, in pieces of PART bytes, that becomes the object when it is closed."""
+        """A file to write in pieces of PART bytes; closing it creates the object."""
         with self._asking(name):
             key = self.key(name)
             return load_library().open_writer(self._client, key, buffer_size=PART, max_concurrency=AT_ONCE)
@@ -169,7 +169,7 @@ class ObjectStore(RemoteStore):
     # unfinished uploads ------------------------------------------------------------------------------------------
 
     def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Abort every upload to an object in the folder whose name ``is_meant``, so that nobody pays for its parts."""
+        """Abort uploads to objects in the folder whose name ``is_meant``, so that nobody pays for their parts."""
         base, count = self._prefix("") or "", 0
         for each in list(self.find_uploads()):
             name = each.key.removeprefix(base)
@@ -179,7 +179,7 @@ class ObjectStore(RemoteStore):
         return count
 
     def find_uploads(self) -> Iterator[Upload]:
-        """Uploads to objects whose keys begin with the folder; none where the store is not S3."""
+        """Uploads to objects whose keys start with the folder; none if the store is not S3."""
         if self.scheme != "s3":
             return
         from xml.etree import ElementTree
@@ -197,8 +197,8 @@ class ObjectStore(RemoteStore):
             marks = f"&key-marker={quote(key, safe='')}&upload-id-marker={quote(upload, safe='')}"
 
     def _request(self, method: str, key: str, query: str) -> bytes:
-        """Send a request that obstore has signed; stores ignore the parameter that obstore appends to it."""
-        import http.client  # these import a hundred modules, which no command of local folders needs
+        """Send a request that obstore signed; stores ignore the parameter that obstore appends to it."""
+        import http.client  # these import a hundred modules, which commands on local folders do not need
         import urllib.error
         import urllib.request
         from datetime import timedelta
@@ -223,16 +223,16 @@ class ObjectStore(RemoteStore):
                 if error.code == 404:
                     return b"<none/>"
                 raise NetworkError(what, f"status {error.code}") from None
-            except (OSError, http.client.HTTPException):  # their texts hold the signed address
+            except (OSError, http.client.HTTPException):  # their messages contain the signed address
                 raise IncompleteAnswerError(what, "the connection failed") from None
 
         return persist(self.url(""), send)
 
 
 class ObjectSink(RemoteSink):
-    """An object on its way: some parts of it in memory, those before them uploaded; there is none until ``commit``.
+    """An unfinished object: recent parts in memory, earlier parts uploaded; it does not exist before ``commit``.
 
-    One that is smaller than a part goes in one request when it is committed.
+    An object smaller than a part is sent in one request on commit.
     """
 
     def __init__(self, store: ObjectStore, name: str) -> None:
@@ -243,7 +243,7 @@ class ObjectSink(RemoteSink):
         self._is_committed = False
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Append all of ``parts``: held until there are enough of them for a part of the upload."""
+        """Append all of ``parts``; they are held until they fill a part of the upload."""
         for part in parts:
             super().write([part])
             self._count += len(part)
@@ -251,18 +251,18 @@ class ObjectSink(RemoteSink):
                 self._send()
 
     def commit(self, name: str = "") -> None:
-        """Send the rest, and have the store make one object of all parts."""
+        """Send the rest; the store then makes one object of all parts."""
         if self._upload is None:
             super().commit(name)
         else:
-            assert name in ("", self._name), "an upload has its name from its first part on"
+            assert name in ("", self._name), "an upload has its name from its first part"
             self._send()
             with asking(self._objects.url(self._name)):
                 self._upload.close()
         self._is_committed = True
 
     def discard(self) -> None:
-        """Let the store forget the parts; where no request reaches it, the next run does."""
+        """Abort the upload; if the request fails, the next run aborts it."""
         is_started, self._upload = self._upload is not None, None
         super().discard()
         if is_started and not self._is_committed:
@@ -286,7 +286,7 @@ def _nanoseconds(time: datetime) -> int:
 
 @dataclass(slots=True)
 class _State:
-    """Of this process: whether it has made requests, and whether one that it was forked from had."""
+    """Whether this process has made requests, and whether its parent had before the fork."""
 
     used: bool = False
     is_lost: bool = False
@@ -298,12 +298,12 @@ _before_use: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary
 
 
 def are_used() -> bool:
-    """Whether this process has made a request: one that is forked from it can make none."""
+    """Whether this process has made a request: its forked children can't make any."""
     return _state.used
 
 
 def prepare_before_use(engine: Any) -> None:
-    """Have ``engine.prepare()`` called, if it lives then, before this process makes its first request: to fork."""
+    """Register ``engine.prepare()`` to fork before this process makes its first request, if the engine still exists."""
     _before_use[id(engine)] = engine
 
 
@@ -329,14 +329,14 @@ def load_library() -> Any:
         import obstore.store
     except ImportError as error:
         raise UsageError(
-            "object stores take the obstore library", "it is not installed", "pip install 'imagenet-prep[cloud]'"
+            "object stores require the obstore library", "it is not installed", "pip install 'imagenet-prep[cloud]'"
         ) from error
     return obstore
 
 
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
-    """How long a request may take, and how often it is made again."""
-    from datetime import timedelta  # not above: every command of local folders knows this module
+    """How long a request may take, and how often it is retried."""
+    from datetime import timedelta  # imported here: every command on local folders imports this module
 
     seconds = _retry_seconds()
     backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
@@ -349,18 +349,18 @@ def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
 
 @functools.lru_cache(maxsize=64)
 def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) -> Any:
-    """The client of a bucket, by the environment of this process, with these options beside.
+    """The client of a bucket, from the environment of this process and these options.
 
     Raises:
         UsageError: obstore is not installed.
-        AccessError: the environment doesn't tell what it needs.
+        AccessError: the environment lacks something.
     """
     obstore = load_library()
     if _state.is_lost:
         raise UsageError(
-            f"{scheme}://{bucket} can't be reached from a process that was forked from one that used it",
+            f"{scheme}://{bucket} can't be reached from a forked process: its parent already used it",
             "expected a new process, not a forked one",
-            "start workers by spawn or forkserver: multiprocessing_context='spawn' of a PyTorch DataLoader",
+            "start workers by spawn or forkserver: multiprocessing_context='spawn' for a PyTorch DataLoader",
         )
     http, retry = _patience()
     if os.environ.get(f"{_PREFIX[scheme]}_ALLOW_HTTP", "").lower() in ("1", "true", "yes"):
@@ -379,8 +379,8 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
             return make(**{name: bucket}, client_options=http, retry_config=retry, **dict(options))
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise AccessError(
-                f"{scheme}://{bucket} can't be reached with what the environment says",
-                "it lacks something, or holds what is not understood",
+                f"{scheme}://{bucket} can't be reached with the environment variables as they are",
+                "one is missing, or has an invalid value",
                 _who(scheme),
             ) from error
 
@@ -394,15 +394,15 @@ def _retry_seconds() -> float:
         raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
 
 
-# what a store says ---------------------------------------------------------------------------------------------
+# errors of a store ----------------------------------------------------------------------------------------------
 
 
 class IncompleteAnswerError(NetworkError):
-    """An answer ended before its end; obstore leaves it to its caller to ask again."""
+    """An answer ended early; obstore leaves the retry to its caller."""
 
 
 def persist(url: str, request: Callable[[], T]) -> T:
-    """The answer to a request; one that was cut short is asked for again, as long as other requests are retried."""
+    """The answer to a request; one that was cut short is retried as long as other requests are."""
     end, pause = time.monotonic() + _retry_seconds(), 0.1
     while True:
         try:
@@ -417,18 +417,18 @@ def persist(url: str, request: Callable[[], T]) -> T:
 
 @contextlib.contextmanager
 def asking(url: str) -> Iterator[None]:
-    """Turn what obstore says of a request into the error that names the object; see ``failure``."""
+    """Turn obstore's exceptions into the error that names the object; see ``failure``."""
     exceptions = load_library().exceptions
     try:
         yield
     except (exceptions.AlreadyExistsError, PrepError):
         raise
     except (exceptions.BaseError, OSError) as error:
-        raise failure(url, error) from None  # what it says holds addresses, and what the server answers
+        raise failure(url, error) from None  # its message contains addresses and the server's answer
 
 
 def failure(url: str, error: Exception) -> Exception:
-    """The error for what obstore said of a request for an object: nothing of its text but status and code."""
+    """The error for obstore's exception about an object, with only the status and code of its message."""
     said = str(error)
     scheme, _, place = url.partition("://")
     found = _STATUS.search(said)
@@ -436,16 +436,16 @@ def failure(url: str, error: Exception) -> Exception:
     code = _CODE.search(said)
     answer = f"status {status}" + (f", {code[1]}" if code else "") if status else ""
     if (code and code[1] == "NoSuchBucket") or "NoSuchBucket" in said or "ContainerNotFound" in said:
-        what = f"there is no bucket {scheme}://{place.partition('/')[0]}"
-        return InputError(what, answer, f"create it, or name another one{_which_server(scheme)}")
+        what = f"the bucket {scheme}://{place.partition('/')[0]} does not exist"
+        return InputError(what, answer, f"create it, or use another one{_which_server(scheme)}")
     if isinstance(error, FileNotFoundError) or status == 404:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     name = type(error).__name__
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
-        detail = f"the store refuses these credentials for it: {answer or 'no right'}"
+        detail = f"the store refuses these credentials: {answer or 'access denied'}"
         return AccessError(f"no access to {url}", detail, _who(scheme))
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
-        return AccessError(f"no credentials for {url}", "the environment holds none that can be used", _who(scheme))
+        return AccessError(f"no credentials for {url}", "the environment has none that work", _who(scheme))
     if status is not None and status < 500 and status not in (408, 429):
         return InputError(f"the store refuses a request for {url}", answer, f"check the URL{_which_server(scheme)}")
     kind, reason = (NetworkError, answer) if answer else _network_fault(said)
@@ -457,12 +457,12 @@ def _who(scheme: str) -> str:
 
 
 def _which_server(scheme: str) -> str:
-    return "; AWS_ENDPOINT_URL says which server is asked, if it is not the store's own" if scheme == "s3" else ""
+    return "; AWS_ENDPOINT_URL selects another server than AWS" if scheme == "s3" else ""
 
 
 def _network_fault(said: str) -> tuple[type[NetworkError], str]:
     for sign, reason in (
-        ("dns error", "the name of the server is not known"),
+        ("dns error", "the name of the server is unknown"),
         ("Connection refused", "the server refuses connections"),
         ("TimedOut", "the server was silent for too long"),
         ("timed out", "the server was silent for too long"),

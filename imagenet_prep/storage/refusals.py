@@ -1,4 +1,4 @@
-"""What the system refuses (OSError) -> the error that names the file, says why and what to do; None for a bug."""
+"""Turns the system's refusals (OSError) into errors that name the file, the reason and the remedy; None for a bug."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ AGAIN = "and run the same command again"
 
 
 def free_space() -> str:
-    """What to do where a disk is full."""
-    return f"free some space, then: {rerun()}"
+    """The hint for a full disk."""
+    return f"free some space, then run: {rerun()}"
 
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
 
 STORAGE_FAULTS = {
-    errno.EIO: f"its disk, or the network to it, fails: look into the system's log (dmesg), fix that {AGAIN}",
-    errno.EROFS: f"make its file system writable, or name another folder, {AGAIN}",
-    errno.EFBIG: "its file system, or ulimit -f, allows no file of this size: name another folder, or raise the limit",
+    errno.EIO: f"its disk, or the network to it, fails: read the system's log (dmesg), fix that {AGAIN}",
+    errno.EROFS: f"make its file system writable, or choose another folder, {AGAIN}",
+    errno.EFBIG: "its file system, or ulimit -f, limits file sizes: choose another folder, or raise the limit",
 }
 STORAGE_FAULTS.update(
     dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), STORAGE_FAULTS[errno.EIO])
 )
-"""The storage fails under us, or takes nothing: status 1."""
+"""The storage fails, or can't be written: status 1."""
 
 
 _LIMITS: dict[int, str] = {
     errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
-    errno.ENFILE: f"too many files are open on this machine: end what opens them {AGAIN}",
+    errno.ENFILE: f"too many files are open on this machine: stop some programs {AGAIN}",
     errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
-    errno.ENOLCK: "its file system has no locks: name another folder, or mount it with locks",
+    errno.ENOLCK: "its file system has no locks: choose another folder, or mount it with locks",
 }
-"""The system has no more of something: status 1."""
+"""The system has run out of something: status 1."""
 
 _INPUT = {
-    errno.ELOOP: f"a link leads back to itself: remove it {AGAIN}",
+    errno.ELOOP: f"a link points back to itself: remove it {AGAIN}",
     errno.ENAMETOOLONG: "move the data to a folder with a shorter path",
-    errno.ENOTDIR: f"expected a folder where a file is: move that away {AGAIN}",
-    errno.EISDIR: f"expected a file where a folder is: move that away {AGAIN}",
-    errno.ENOENT: f"it was removed meanwhile, or is a link to nowhere: bring it back {AGAIN}",
+    errno.ENOTDIR: f"expected a folder, found a file: move the file away {AGAIN}",
+    errno.EISDIR: f"expected a file, found a folder: move the folder away {AGAIN}",
+    errno.ENOENT: f"it was removed, or is a broken link: restore it {AGAIN}",
 }
-"""What lies there is not what was expected: status 4."""
+"""The input is not as expected: status 4."""
 
 
 @contextlib.contextmanager
 def space_errors(path: object) -> Iterator[None]:
-    """Turn "no space left" into a SpaceError naming ``path``, and a storage that fails into a WriteError.
+    """Turn "no space left" into a SpaceError naming ``path``, and a failing storage into a WriteError.
 
-    For what only writes: where something else is read meanwhile, its errors must have become others by then.
+    Only for blocks that write: errors of files that are read there must be converted before.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def space_errors(path: object) -> Iterator[None]:
 
 
 def no_space(path: object) -> SpaceError:
-    """The SpaceError for a full disk under ``path``."""
+    """The SpaceError for a full disk that holds ``path``."""
     return SpaceError(
         f"no space left while writing {path}",
         "everything finished so far is kept",
@@ -78,7 +78,7 @@ def no_space(path: object) -> SpaceError:
 
 @contextlib.contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Turn whatever the system says against writing ``path`` into the error that names it."""
+    """Turn any refusal to write ``path`` into the error that names it."""
     try:
         with space_errors(path):
             yield
@@ -88,16 +88,16 @@ def writing(path: object) -> Iterator[None]:
 
 
 def unreadable(path: object, error: OSError) -> InputError:
-    """The error for a file that is there and can't be read."""
+    """The error for an existing file that can't be read."""
     return InputError(f"{path} can't be read", error.strerror or str(error), _mend(error))
 
 
 def _mend(error: OSError) -> str:
-    return f"a folder lies there: move it away {AGAIN}" if error.errno == errno.EISDIR else f"fix that {AGAIN}"
+    return f"it is a folder: move it away {AGAIN}" if error.errno == errno.EISDIR else f"fix that {AGAIN}"
 
 
 def as_error(error: OSError) -> PrepError | None:
-    """The error for what the system said of a file; where it names none, only for what can't be a bug of ours."""
+    """The error for a refusal of the system; without a file name, only for refusals that can't be a bug here."""
     path = _path_of(error)
     if error.errno in USED_UP:
         return (
@@ -114,18 +114,18 @@ def as_error(error: OSError) -> PrepError | None:
 
 
 def _path_of(error: OSError) -> str:
-    """The file or the URL that the refusal names; "" where it names none, or the number of a descriptor."""
+    """The file or URL that the refusal names; "" if it names none, or a descriptor."""
     name = error.filename
     return os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else ""
 
 
 def _reason(error: OSError) -> str:
-    """Why, in the system's words, and where to, if something was to be moved or linked."""
+    """The system's reason, and the target of a move or a link."""
     target = f" (to {os.fsdecode(error.filename2)})" if isinstance(error.filename2, (str, bytes)) else ""
     return f"{error.strerror or error}{target}"
 
 
 def _no_right(path: Path, error: PermissionError) -> PrepError:
-    """The error that names the outermost folder that may not be searched, else the file."""
+    """The error that names the outermost folder without search permission, otherwise the file."""
     closed = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK))
     return unreadable(next(closed, path), error)

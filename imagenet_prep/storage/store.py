@@ -1,4 +1,4 @@
-"""RemoteStore: objects under names, with the methods of a LocalStore; and a file of either being written."""
+"""RemoteStore: objects by name, with the methods of a LocalStore; and RemoteSink, an object being written."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 MOST = 1 << 30
-"""Bytes of a file that is read whole, unless the caller allows others."""
+"""The most bytes of a file that is read whole, unless the caller sets another limit."""
 
-_AHEAD = 1 << 20  # bytes fetched at first of a file that is read in order
+_AHEAD = 1 << 20  # bytes of the first fetch in a file that is read in order
 _MOST_AHEAD = 8 << 20
-_NEAR = 1 << 20  # fetching this many bytes between two slices takes no longer than another request
+_NEAR = 1 << 20  # fetching this many bytes between two slices is as fast as another request
 
 
 class GoneError(FileNotFoundError):
-    """Someone removed the file while it was written: another run took the place of this one."""
+    """Someone removed the file while it was being written: another run replaced this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file of a listing: its name in the folder, its bytes, and the time of its last change in ns."""
+    """A listed file: its name in the folder, its size in bytes, and its modification time in ns."""
 
     name: str
     size: int
@@ -68,22 +68,22 @@ class ObjectEntry:
         return self.found is not None
 
     def is_symlink(self) -> bool:
-        """There are no links."""
+        """False: there are no links."""
         return False
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Size and times of an object."""
-        assert self.found is not None, "a file"
+        assert self.found is not None, "folders have no status"
         return self.found.status
 
 
 FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
-"""A file or a folder in a folder."""
+"""An entry of a folder."""
 
 
 @dataclass(frozen=True)
 class RemoteStore(abc.ABC):
-    """Objects below a prefix, each whole and durable from one moment to the next, so that nothing is ever synced.
+    """Objects below a prefix. Each appears whole and durable, so nothing is ever synced.
 
     A new kind of store subclasses it and defines the abstract methods; names are relative to ``folder``.
     """
@@ -94,46 +94,46 @@ class RemoteStore(abc.ABC):
     @property
     @abc.abstractmethod
     def root(self) -> str:
-        """The URL before ``folder``, without a slash at its end: ``s3://bucket``."""
+        """The URL before ``folder``, without a trailing slash: ``s3://bucket``."""
 
     @abc.abstractmethod
     def find(self, name: str) -> Found | None:
-        """Size and time of an object, None if there is none."""
+        """Size and time of an object, None if it does not exist."""
 
     @abc.abstractmethod
     def get(self, name: str, most: int) -> memoryview:
-        """All of an object.
+        """The content of an object.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: it does not exist.
             InputError: it is larger than ``most`` bytes.
         """
 
     @abc.abstractmethod
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
-        """The bytes from each start to its stop, fewer where the object is shorter; raises FileNotFoundError."""
+        """The bytes from each start to its stop, fewer if the object is shorter; raises FileNotFoundError."""
 
     @abc.abstractmethod
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-        """Make an object; with ``is_new`` only where there is none, and return whether."""
+        """Write an object; with ``is_new`` only if it does not exist. Returns whether it was written."""
 
     @abc.abstractmethod
     def delete(self, name: str) -> None:
-        """Delete an object, if there is one."""
+        """Delete an object, if it exists."""
 
     @abc.abstractmethod
     def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
-        """The names of the folders in a folder, and its objects, both in order."""
+        """The names of a folder's folders, and its objects, both sorted."""
 
     def has_below(self, name: str) -> bool:
-        """Whether the folder of this name holds an object."""
+        """Whether a folder of this name holds an object."""
         return any(self.list_folder(name))
 
     def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Nothing to do: unfinished objects are in the memory of their writers."""
+        """Nothing to do: unfinished objects are in their writers' memory."""
         return 0
 
-    # derived -----------------------------------------------------------------------------------------------------
+    # derived methods -------------------------------------------------------------------------------------------------
 
     @property
     def device(self) -> str:
@@ -141,7 +141,7 @@ class RemoteStore(abc.ABC):
         return self.root
 
     def below(self, folder: str) -> Self:
-        """The store of a folder in this one."""
+        """The store of a folder in this store."""
         return dataclasses.replace(self, folder=self.key(folder))
 
     def key(self, name: str) -> str:
@@ -153,20 +153,20 @@ class RemoteStore(abc.ABC):
         return f"{self.root}/{self.key(name)}".rstrip("/")
 
     def list(self) -> Sequence[str]:
-        """The names of all objects in the folder, in order."""
+        """The names of all objects in the folder, sorted."""
         return [each.name for each in self.list_folder()[1]]
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[FolderEntry]]:
-        """The folders and objects of a folder; raises FileNotFoundError where there are none."""
+        """The folders and objects of a folder; raises FileNotFoundError if it has none."""
         folders, files = self.list_folder()
         if not folders and not files:
-            raise FileNotFoundError(errno.ENOENT, "there is nothing below it", self.url(""))
+            raise FileNotFoundError(errno.ENOENT, "no object is below it", self.url(""))
         found: list[FolderEntry] = [ObjectEntry(name, self.url(name), None) for name in folders]
         yield iter(found + [ObjectEntry(each.name, self.url(each.name), each) for each in files])
 
     def size(self, name: str) -> int | None:
-        """Bytes of an object, None if there is none."""
+        """Size of an object in bytes, None if it does not exist."""
         found = self.find(name)
         return None if found is None else found.size
 
@@ -175,14 +175,14 @@ class RemoteStore(abc.ABC):
         return io.BytesIO(self.get(name, 1 << 40))
 
     def load(self, name: str, most: int = MOST) -> bytes | None:
-        """The content of an object, None if there is none."""
+        """The content of an object, None if it does not exist."""
         try:
             return bytes(self.get(name, most))
         except FileNotFoundError:
             return None
 
     def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
-        """These bytes of an object, fetched at once."""
+        """These bytes of an object, fetched immediately."""
         try:
             if offset == 0 and length is None:
                 return self.get(name, 1 << 40)
@@ -192,7 +192,7 @@ class RemoteStore(abc.ABC):
         return view[offset : len(view) if length is None else offset + length]
 
     def view(self, name: str, *, in_order: bool = False, least: int = 0) -> RangedView:
-        """Ranges that are fetched when they are sliced; at least ``least`` bytes a request."""
+        """Ranges, fetched when they are sliced; at least ``least`` bytes per request."""
         return RangedView(self, name, least=_AHEAD if in_order else least)
 
     def create(self, name: str) -> RemoteSink:
@@ -201,42 +201,42 @@ class RemoteStore(abc.ABC):
 
     @contextlib.contextmanager
     def replace(self, name: str) -> Iterator[IO[bytes]]:
-        """Collected in memory, and put as one object."""
+        """Collected in memory, then written as one object."""
         content = io.BytesIO()
         yield content
         self.put(name, content.getbuffer())
 
     def save(self, name: str, content: bytes) -> bool:
-        """One request to compare, and one to put."""
+        """One request to compare, and one to write."""
         return self.load(name) != content and self.put(name, content)
 
     def claim(self, name: str, content: bytes) -> bytes:
-        """A conditional put. One that was answered and not heard is sent again and refused, so the content decides."""
+        """A conditional write. A repeated request is refused if the first one arrived, so the content decides."""
         while not self.put(name, content, is_new=True):
             if (there := self.load(name)) is not None:
                 return there
         return content
 
     def append(self, name: str) -> RemoteAppender:
-        """Objects beside it: ``journal-7.jsonl`` for ``journal.jsonl``."""
+        """Objects next to it: ``journal-7.jsonl`` for ``journal.jsonl``."""
         return RemoteAppender(self, name)
 
     def sync_names(self) -> None:  # noqa: B027 - nothing to do: an answered request is durable
         """Nothing to do: an answered request is durable."""
 
     def sync(self) -> None:  # noqa: B027
-        """Nothing to do either."""
+        """Nothing to do: an answered request is durable."""
 
 
 class RangedView:
     """The bytes of an object, read-only.
 
-    A slice of what was fetched last costs nothing. One that begins within a MiB after its end counts as reading in
-    order: a MiB is fetched, then twice as much at a time, up to 8 MiB, so that a reader of headers has many of them in
-    one request. Any other slice is fetched as it is, and at least ``least`` bytes. Several threads may read.
+    A slice of the last fetch is free. A slice that starts within a MiB after its end counts as reading in order: a MiB
+    is fetched, then twice as much each time, up to 8 MiB, so that a reader of headers gets many of them per request.
+    Any other slice is fetched alone, with at least ``least`` bytes. Several threads may read.
 
     Raises:
-        InputError: there is no such object; or, when it is sliced, it is another one now.
+        InputError: the object does not exist; or a slice finds that it was replaced.
         NetworkError, AccessError: as their names say.
     """
 
@@ -250,7 +250,7 @@ class RangedView:
         self.modified = found.changed
         self._size = found.size
         self._least = least
-        self._window = (0, memoryview(b""), least)  # one value: where it begins, its bytes, and how many were wanted
+        self._window = (0, memoryview(b""), least)  # one value: its start, its bytes, and the requested size
 
     def __len__(self) -> int:
         return self._size
@@ -284,16 +284,16 @@ class RangedView:
 
 
 def changed(path: object, offset: int, length: int, got: int) -> InputError:
-    """The error for bytes of a file that are not there any more."""
+    """The error for bytes of a file that no longer exist."""
     return InputError(
-        f"{path} changed while it was read",
+        f"{path} changed while it was being read",
         f"expected {length} bytes at offset {offset}, got {got}",
         "run the same command again once nothing writes to it",
     )
 
 
 class RemoteSink:
-    """An object on its way, held in memory: there is none until ``commit``."""
+    """An object in memory; it does not exist before ``commit``."""
 
     def __init__(self, store: RemoteStore, name: str) -> None:
         self._store = store
@@ -310,10 +310,10 @@ class RemoteSink:
         """Nothing is open here."""
 
     def seal(self) -> None:
-        """Nothing to do: the store makes all of it durable when it is committed."""
+        """Nothing to do: the commit makes the object durable."""
 
     def commit(self, name: str = "") -> None:
-        """Put the object."""
+        """Write the object."""
         folder, slash, own = self._name.rpartition("/")
         self._store.put(f"{folder}{slash}{name or own}", b"".join(self._held))
 
@@ -331,7 +331,7 @@ class RemoteSink:
 
 
 class RemoteAppender:
-    """An object each time that lines are synced; at the end one object of all lines of this writer."""
+    """An object for each sync of lines; closing replaces them by one object of all lines of this writer."""
 
     def __init__(self, store: RemoteStore, name: str) -> None:
         self._store = store
@@ -346,13 +346,13 @@ class RemoteAppender:
         self._new.append(lines)
 
     def sync(self) -> None:
-        """Put an object of the lines that are new."""
+        """Write the new lines as an object."""
         if self._new:
             self._put_part(b"".join(self._new))
             self._new = []
 
     def close(self) -> None:
-        """Put one object in place of several."""
+        """Replace several objects by one."""
         if len(self._put) > 1:
             before = self._put[:]
             self._put_part(b"".join(lines for _, lines in before))
@@ -360,7 +360,7 @@ class RemoteAppender:
                 self._store.delete(name)
 
     def _put_part(self, lines: bytes) -> None:
-        # Later parts have later names: a later line about a shard counts.
+        # Later parts have later names, so that a later line about a shard wins.
         name = f"{self._stem}-{time.time_ns():019d}-{self._writer}{self._suffix}"
         self._store.put(name, lines)
         self._put.append((name, lines))
