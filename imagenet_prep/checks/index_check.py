@@ -51,7 +51,7 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
 
 
 def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
-    """Both files of an index as an Index, or None if one is missing or is not byte for byte as it is written.
+    """Both files of an index as an Index; None if one is missing or differs from the written form in any byte.
 
     Files that are too long for ``records`` records are not read.
 

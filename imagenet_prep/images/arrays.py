@@ -1,8 +1,8 @@
 """NumPy's .npy and .npz files, and image files at full bit depth -> arrays. Every claimed size is checked first.
 
 Nothing is unpickled. Format: numpy.lib.format, versions 1.0 and 2.0; an .npz is a ZIP of them. Pillow reads PNG, TIFF
-and JPEG, but reduces 16-bit colour to 8 bits. This module decodes them twice, for the high bytes and then for the
-low bytes, by telling Pillow the other byte order. NumPy is imported for the first array.
+and JPEG, but reduces 16-bit colour to 8 bits. These samples are decoded twice, for the high and then for the low
+bytes, by telling Pillow the other byte order. NumPy is imported for the first array.
 """
 
 from __future__ import annotations

@@ -70,9 +70,9 @@ def count_changes(repairs: Iterable[str]) -> Counter[str]:
 def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
     """The bytes of an image for its record, from the bytes of its file.
 
-    They are the same, except for two repairs: a PNG under a .JPEG name and a 4-component JPEG are decoded to RGB and
-    encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their bytes, not by a
-    list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no effect.
+    They are the same, except for two repairs: a PNG under a .JPEG name, and a 4-component JPEG. These are decoded to
+    RGB and encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their bytes, not
+    by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no effect.
     With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise the orientation
     is lost, as in 2016.
 

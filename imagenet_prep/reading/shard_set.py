@@ -153,8 +153,8 @@ class ShardSet(RecordSequence):
     ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So a ShardSet is a map-style data set of
     PyTorch and a RandomAccessDataSource of Grain.
 
-    A plain shard's records are located by its index, if a matching one exists, or by the headers of all its records,
-    which are then cached in the user's cache folder. A record of a compressed shard requires inflating everything
+    A plain shard's records are located by its index, if a matching one exists. Otherwise all headers are read once, and
+    their positions cached in the user's cache folder. A record of a compressed shard requires inflating everything
     before it: iterate over those. The number of records comes from the manifest; sets of other makers are counted at
     the first ``len`` or ``[]``.
 

@@ -61,8 +61,8 @@ OTHER_SHARE = 4
 class Sample:
     """An image to show.
 
-    ``size`` is the width and height of the image in pixels, ``boxes`` are relative to it, ``thumbnail`` is a JPEG, b""
-    if the image can't be decoded, ``file_size`` is that of the image itself in bytes. ``shard``, ``number`` and
+    ``size`` is the width and height of the image in pixels, and ``boxes`` are relative to it. ``thumbnail`` is a JPEG,
+    or b"" if the image can't be decoded. ``file_size`` is that of the image itself in bytes. ``shard``, ``number`` and
     ``offset`` locate the record, ``form`` is how it is shown.
     """
 

@@ -194,7 +194,7 @@ class _Making:
 
         One sync per shard. The writer of the journal syncs names, many at a time. If a crash undoes a name, the file is
         missing and the shard not done. Names are synced at once in two cases: if the task says that no other process
-        can, or if the name was taken, since the old content would return under the new journal line.
+        can, or if the name was taken. The old content of a taken name would return under the new journal line.
         """
         name, shards = self._task.name, self._task.layout.shards
         try:

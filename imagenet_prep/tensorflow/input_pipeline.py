@@ -91,10 +91,10 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of every set is 0.
 
     For training, shards are read in random order, ``window`` of them at a time, and their records are mixed. Each image
-    is cropped at random: the crop has 5% to 100% of the image's area, proportions from 3:4 to 4:3, and at least a tenth
-    of one of its boxes (of the image, if it has none). The crop is resized to ``image_size`` square, and mirrored half
-    of the time. An incomplete last batch is dropped. Without training, all records come in order, cropped to the
-    centre.
+    is cropped at random. The crop has 5% to 100% of the image's area and proportions from 3:4 to 4:3. It covers at
+    least a tenth of one of the image's boxes (of the image, if it has none). The crop is resized to ``image_size``
+    square, and mirrored half of the time. An incomplete last batch is dropped. Without training, all records come in
+    order, cropped to the centre.
 
     Args:
         data_dir: the folder that holds the shards.
