@@ -70,7 +70,7 @@ class Inventory:
         return self.shards.get(split, ())
 
 
-# what there is, and what there should be -----------------------------------------------------------------------
+# existing and expected shards ------------------------------------------------------------------------------------
 
 
 def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Inventory:
