@@ -397,7 +397,7 @@ def test_an_archive_whose_digest_was_not_seen(layout: Layout) -> None:
 def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
     """What lies outside DATA_DIR, is a link to there, or has another name there, is only ever read."""
     raw = few.archives["train"].parent
-    assert "lies outside" in str(refused(Layout(tmp_path / "empty", raw=raw)).detail)
+    assert "it is outside" in str(refused(Layout(tmp_path / "empty", raw=raw)).detail)
     path = layout.raw_dir / "ILSVRC2012_img_train.tar"
     elsewhere = tmp_path / "elsewhere.tar"
     os.link(path, elsewhere)
@@ -409,7 +409,7 @@ def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> Non
     shutil.move(layout.raw_dir, tmp_path / "raw")
     layout.raw_dir.symlink_to(tmp_path / "raw")
     elsewhere.rename(path)
-    assert "lies outside" in str(refused(layout).detail)
+    assert "it is outside" in str(refused(layout).detail)
 
 
 def test_shards_elsewhere_and_parts(layout: Layout, tmp_path: Path) -> None:
@@ -432,7 +432,7 @@ def test_a_file_system_without_holes(layout: Layout, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(durable, "_punch", no_holes)
     found = refused(layout)
     assert isinstance(found, UsageError)
-    assert "can't give back space" in found.what
+    assert "can't free space" in found.what
 
 
 @pytest.mark.parametrize(
