@@ -134,7 +134,7 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
 def test_several_endings_need_a_recipe_above_them(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A recipe elsewhere could name only one pattern: it is refused, with the place for it."""
     images(tmp_path / "a", ["1.png", "2.jpg"])
-    with pytest.raises(UsageError, match="several endings") as caught:
+    with pytest.raises(UsageError, match="several extensions") as caught:
         init(tmp_path / "a", tmp_path_factory.mktemp("other") / "r.yaml", ENGINE)
     assert f"--output {tmp_path / 'r.yaml'}" in str(caught.value)
     assert len(proposed(tmp_path / "a", tmp_path / "r.yaml").splits[0].catalog) == 2

@@ -144,7 +144,7 @@ def test_what_was_removed_gets_no_name(store: LocalStore, rests: bool, comes_bac
         shutil.rmtree(store.unfinished)
         if comes_back:
             store.unfinished.mkdir()
-        with pytest.raises(GoneError, match="removed while it was written"):  # noqa: PT012 - whichever sees it first
+        with pytest.raises(GoneError, match="removed while it was being written"):  # noqa: PT012 - whichever sees it first
             old.write([b"and more"])
             old.commit()
         if not comes_back:

@@ -45,7 +45,7 @@ cli.command_class = o.Command
 @cli.command(cls=o.LongCommand)
 @o.places
 @o.fetching
-@click.option("--extract", is_flag=True, help="Make image folders too (train/, validation/).")
+@click.option("--extract", is_flag=True, help="Also make image folders (train/, validation/).")
 @o.settings_for("run")
 @o.dry_run
 @o.working
@@ -356,7 +356,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
 
 @cli.command()
 @o.data_dir
-@click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show.")
 @click.option("--output", "page", type=o.NewFile(o.HTML), help="The page's file.  [default: next to the shards]")
 @o.working
@@ -432,7 +432,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
 @cli.command()
 @o.new_data_dir
-@click.option("--classes", type=o.Number(2, facts.CLASSES), default=20, show_default=True)
+@click.option("--classes", type=o.Number(2, facts.CLASSES), default=20, show_default=True, help="Number of classes.")
 @click.option("--per-class", type=o.Number(2, 1300), default=12, show_default=True, help="Train images per class.")
 @o.workers
 @o.quiet

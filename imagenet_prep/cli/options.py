@@ -366,7 +366,7 @@ engine = click.option(
     show_default=True,
     help="Where work runs; ray: on a cluster.",
 )
-rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Make only the shards of rank R of W.")
+rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W.")
 depth = click.option(
     "--depth",
     type=click.Choice(["quick", "full", "decode"]),

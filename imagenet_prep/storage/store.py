@@ -231,8 +231,8 @@ class RemoteStore(abc.ABC):
 class RangedView:
     """The bytes of an object, read-only.
 
-    A slice of the last fetch is free. A slice that starts within a MiB after its end counts as reading in order: a MiB
-    is fetched, then twice as much each time, up to 8 MiB, so that a reader of headers gets many of them per request.
+    A slice of the last fetch is free. A slice that starts within a MiB after its end counts as reading in order: it
+    fetches a MiB, then twice as much each time, up to 8 MiB. So a reader of headers gets many of them per request.
     Any other slice is fetched alone, with at least ``least`` bytes. Several threads may read.
 
     Raises:
