@@ -78,7 +78,7 @@ def path_word(path: Path | str) -> str:
 
 
 def program() -> str:
-    """How to call this program again: by its name, or by its path if the name is not on PATH."""
+    """The command that calls this program again: its name, or its path if the name is not on PATH."""
     called = Path(sys.argv[0])
     folders = os.environ.get("PATH", "").split(os.pathsep)
     is_found = any(os.access(Path(folder, NAME), os.X_OK) for folder in folders)  # never raises

@@ -156,7 +156,7 @@ class Problem:
 
 
 class Progress(Protocol):
-    """Where a stage reports its progress; the command line draws it, other callers may ignore it."""
+    """A receiver of a stage's progress; the command line draws it, other callers may ignore it."""
 
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
         """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier run.
@@ -245,11 +245,11 @@ class Stepwise(Portable[T], Generic[T, R]):
 
 
 class Engine(Protocol):
-    """Where work runs. Every task yields exactly one outcome, in any order; tasks are consumed lazily."""
+    """An engine runs tasks. Every task yields exactly one outcome, in any order; tasks are consumed lazily."""
 
     @property
     def workers(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         ...
 
     def map(

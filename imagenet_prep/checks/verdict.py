@@ -18,7 +18,7 @@ from imagenet_prep.text import listed, number_of
 SCHEMA = 1
 
 _FEW_MISSING = 3
-"""How many missing shards are listed one by one."""
+"""Missing shards beyond this number are not listed one by one."""
 
 Depth = Literal["quick", "full", "decode"]
 

@@ -546,7 +546,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
 def _job(
     layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress
 ) -> tuple[Layout, Dataset, MakingOptions]:
-    """Where shards are written, their data set, and their settings: from a recipe, or from options for ILSVRC2012."""
+    """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012
 
     options = _convert_options(given)

@@ -298,12 +298,12 @@ class _ExistingSet:
             raise UsageError(
                 f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
                 f"or with other settings, {others[0]} first",
-                self._what_differs(plan, next((changed[name] for name in others if changed.get(name)), None)),
+                self._find_differences(plan, next((changed[name] for name in others if changed.get(name)), None)),
                 "make them again with --overwrite, or choose another folder with --output",
             )
 
-    def _what_differs(self, plan: Plan, reason: str | None) -> str:
-        """How the recorded set differs from the one to make: only images, or what manifest or plan show."""
+    def _find_differences(self, plan: Plan, reason: str | None) -> str:
+        """The difference between the recorded set and the one to make: only images, or settings as well."""
         other = usable_manifest(self.layout.manifest_path) or load_plan(self.layout)
         if reason or other is None:
             return reason or "an input or an option changed since then"

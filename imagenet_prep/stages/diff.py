@@ -22,7 +22,7 @@ from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, decode, mask
 
 LOOKED_INTO = 20
-"""How many differing records are compared by feature, and how many names are listed, by default."""
+"""The default number of differing records to compare by feature, and of names to list."""
 
 _SHOWN = 60  # characters of a value
 
@@ -253,13 +253,13 @@ class ComparedSet:
         return cls(place, sizes, recorded, True)
 
     def of_split(self, split: str) -> list[str]:
-        """Its shards of one split, in order."""
+        """The shards of one split, in order."""
         parsed = ((parse_shard_name(name), name) for name in self.shards)
         return [name for place, name in sorted((each, name) for each, name in parsed if each and each[0] == split)]
 
     @property
     def splits(self) -> list[str]:
-        """Its splits, by name."""
+        """The names of all splits."""
         return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
 
     def digest(self, name: str) -> str:

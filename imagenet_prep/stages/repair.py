@@ -205,7 +205,7 @@ class _Repair:
 
 
 def _other_codec(manifest: Manifest) -> str:
-    """How the installed image codec differs from the set's; "" if it does not, or images were not re-encoded."""
+    """A note of the set's image codec if another is installed; "" otherwise."""
     how = manifest.settings.get("reencode")
     if not how or how.get("codec") == pixels.codec():
         return ""

@@ -126,6 +126,6 @@ def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, i
 
 
 def _order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
-    """By split, class and name."""
+    """A sort key: split, class, name."""
     split, label = splits.index(split_of(sample.shard)), sample.label
     return split, label is None, label or 0, sample.filename, sample.shard, sample.number

@@ -45,7 +45,7 @@ def verify(
 
     "quick" checks only names, sizes and indexes; "full" reads every byte; "decode" also decodes every image.
     ``allow_incomplete`` treats shards without a manifest as a part of ILSVRC2012. The findings are kept in
-    ``layout.problems_path`` and ``layout.verdict_path``; nothing else is written. With a ``share``, only its shards are
+    ``layout.problems_path`` and ``layout.verdict_path``; no other file is written. With a ``share`` only its shards are
     checked, not the whole set, and its findings are kept in separate files.
 
     Raises:

@@ -173,11 +173,11 @@ class LocalStore:
         return len(left)
 
     def sync_names(self) -> None:
-        """One fsync of the folder."""
+        """Make names durable: one fsync of the folder."""
         fsync_dir(self.folder)
 
     def sync(self) -> None:
-        """One syncfs of the file system."""
+        """Make everything durable: one syncfs of the file system."""
         sync_file_system(self.folder)
 
 
@@ -212,11 +212,11 @@ class LocalSink:
             os.close(descriptor)
 
     def seal(self) -> None:
-        """One fsync."""
+        """Make the content durable: one fsync."""
         os.fsync(self._open())
 
     def commit(self, name: str = "") -> None:
-        """One rename."""
+        """Give the file its final name: one rename."""
         if not self._is_made:
             self._open()  # nothing was written
         self.rest()
@@ -276,12 +276,12 @@ class LocalAppender:
                 self._file.write(b"\n")
 
     def append(self, lines: bytes) -> None:
-        """One write."""
+        """Append lines in one write."""
         with writing(self._path):
             write_all(self._file.fileno(), [lines])
 
     def sync(self) -> None:
-        """One fsync."""
+        """Make the lines durable: one fsync."""
         with writing(self._path):
             os.fsync(self._file.fileno())
 

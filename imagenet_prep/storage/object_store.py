@@ -41,7 +41,7 @@ _BETWEEN = 16 << 10  # fetching this many unused bytes is cheaper than another r
 _SECONDS = 30
 
 RETRY_SECONDS = 120
-"""How long a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
+"""Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
 
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
@@ -335,7 +335,7 @@ def load_library() -> Any:
 
 
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
-    """How long a request may take, and how often it is retried."""
+    """The timeouts and retries of requests."""
     from datetime import timedelta  # imported here: every command on local folders imports this module
 
     seconds = _retry_seconds()

@@ -207,7 +207,7 @@ class RemoteStore(abc.ABC):
         self.put(name, content.getbuffer())
 
     def save(self, name: str, content: bytes) -> bool:
-        """One request to compare, and one to write."""
+        """Compare in one request, and write in another."""
         return self.load(name) != content and self.put(name, content)
 
     def claim(self, name: str, content: bytes) -> bytes:
