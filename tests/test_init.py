@@ -168,7 +168,7 @@ def test_a_recipe_is_never_overwritten(tmp_path: Path) -> None:
     """What is there stays."""
     images(tmp_path / "a", ["x/1.png"])
     (tmp_path / "r.yaml").write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         init(tmp_path / "a", tmp_path / "r.yaml", ENGINE)
     assert (tmp_path / "r.yaml").read_text() == "mine"
 
