@@ -545,6 +545,17 @@ def test_without_its_record_a_split_is_not_left_out(layout: Layout, is_over: boo
     assert not is_over or states(layout) == before
 
 
+def test_without_its_position_a_pass_does_not_start_again(layout: Layout) -> None:
+    """The images before it are in bundles alone, and holes are in their place in the archive: nothing is touched."""
+    midway(layout)
+    layout.consumed("train").position.unlink()
+    kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
+    for options in (CONSUME, CONSUME.replace(skip_bad=True)):
+        with pytest.raises(InputError, match=r"position.json has changed since it was written, or is gone"):
+            made(layout, options)
+    assert {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()} == kept
+
+
 def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
     """Between the record and the pass the archive is still under its name: another one there is not consumed."""
     other = filled(tmp_path / "other", few)

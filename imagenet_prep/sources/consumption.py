@@ -185,15 +185,15 @@ class Consumption:
             return
         for each, moved in zip(self.files, self._moved, strict=True):
             path = local_path(self.layout.data_dir) / each.path
-            status = path.stat() if path.exists() else None
-            is_same = status is not None and (status.st_size, status.st_mtime_ns) == (each.size, each.mtime_ns)
             if moved.exists():
-                if is_same:  # a power cut may leave both names of what was moved
+                if not _is_same(moved, each):  # the pass started, and only its position tells how far it came
+                    raise _changed(self.paths.position)
+                if _is_same(path, each):  # a power cut may leave both names of what was moved
                     path.unlink()
                 continue
-            if status is None:
+            if not path.exists():
                 raise gone(path)
-            if not is_same:
+            if not _is_same(path, each):
                 raise InputError(
                     f"{path} was written to since it was to be consumed",
                     "expected the file whose images were listed",
@@ -252,6 +252,12 @@ def consumed_file(layout: Layout, container: Container, digests: Mapping[str, st
     whole = local_path(container.path)
     status, path = whole.stat(), whole.relative_to(local_path(layout.data_dir))
     return ConsumedFile(str(path), type(container).__name__, status.st_size, status.st_mtime_ns, dict(digests))
+
+
+def _is_same(path: Path, file: ConsumedFile) -> bool:
+    """Whether a file is there as it was recorded: a hole changes its time."""
+    status = path.stat() if path.exists() else None
+    return status is not None and (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)
 
 
 def is_consumable(container: Container) -> bool:
